@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from events.access import Permission, User, long_id
+from events.bus.outcomes import Outcome, Published, Refused, event_uuid, record_error, record_id
 from events.bus.published_ids import KEPT_MS as KEPT_IDS_MS
-from events.bus.publishing import JsonEvent, Published, Publisher
+from events.bus.publishing import JsonEvent, Publisher
 from events.errors import BadRequest, BusUnavailable, NotThere, UnknownEvent
-from events.fronts.records import id_of, record_id, status_of
 from events.model.payloads import instant_text
 from events.store.catalog import Catalog
 from tidegate.kit.errors import TidegateError
@@ -298,16 +298,16 @@ class BulkJobs:
 
     async def _publish(self, job: BulkJob, header: list[str], rows: list[list[str]]) -> None:
         events = [
-            JsonEvent(job.event, _body(header, row), id_of(job.id, job.processed + index))
+            JsonEvent(job.event, _body(header, row), event_uuid(job.id, job.processed + index))
             for index, row in enumerate(rows)
         ]
-        answers = await self._answers(job, events)
+        outcomes = await self._outcomes(job, events)
         good, bad = [], []
-        for row, event, answer in zip(rows, events, answers, strict=True):
-            if isinstance(answer, Published):
-                good.append([record_id(answer.replay_id), "true", *row])
+        for row, outcome in zip(rows, outcomes, strict=True):
+            if isinstance(outcome, Published):
+                good.append([record_id(outcome.replay_id), "true", *row])
             else:
-                code, message, fields = status_of(event, answer, from_json=False)
+                code, message, fields = record_error(job.event, outcome, from_json=False)
                 bad.append(["", f"{code}:{message}:{','.join(fields)} --".replace(": --", ":--"), *row])
         for name, made in (("successful.csv", good), ("failed.csv", bad)):
             with (self._folder / job.id / name).open("a", newline="", encoding="utf-8", errors="replace") as file:
@@ -319,8 +319,8 @@ class BulkJobs:
     def _note_sizes(self, job: BulkJob) -> None:
         job.sizes = {name: (self._folder / job.id / name).stat().st_size for name in _RESULTS.values()}
 
-    async def _answers(self, job: BulkJob, events: list[JsonEvent]) -> list[Published | TidegateError | None]:
-        """The answers, asked for until the log gives them: a job outlasts a log that is away."""
+    async def _outcomes(self, job: BulkJob, events: list[JsonEvent]) -> list[Outcome]:
+        """The outcomes, asked for until the log gives them: a job outlasts a log that is away."""
         while True:
             user = self._users(job.user_id)
             if user is None or not user.active:
@@ -328,14 +328,14 @@ class BulkJobs:
             try:
                 known = await self._published_long_ago(job, events)
                 fresh = [event for event in events if event.id not in known]
-                answers = iter(await self._publisher.publish_json(fresh, user=user, face="bulk"))
+                fresh_outcomes = iter(await self._publisher.publish_json(fresh, user=user, face="bulk"))
             except TidegateError as error:
                 if not error.retriable:
                     raise
             else:
-                together = [known[event.id] if event.id in known else next(answers) for event in events]
-                if not any(isinstance(answer, TidegateError) and answer.retriable for answer in together):
-                    return together
+                outcomes = [known[event.id] if event.id in known else next(fresh_outcomes) for event in events]
+                if not any(isinstance(outcome, Refused) and outcome.error.retriable for outcome in outcomes):
+                    return outcomes
             await asyncio.sleep(_RETRY_S)
 
     async def _published_long_ago(self, job: BulkJob, events: list[JsonEvent]) -> dict[str, Published]:

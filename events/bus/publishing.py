@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from events.access import User
 from events.bus.bus import EventBus, Outgoing
+from events.bus.outcomes import Outcome, Published, Refused, RolledBack
 from events.bus.published_ids import PublishedId, PublishedIds
 from events.errors import (
     BusUnavailable,
@@ -30,21 +31,13 @@ from events.model.payloads import EventSchema
 from events.store.catalog import Catalog
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["AvroEvent", "JsonEvent", "Published", "Publisher", "Together"]
+__all__ = ["AllOrNoneBlock", "AvroEvent", "JsonEvent", "Publisher"]
 
 
 def _new_uuid() -> str:
     """A random UUID, version 4. It is to be unique and need be no secret, so it costs no system call as ``uuid.uuid4`` does."""
     made = f"{random.getrandbits(128):032x}"
     return f"{made[:8]}-{made[8:12]}-4{made[13:16]}-{'89ab'[int(made[16], 16) & 3]}{made[17:20]}-{made[20:]}"
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """An event that the log has acknowledged."""
-
-    uuid: str
-    replay_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,33 +110,33 @@ class Publisher:
 
     async def publish_json(
         self, events: Sequence[JsonEvent], *, user: User, all_or_none: bool = False, face: str = "rest"
-    ) -> list[Published | TidegateError | None]:
-        """Publish JSON objects for a user who may; the answers are in their order.
+    ) -> list[Outcome]:
+        """Publish JSON objects for a user who may; the outcomes are in their order.
 
-        With ``all_or_none`` all are published in one transaction, or none: then None stands for those that were held
-        back. Raises BusUnavailable where the transaction failed, and IdempotencyKeyReused.
+        With ``all_or_none`` all are published in one transaction, or none: then the valid ones are RolledBack. Raises
+        BusUnavailable where the transaction failed, and IdempotencyKeyReused.
         """
-        answers: list[Published | TidegateError | None] = [None] * len(events)
+        outcomes: list[Outcome] = [RolledBack()] * len(events)
         ready: list[tuple[int, _Ready]] = []
         for index, event in enumerate(events):
             try:
                 ready.append((index, await self._encoded(event, user)))
             except EventsError as error:
-                answers[index] = error
+                outcomes[index] = Refused(error)
                 self._metrics.refused.labels(face).inc()
         if all_or_none:
             if len(ready) == len(events) and ready:
-                async with self.together(user=user, face=face) as together:
-                    return [await together.append(passed) for _, passed in ready]
-            return answers
+                async with self.all_or_none(user=user, face=face) as block:
+                    return [await block.append(passed) for _, passed in ready]
+            return outcomes
         topics: dict[str, list[tuple[int, _Ready]]] = {}
         for index, passed in ready:
             topics.setdefault(passed.topic, []).append((index, passed))
         for topic, group in topics.items():
             done = await self._append(topic, [passed for _, passed in group], face)
-            for (index, _), answer in zip(group, done, strict=True):
-                answers[index] = answer
-        return answers
+            for (index, _), outcome in zip(group, done, strict=True):
+                outcomes[index] = outcome
+        return outcomes
 
     async def published_since(self, name: str, ids: Collection[str], since_ms: int) -> dict[str, Published] | None:
         """Those of an event's ids that are in the log since a time, however long ago; None where it does not reach so far back."""
@@ -151,14 +144,12 @@ class Publisher:
         found = await self._ids.search(topic, ids, since_ms)
         return None if found is None else {id_: Published(id_, replay_id) for id_, replay_id in found.items()}
 
-    async def publish_avro(
-        self, name: str, events: Sequence[AvroEvent], *, user: User
-    ) -> list[Published | TidegateError]:
-        """Publish finished Avro bodies to one event; the answers are in their order. Raises UnknownEvent, CannotCreate."""
+    async def publish_avro(self, name: str, events: Sequence[AvroEvent], *, user: User) -> list[Published | Refused]:
+        """Publish finished Avro bodies to one event; the outcomes are in their order. Raises UnknownEvent, CannotCreate."""
         definition = (await self._catalog.find(name)).definition
         topic = definition.name
         user.require_create(topic, definition.label)
-        answers: list[Published | TidegateError | None] = [None] * len(events)
+        outcomes: dict[int, Published | Refused] = {}
         ready: list[tuple[int, _Ready]] = []
         schemas: dict[str, EventSchema] = {}
         for index, event in enumerate(events):
@@ -168,15 +159,14 @@ class Publisher:
                     schema = schemas[event.schema_id] = await self._schema_of(topic, event.schema_id)
                 ready.append((index, self._checked(topic, schema, event)))
             except EventsError as error:
-                answers[index] = error
+                outcomes[index] = Refused(error)
                 self._metrics.refused.labels("pubsub").inc()
         done = await self._append(topic, [event for _, event in ready], "pubsub")
-        for (index, _), answer in zip(ready, done, strict=True):
-            answers[index] = answer
-        return [answer for answer in answers if answer is not None]
+        outcomes.update((index, outcome) for (index, _), outcome in zip(ready, done, strict=True))
+        return [outcomes[index] for index in range(len(events))]
 
     @contextlib.asynccontextmanager
-    async def together(self, *, user: User, face: str = "rest") -> AsyncIterator[Together]:
+    async def all_or_none(self, *, user: User, face: str = "rest") -> AsyncIterator[AllOrNoneBlock]:
         """A block whose events are published when it ends, all of them, and none when it raises.
 
         It has seconds: see ``EventLog.transaction``. Raises BusUnavailable where the log does not take them, and
@@ -213,7 +203,7 @@ class Publisher:
 
         try:
             async with self._bus.transaction() as transaction:
-                yield Together(encoded, write)
+                yield AllOrNoneBlock(encoded, write)
             self._limits.published.add(len(written))
             for event, replay_id in written:
                 self._metrics.published.labels(event.topic, face).inc()
@@ -256,7 +246,7 @@ class Publisher:
         if len(payload) > most:
             raise EventTooLarge(f"The event is {len(payload)} bytes; at most {most} are taken")
 
-    async def _append(self, topic: str, ready: list[_Ready], face: str) -> list[Published | TidegateError]:
+    async def _append(self, topic: str, ready: list[_Ready], face: str) -> list[Published | Refused]:
         """Append to one topic what is not there yet; an id that is on its way gets the answer of the first that has it.
 
         Events beyond the hourly limit are refused, the last ones first.
@@ -264,14 +254,14 @@ class Publisher:
         allowance = self._limits.published
         allowed = allowance.take(len(ready))
         try:
-            answers = await self._append_allowed(topic, ready[:allowed], face)
+            outcomes = await self._append_allowed(topic, ready[:allowed], face)
         except BaseException:
             allowance.give_back(allowed)
             raise
-        allowance.give_back(sum(not isinstance(answer, Published) for answer in answers))
-        return answers + [PublishLimitExceeded(allowance.most) for _ in ready[allowed:]]
+        allowance.give_back(sum(not isinstance(outcome, Published) for outcome in outcomes))
+        return outcomes + [Refused(PublishLimitExceeded(allowance.most)) for _ in ready[allowed:]]
 
-    async def _append_allowed(self, topic: str, ready: list[_Ready], face: str) -> list[Published | TidegateError]:
+    async def _append_allowed(self, topic: str, ready: list[_Ready], face: str) -> list[Published | Refused]:
         if not ready:
             return []
         asked = {event.outgoing.uuid for event in ready if event.once}
@@ -289,7 +279,7 @@ class Publisher:
                     fresh.append(event)
                 waiting[id_] = self._under_way[event.place]
         unnamed = iter(await self._write(topic, fresh, own, face))
-        answers: list[Published | TidegateError] = []
+        outcomes: list[Published | Refused] = []
         for event in ready:
             id_ = event.outgoing.uuid
             if not event.once:
@@ -300,8 +290,8 @@ class Publisher:
                     answer = IdempotencyKeyReused()
                 else:
                     answer = first.replay_id if isinstance(first, PublishedId) else await asyncio.shield(first.outcome)
-            answers.append(Published(id_, answer) if isinstance(answer, int) else answer)
-        return answers
+            outcomes.append(Published(id_, answer) if isinstance(answer, int) else Refused(answer))
+        return outcomes
 
     async def _write(
         self, topic: str, fresh: list[_Ready], own: Mapping[tuple[str, str], _UnderWay], face: str
@@ -339,8 +329,8 @@ class Publisher:
             outcome.set_result(BusUnavailable(f"Publishing to {place[0]} was broken off; send the event again"))
 
 
-class Together:
-    """The events of one all-or-none block."""
+class AllOrNoneBlock:
+    """Events that are published together when ``Publisher.all_or_none`` ends, or not at all."""
 
     def __init__(
         self, encoded: Callable[[JsonEvent], Awaitable[_Ready]], write: Callable[[_Ready], Awaitable[int]]
@@ -352,17 +342,17 @@ class Together:
         """Write an event that is published with the block. Raises what refuses it."""
         return await self.append(await self._encoded(event))
 
-    async def publish_all(self, events: Sequence[JsonEvent]) -> list[Published | TidegateError | None]:
-        """Write events, or none of them where one is refused: then ``refused`` is set, and None stands for the others."""
-        answers: list[Published | TidegateError | None] = [None] * len(events)
+    async def publish_all(self, events: Sequence[JsonEvent]) -> list[Outcome]:
+        """Write events, or none of them where one is refused: then ``refused`` is set, and the others are RolledBack."""
+        outcomes: list[Outcome] = [RolledBack()] * len(events)
         ready = []
         for index, event in enumerate(events):
             try:
                 ready.append(await self._encoded(event))
             except EventsError as error:
-                answers[index] = error
+                outcomes[index] = Refused(error)
                 self.refused = True
-        return answers if self.refused else [await self.append(event) for event in ready]
+        return outcomes if self.refused else [await self.append(event) for event in ready]
 
     async def append(self, event: _Ready) -> Published:
         return Published(event.outgoing.uuid, await self._write(event))

@@ -11,10 +11,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
+from events.bus.outcomes import error_body
 from events.errors import InvalidSession, ResourceNotFound, WrongMethod
 from events.fronts.login.oauth import oauth_error
 from events.fronts.login.soap import fault
-from events.fronts.records import error_body
 from events.fronts.usage import ApiUsage
 from events.limits.allowance import Allowance
 from events.metrics import EventMetrics

@@ -193,7 +193,7 @@ class EventsServer:
         return (
             self._cometd,  # first, for routes are tried in turn and its requests are the most
             rest,
-            CompositeFront(self._publisher, self.access, rest.routes()),
+            CompositeFront(self._publisher, self.access, rest.routes),
             BulkFront(self._jobs, self.access),
             SoapFront(self.access, self._publisher),
             OAuthFront(self.access, grants),

@@ -253,7 +253,7 @@ def test_no_acknowledged_event_is_lost_when_the_broker_is_killed(tmp_path: Path)
 
 def test_the_service_loads_no_heavy_library() -> None:
     heavy = ("numpy", "pyarrow", "pandas", "sqlalchemy", "pyspark", "simple_salesforce")
-    code = f"import sys, events.server, events.fronts.pubsub.service, events.grpc_server; print([n for n in {heavy} if n in sys.modules])"
+    code = f"import sys, events.server.service, events.fronts.pubsub.service, events.server.grpc_listeners; print([n for n in {heavy} if n in sys.modules])"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )

@@ -11,7 +11,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from events.access import Access, Session
-from events.bus.publishing import JsonEvent, Published, Publisher
+from events.bus.outcomes import Outcome, Published, record_error, record_id
+from events.bus.publishing import JsonEvent, Publisher
 from events.errors import (
     BadRequest,
     EventsError,
@@ -21,7 +22,7 @@ from events.errors import (
     ResourceNotFound,
     TooManyRecords,
 )
-from events.fronts.records import MAX_RECORDS, record_id, status_of
+from events.fronts.records import MAX_RECORDS
 from events.fronts.requests import base_url, check_version
 from events.model import xml
 from tidegate.kit.errors import TidegateError
@@ -137,8 +138,8 @@ class SoapFront:
                 f"record limit reached. cannot submit more than {MAX_RECORDS} records into this call, "
                 f"and {len(events)} came"
             )
-        answers = await self._publisher.publish_json(events, user=session.user, all_or_none=all_or_none, face="soap")
-        results = [_save_result(event, answer) for event, answer in zip(events, answers, strict=True)]
+        outcomes = await self._publisher.publish_json(events, user=session.user, all_or_none=all_or_none, face="soap")
+        results = [_save_result(event, outcome) for event, outcome in zip(events, outcomes, strict=True)]
         return f"<createResponse>{''.join(results)}</createResponse>"
 
     def _login_result(self, request: Request, api: str, version: str, session: Session) -> str:
@@ -193,13 +194,13 @@ def _event(element: Element) -> JsonEvent:
     return JsonEvent(name, fields)
 
 
-def _save_result(event: JsonEvent, answer: Published | TidegateError | None) -> str:
+def _save_result(event: JsonEvent, outcome: Outcome) -> str:
     """A SaveResult in Salesforce's order."""
-    if isinstance(answer, Published):
-        error = f"<message>{escape(answer.uuid)}</message><statusCode>OPERATION_ENQUEUED</statusCode>"
-        made = f"<id>{record_id(answer.replay_id)}</id><success>true</success>"
+    if isinstance(outcome, Published):
+        error = f"<message>{escape(outcome.uuid)}</message><statusCode>OPERATION_ENQUEUED</statusCode>"
+        made = f"<id>{record_id(outcome.replay_id)}</id><success>true</success>"
     else:
-        code, message, names = status_of(event, answer, from_json=False)
+        code, message, names = record_error(event.name, outcome, from_json=False)
         named = "".join(f"<fields>{_escaped(name)}</fields>" for name in names)
         error = f"{named}<message>{_escaped(message)}</message><statusCode>{code}</statusCode>"
         made = '<id xsi:nil="true"/><success>false</success>'

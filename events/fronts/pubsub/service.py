@@ -17,7 +17,8 @@ import grpc
 from events.access import Access, Session
 from events.access.errors import CannotRead
 from events.bus.bus import EARLIEST, LATEST, EventBus, Stale, Start
-from events.bus.publishing import AvroEvent, Published, Publisher
+from events.bus.outcomes import Published, Refused
+from events.bus.publishing import AvroEvent, Publisher
 from events.channels.channels import Channels, Subscribable
 from events.errors import InvalidReplayId, UnknownEvent, UnknownSchema
 from events.fronts.pubsub.delivery import Flow, add_events, decode_replay_id, deliver, encode_replay_id, requested
@@ -30,7 +31,6 @@ from events.proto import pubsub_api_pb2 as pb
 from events.store.catalog import Catalog
 from events.subscriptions.managed import ManagedSubscriptions
 from events.subscriptions.shared import SharedSubscriptions
-from tidegate.kit.errors import TidegateError
 
 __all__ = ["PubSubFront", "decode_replay_id", "encode_replay_id"]
 
@@ -144,8 +144,8 @@ class PubSubFront:
         if not request.events:
             raise CallRefused("publish.event.count.invalid", "The publish request has no events; send at least one")
         events = [AvroEvent(event.id, event.schema_id, event.payload) for event in request.events]
-        answers = await self._publisher.publish_avro(name, events, user=session.user)
-        results = [_publish_result(event, answer) for event, answer in zip(events, answers, strict=True)]
+        outcomes = await self._publisher.publish_avro(name, events, user=session.user)
+        results = [_publish_result(event, outcome) for event, outcome in zip(events, outcomes, strict=True)]
         return pb.PublishResponse(results=results, schema_id=events[-1].schema_id, rpc_id=str(uuid.uuid4()))
 
     async def subscribe(
@@ -332,8 +332,8 @@ def _start(request: pb.FetchRequest, metadata: Mapping[str, str], stale: Stale) 
     return Start(replay_id if replay_id >= 0 else _NEVER, stale=stale)
 
 
-def _publish_result(event: AvroEvent, answer: Published | TidegateError) -> pb.PublishResult:
-    if isinstance(answer, Published):
-        return pb.PublishResult(replay_id=encode_replay_id(answer.replay_id), correlation_key=answer.uuid)
-    error = pb.Error(code=pb.ErrorCode.PUBLISH, msg=answer.message)
+def _publish_result(event: AvroEvent, outcome: Published | Refused) -> pb.PublishResult:
+    if isinstance(outcome, Published):
+        return pb.PublishResult(replay_id=encode_replay_id(outcome.replay_id), correlation_key=outcome.uuid)
+    error = pb.Error(code=pb.ErrorCode.PUBLISH, msg=outcome.error.message)
     return pb.PublishResult(error=error, correlation_key=event.uuid)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -16,11 +16,11 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Message
 
 from events.access import Access, Session
-from events.bus.publishing import JsonEvent, Published, Publisher, Together
+from events.bus.outcomes import Published, Refused, error_body, event_uuid, record_error
+from events.bus.publishing import AllOrNoneBlock, JsonEvent, Publisher
 from events.errors import BadRequest, MalformedBody, ResourceNotFound, TooManyRecords, WrongMethod
-from events.fronts.records import error_body, events_of, flag_of, id_of, idempotency_key, save_result, status_of
+from events.fronts.records import events_of, flag_of, idempotency_key, save_result
 from events.fronts.requests import check_version, json_object, session_of
-from events.fronts.rest.events import TOGETHER
 from events.fronts.rest.references import References
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import json_response
@@ -52,11 +52,16 @@ class _Answer(NamedTuple):
 
 
 class CompositeFront:
-    """The routes below ``/services/data/vNN.0/composite``, over the routes that each request alone would have."""
+    """The routes below ``/services/data/vNN.0/composite``, over the routes that each request would have alone.
 
-    def __init__(self, publisher: Publisher, access: Access, routes: Sequence[BaseRoute]) -> None:
-        self._publisher, self._access = publisher, access
-        self._routes = Routes(routes)
+    ``routes`` makes those routes; requests that they answer publish with the block, if there is one.
+    """
+
+    def __init__(
+        self, publisher: Publisher, access: Access, routes: Callable[[AllOrNoneBlock | None], Sequence[BaseRoute]]
+    ) -> None:
+        self._publisher, self._access, self._routes_of = publisher, access, routes
+        self._single = Routes(routes(None))
 
     def routes(self) -> list[Route]:
         base = "/services/data/v{version}/composite"
@@ -102,19 +107,19 @@ class CompositeFront:
         self, request: Request, session: Session, subs: list[_Sub], all_or_none: bool
     ) -> AsyncGenerator[_Answer, None]:
         if not (all_or_none and any(sub.method == "POST" for sub in subs)):
-            async for answer in self._in_order(request, session, subs, None):
+            async for answer in self._in_order(request, session, subs, self._single):
                 yield answer
             return
         answers: list[_Answer] = []
         failed: int | None = None
         try:
             async with (
-                self._publisher.together(user=session.user) as together,
-                contextlib.aclosing(self._in_order(request, session, subs, together)) as running,
+                self._publisher.all_or_none(user=session.user) as block,
+                contextlib.aclosing(self._in_order(request, session, subs, Routes(self._routes_of(block)))) as running,
             ):
                 async for answer in running:
                     answers.append(answer)
-                    if answer.status >= 400 or together.refused:
+                    if answer.status >= 400 or block.refused:
                         failed = len(answers) - 1
                         raise _RolledBack
         except _RolledBack:
@@ -124,13 +129,13 @@ class CompositeFront:
             yield _halted(400, "PROCESSING_HALTED", _ROLLED_BACK) if halted else answers[index]
 
     async def _in_order(
-        self, request: Request, session: Session, subs: list[_Sub], together: Together | None
+        self, request: Request, session: Session, subs: list[_Sub], routes: Routes
     ) -> AsyncGenerator[_Answer, None]:
         references = References()
         for sub in subs:
             try:
                 sub = sub._replace(url=str(references.resolved(sub.url)), body=references.resolved(sub.body))
-                answer = await self._run(request, session, sub, together)
+                answer = await self._run(request, session, sub, routes)
             except BadRequest as error:
                 answer = _Answer(400, error_body(error), {})
             if answer.status < 400:
@@ -150,7 +155,7 @@ class CompositeFront:
             elif _version_of(url) > float(version):
                 answer = _Answer(400, error_body(BadRequest(f"{url[:100]} is of a later version than the batch")), {})
             else:
-                answer = await self._run(request, session, sub._replace(url=url), None)
+                answer = await self._run(request, session, sub._replace(url=url), self._single)
             halted = halted or (halt and answer.status >= 400)
             results.append(answer)
         return json_response(
@@ -182,22 +187,22 @@ class CompositeFront:
             raise BadRequest("The tree has no records; send at least one")
         key = idempotency_key(request, session.user_id)
         events = [
-            JsonEvent(name, record, id_of(key, reference), is_keyed=bool(key))
+            JsonEvent(name, record, event_uuid(key, reference), is_keyed=bool(key))
             for record, reference in zip(body["records"], references, strict=True)
         ]
-        answers = await self._publisher.publish_json(events, user=session.user, all_or_none=True)
-        failed = any(not isinstance(answer, Published) for answer in answers)
+        outcomes = await self._publisher.publish_json(events, user=session.user, all_or_none=True)
+        failed = any(not isinstance(outcome, Published) for outcome in outcomes)
         results = []
-        for event, reference, answer in zip(events, references, answers, strict=True):
-            if isinstance(answer, Published):
-                results.append({"referenceId": reference, "id": save_result(answer)["id"]})
-            elif answer is not None:
-                code, message, fields = status_of(event, answer)
+        for reference, outcome in zip(references, outcomes, strict=True):
+            if isinstance(outcome, Published):
+                results.append({"referenceId": reference, "id": save_result(outcome)["id"]})
+            elif isinstance(outcome, Refused):
+                code, message, fields = record_error(name, outcome)
                 error = {"statusCode": code, "message": message, "fields": list(fields)}
                 results.append({"referenceId": reference, "errors": [error]})
         return json_response({"hasErrors": failed, "results": results}, 400 if failed else 201)
 
-    async def _run(self, request: Request, session: Session, sub: _Sub, together: Together | None) -> _Answer:
+    async def _run(self, request: Request, session: Session, sub: _Sub, routes: Routes) -> _Answer:
         """Answer one request as if it had come alone, within the same session."""
         path, _, query = sub.url.partition("?")
         path = unquote(path)
@@ -206,14 +211,13 @@ class CompositeFront:
         headers = {"authorization": request.headers.get("authorization", ""), "content-type": "application/json"}
         headers |= {name: text for name, text in sub.headers.items() if name == "idempotency-key"}
         if "idempotency-key" not in headers and "idempotency-key" in request.headers:
-            headers["idempotency-key"] = id_of(idempotency_key(request, session.user_id), sub.name)
+            headers["idempotency-key"] = event_uuid(idempotency_key(request, session.user_id), sub.name)
         scope = {name: value for name, value in request.scope.items() if name in _SCOPE} | {
             "method": sub.method,
             "path": path,
             "raw_path": path.encode(errors="replace"),
             "query_string": query.encode(errors="replace"),
             "headers": [(name.encode(), text.encode("latin-1", "replace")) for name, text in headers.items()],
-            TOGETHER: together,
         }
         sent: list[Message] = []
 
@@ -224,7 +228,7 @@ class CompositeFront:
             sent.append(message)
 
         try:
-            await self._routes(scope, receive, send)
+            await routes(scope, receive, send)
         except TidegateError as error:
             return _Answer(error.http_status, error_body(error), {})
         except HTTPException as error:

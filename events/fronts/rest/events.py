@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from functools import partial
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from events.access import Access, Permission, Session
-from events.bus.publishing import JsonEvent, Publisher, Together
+from events.bus.outcomes import Published, Refused, event_uuid
+from events.bus.publishing import AllOrNoneBlock, JsonEvent, Publisher
 from events.channels.entities import ChangeEntities
 from events.errors import BadRequest, UnknownEvent, UnknownSchema, WrongType
 from events.fronts.records import (
@@ -19,7 +21,6 @@ from events.fronts.records import (
     collection_result,
     events_of,
     flag_of,
-    id_of,
     idempotency_key,
     save_result,
 )
@@ -32,17 +33,13 @@ from events.fronts.requests import (
     session_of,
 )
 from events.fronts.rest import describe
-from events.fronts.rest.json_offsets import place_of
+from events.fronts.rest.json_offsets import offset_of
 from events.model.changes.schemas import ChangeEventSchema, is_change_event
 from events.model.payloads import EventSchema
 from events.store.catalog import Catalog
-from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import json_response
 
-__all__ = ["TOGETHER", "RestFront"]
-
-TOGETHER: Final = "events.together"
-"""Where a request's scope has the all-or-none block that the request is part of."""
+__all__ = ["RestFront"]
 
 
 class RestFront:
@@ -59,12 +56,14 @@ class RestFront:
         self._entities = entities
         self._catalog, self._publisher, self._access, self._limits = catalog, publisher, access, limits
 
-    def routes(self) -> list[Route]:
+    def routes(self, block: AllOrNoneBlock | None = None) -> list[Route]:
+        """The routes; with ``block``, those of a composite request, which publishes when the block ends."""
         base = "/services/data/v{version}"
         table: tuple[tuple[str, Any, list[str]], ...] = (
-            (f"{base}/sobjects/{{event}}", self.publish, ["POST"]),  # first, for routes are tried in turn
+            # publish comes first, since routes are tried in turn
+            (f"{base}/sobjects/{{event}}", partial(self.publish, block=block), ["POST"]),
             (f"{base}/sobjects/{{event}}", self.basic_information, ["GET"]),
-            (f"{base}/composite/sobjects", self.publish_collection, ["POST"]),
+            (f"{base}/composite/sobjects", partial(self.publish_collection, block=block), ["POST"]),
             ("/services/data", self.versions, ["GET"]),
             (base, self.resources, ["GET"]),
             (f"{base}/limits", self.limits, ["GET"]),
@@ -128,38 +127,39 @@ class RestFront:
         definition = (await self._event(session, request.path_params["event"])).definition
         return json_response(describe.full(definition, version, session.user))
 
-    async def publish(self, request: Request) -> Response:
-        """Publish one event; answered when the log has it, or with the block that the request is part of."""
+    async def publish(self, request: Request, *, block: AllOrNoneBlock | None) -> Response:
+        """Publish one event. It is answered when the log has it, or when the block has written it."""
         session, _ = self._enter(request)
         name = request.path_params["event"]
         await self._event(session, name)
         key = idempotency_key(request, session.user_id)
-        event = JsonEvent(name, await json_object(request), id_of(key), is_keyed=bool(key))
-        together: Together | None = request.scope.get(TOGETHER)
-        if together is not None:
-            return json_response(save_result(await together.publish(event)), 201)
-        (answer,) = await self._publisher.publish_json([event], user=session.user)
-        if isinstance(answer, WrongType):
-            place = place_of((await request.body()).decode(errors="replace"), answer.fields[0])
-            if place is not None:
-                answer.locate(*place)
-        if isinstance(answer, TidegateError):
-            raise answer
-        assert answer is not None
-        return json_response(save_result(answer), 201)
+        event = JsonEvent(name, await json_object(request), event_uuid(key), is_keyed=bool(key))
+        if block is not None:
+            return json_response(save_result(await block.publish(event)), 201)
+        (outcome,) = await self._publisher.publish_json([event], user=session.user)
+        if isinstance(outcome, Published):
+            return json_response(save_result(outcome), 201)
+        assert isinstance(outcome, Refused), "without all_or_none nothing is rolled back"
+        error = outcome.error
+        if isinstance(error, WrongType):
+            offset = offset_of((await request.body()).decode(errors="replace"), error.fields[0])
+            if offset is not None:
+                error.locate(*offset)
+        raise error
 
-    async def publish_collection(self, request: Request) -> Response:
+    async def publish_collection(self, request: Request, *, block: AllOrNoneBlock | None) -> Response:
         """Publish up to 200 events of any types; each has its own result, in order."""
         session, _ = self._enter(request)
         body = await json_object(request)
         events = events_of(body, idempotency_key(request, session.user_id))
         all_or_none = flag_of(body, "allOrNone")
-        together: Together | None = request.scope.get(TOGETHER)
-        if together is not None:
-            answers = await together.publish_all(events)
+        if block is not None:
+            outcomes = await block.publish_all(events)
         else:
-            answers = await self._publisher.publish_json(events, user=session.user, all_or_none=all_or_none)
-        return json_response([collection_result(event, answer) for event, answer in zip(events, answers, strict=True)])
+            outcomes = await self._publisher.publish_json(events, user=session.user, all_or_none=all_or_none)
+        return json_response(
+            [collection_result(event, outcome) for event, outcome in zip(events, outcomes, strict=True)]
+        )
 
     async def schema_by_name(self, request: Request) -> Response:
         session, _ = self._enter(request)

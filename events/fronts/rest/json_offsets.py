@@ -6,13 +6,13 @@ import json
 import re
 from typing import Final
 
-__all__ = ["place_of"]
+__all__ = ["offset_of"]
 
 _BLANK: Final = re.compile(r"[ \t\n\r]*")
 _DECODER: Final = json.JSONDecoder()
 
 
-def place_of(text: str, member: str) -> tuple[int, int] | None:
+def offset_of(text: str, member: str) -> tuple[int, int] | None:
     """Line and column, from 1, of a member of the outermost object, whose name is read without regard to case.
 
     Of a name that is there twice the last counts, as in reading. None where the text is no such object.

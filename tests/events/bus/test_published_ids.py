@@ -19,7 +19,8 @@ from events.store.log import LogBounds
 from events.metrics import EventMetrics
 from events.model.payloads import EventSchema
 from events.bus.published_ids import KEPT_MS, PublishedIds
-from events.bus.publishing import AvroEvent, JsonEvent, Published, Publisher
+from events.bus.outcomes import Published, Refused
+from events.bus.publishing import AvroEvent, JsonEvent, Publisher
 from tests.support.events import MemoryLog, MemorySchemas, ORDER_SHIPPED, events_config
 
 pytestmark = pytest.mark.anyio
@@ -172,7 +173,7 @@ async def test_what_was_published_without_our_knowing_is_found_when_it_comes_aga
 
     monkeypatch.setattr(service.log, "append", unanswered)
     (refused,) = await service.publish("late")
-    assert isinstance(refused, BusUnavailable)
+    assert isinstance(refused, Refused) and isinstance(refused.error, BusUnavailable)
     monkeypatch.undo()
     assert await service.publish("late") == [Published("late", 1)]
     assert service.stored == ["a", "late"]
@@ -193,8 +194,8 @@ async def test_all_or_none_stores_an_id_once_too(service: Service) -> None:
         assert answers == [Published("t", 0)] * 2
     assert await service.publish("t") == [Published("t", 0)]
     with pytest.raises(RuntimeError):
-        async with service.publisher.together(user=USER) as together:
-            await together.publish(JsonEvent(TOPIC, BODY, "undone"))
+        async with service.publisher.all_or_none(user=USER) as block:
+            await block.publish(JsonEvent(TOPIC, BODY, "undone"))
             raise RuntimeError
     (answer,) = await service.publish("undone")
     assert answer.replay_id > 1, "an offset of what was undone is not given out again"
@@ -212,11 +213,11 @@ async def test_one_id_in_two_events_of_a_block_has_two_replay_ids(service: Servi
 async def test_an_event_of_a_block_that_the_limit_refuses_is_refused_again(service: Service) -> None:
     service.limits = Limits(events_config(service.data, **{"events.limit.published.hourly": 1}), lambda: service.now)
     service.start()
-    async with service.publisher.together(user=USER) as together:
-        await together.publish(JsonEvent(TOPIC, BODY, "first"))
+    async with service.publisher.all_or_none(user=USER) as block:
+        await block.publish(JsonEvent(TOPIC, BODY, "first"))
         for _ in range(2):
             with pytest.raises(PublishLimitExceeded):
-                await together.publish(JsonEvent(TOPIC, BODY, "second"))
+                await block.publish(JsonEvent(TOPIC, BODY, "second"))
     assert service.stored == ["first"]
 
 
@@ -229,12 +230,13 @@ async def test_a_key_with_another_body_is_refused(service: Service, all_or_none:
         try:
             return list(await service.publisher.publish_json(events, user=USER, all_or_none=all_or_none))
         except IdempotencyKeyReused as error:
-            return [error]
+            return [Refused(error)]
 
     assert await publish(event(Note__c="x", Amount__c=1)) == [Published("t", 0)]
     assert await publish(event(Amount__c=1, Note__c="x")) == [Published("t", 0)]
     (refused,) = await publish(event(Note__c="y", Amount__c=1))
-    assert isinstance(refused, IdempotencyKeyReused)
+    assert isinstance(refused, Refused)
+    assert isinstance(refused.error, IdempotencyKeyReused)
     at_once = await asyncio.gather(
         *(publish(JsonEvent(TOPIC, BODY | {"Note__c": n}, "u", is_keyed=True)) for n in "xy")
     )

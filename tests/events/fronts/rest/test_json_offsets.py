@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events.fronts.rest.json_offsets import place_of
+from events.fronts.rest.json_offsets import offset_of
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from events.fronts.rest.json_offsets import place_of
     ],
 )
 def test_a_value_is_found_where_it_begins(text: str, place: tuple[int, int] | None) -> None:
-    assert place_of(text, "EffectiveDate") == place
+    assert offset_of(text, "EffectiveDate") == place
 
 
 VALUES = st.recursive(
@@ -39,7 +39,7 @@ def test_every_member_is_found(value: dict[str, Any], indent: int | None) -> Non
     text = json.dumps(value, indent=indent)
     last = {name.lower(): held for name, held in value.items()}
     for name, held in last.items():
-        place = place_of(text, name)
+        place = offset_of(text, name)
         assert place is not None
         rest = "\n".join(text.split("\n")[place[0] - 1 :])[place[1] - 1 :]
         assert json.JSONDecoder().raw_decode(rest)[0] == held
@@ -47,4 +47,4 @@ def test_every_member_is_found(value: dict[str, Any], indent: int | None) -> Non
 
 @given(st.text(alphabet='{}[]":,a \\\n1', max_size=20))
 def test_any_text_has_a_place_or_none(text: str) -> None:
-    place_of(text, "a")
+    offset_of(text, "a")
