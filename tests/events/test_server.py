@@ -20,8 +20,8 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from registry.config import RegistryConfig
-from registry.server import RegistryServer
+from registry.server.config import RegistryConfig
+from registry.server.service import RegistryServer
 from tests.servers.kafka import KafkaBroker
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.events import EventsThread

@@ -22,7 +22,7 @@ from connect.routes import admin_routes, all_routes
 from events.config import EventsConfig
 from events.proto import pubsub_api_pb2 as pb
 from events.server.service import EventsServer
-from registry.routes import ENDPOINTS
+from registry.server.routes import ENDPOINTS
 from tests.servers.process import wait_until
 from tests.support.platform import RunningPlatform, running_platform, tidegate
 from tidegate.kit.config import parse
