@@ -17,12 +17,12 @@ from xml.sax.saxutils import escape
 
 import requests
 
-from events import xml
 from events.errors import MalformedXml
+from events.model import xml
 from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:
-    from events.definitions import EventDefinition
+    from events.model.definitions import EventDefinition
 
 __all__ = ["EventsClient", "PublishRefused", "ReceivedEvent"]
 
@@ -133,8 +133,8 @@ class EventsClient:
 
         All are read before the first one is defined; raises InvalidDefinition naming everything that is wrong.
         """
-        from events.definitions import to_avro_text
-        from events.metadata_tree import read_all
+        from events.model.definitions import to_avro_text
+        from events.model.metadata_tree import read_all
 
         for definition in [definition for path in paths for definition in read_all(path)]:
             yield self.define_avro(to_avro_text(definition), retention_ms=retention_ms)
@@ -144,7 +144,7 @@ class EventsClient:
         return next(self.define_files([path]))
 
     def definition(self, event: str) -> EventDefinition:
-        from events.definitions import from_avro
+        from events.model.definitions import from_avro
 
         return from_avro(self.describe(event)["schema"])
 

@@ -20,8 +20,8 @@ from rich.table import Table
 from bench.events.light_client import LightClient, whole
 from bench.events.sides import EventsSide, events_server
 from bench.events.subscribe import SCALE
-from events.definitions import to_avro_text
-from events.payloads import EventSchema
+from events.model.definitions import to_avro_text
+from events.model.payloads import EventSchema
 from events.proto import pubsub_api_pb2 as pb
 from tests.support.events import ORDER_SHIPPED
 from tidegate.kit.service import fast_event_loop

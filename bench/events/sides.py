@@ -17,7 +17,7 @@ from bench.broker.sides import our_broker
 from bench.registry.sides import ours as our_registry
 from tests.servers.process import ServerProcess, free_ports
 from tests.support.events import ORDER_SHIPPED, PASSWORD, USER
-from events.definitions import EventDefinition, to_avro_text
+from events.model.definitions import EventDefinition, to_avro_text
 from tidegate.kit.certificates import CA_FILE
 
 __all__ = ["EventsSide", "events_server"]

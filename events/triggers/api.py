@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import pluggy
 
-from events.changes.schemas import is_change_event
+from events.model.changes.schemas import is_change_event
 from tidegate.kit.errors import UsageError
 
 __all__ = [

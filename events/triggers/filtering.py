@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from events.catalog import Catalog
-from events.changes.schemas import ChangeEventSchema, is_change_event
-from events.filters import Filter, Filterable
-from events.payloads import EventSchema
+from events.model.changes.schemas import ChangeEventSchema, is_change_event
+from events.model.filters import Filter, Filterable
+from events.model.payloads import EventSchema
+from events.store.catalog import Catalog
 from events.triggers.api import TriggerEvent
 
 __all__ = ["Passing", "filterable"]

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from broker.client import BatchProducer, ClientConfig, TopicPartition
-from events.catalog import Catalog
-from events.payloads import frame
+from events.model.payloads import frame
+from events.store.catalog import Catalog
 from events.triggers.api import Output
 from tidegate.kit.errors import TidegateError
 

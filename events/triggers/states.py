@@ -13,7 +13,7 @@ import uuid
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, TypeVar
 
-from events.state import EventState
+from events.store.state import EventState
 from tidegate.kit.logs import logger
 
 __all__ = ["Command", "Status", "SubscriptionState", "TriggerStates"]

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from broker.client import BatchConsumer, ClientConfig, KafkaRecord, TopicPartition
-from events.catalog import Catalog
-from events.changes.schemas import ChangeEventSchema
 from events.errors import NotThere, UndecodablePayload
-from events.filters import InvalidFilter
-from events.payloads import unframe
+from events.model.changes.schemas import ChangeEventSchema
+from events.model.filters import InvalidFilter
+from events.model.payloads import unframe
+from events.store.catalog import Catalog
 from events.triggers.api import EVENT_UUID, RetryableException, Trigger, TriggerContext, TriggerEvent
 from events.triggers.calls import Mark, call
 from events.triggers.config import TriggersConfig

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from registry.compatibility import Level, Previous
 from registry.explain.explanation import Explanation, Sides
 from registry.formats.avro.schema import AvroSchema
+from registry.formats.compatibility import Level, Previous
 from registry.formats.json_schema.schema import JsonSchema
 from registry.formats.parsed import ParsedSchema
 from registry.formats.protobuf.schema import ProtobufSchema

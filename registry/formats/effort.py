@@ -9,7 +9,7 @@ from registry.errors import RegistryError
 __all__ = ["MOST_STEPS", "Effort", "TooManySteps"]
 
 MOST_STEPS: Final = 1_000_000
-"""Steps of one comparison, some 2 µs each, in a thread (``registry/comparisons.py``): 300 alternatives against 300 others, or records of 100,000 fields."""
+"""Steps of one comparison, some 2 µs each, in a thread (``registry/domain/comparisons.py``): 300 alternatives against 300 others, or records of 100,000 fields."""
 
 _PAIR: Final = 10
 

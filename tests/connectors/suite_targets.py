@@ -19,7 +19,7 @@ from connectors.files.sink import FileStreamSinkConnector
 from connectors.hdfs.sink import HdfsSinkConnector
 from connectors.local.sink import LocalSinkConnector
 from connectors.s3.sink import S3SinkConnector
-from events.payloads import unframe
+from events.model.payloads import unframe
 from tests.servers.hdfs import HdfsServer
 from tests.servers.s3 import S3Server
 from tests.support.events import EventsThread

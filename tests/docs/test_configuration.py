@@ -15,7 +15,7 @@ from tidegate.platform import make_plan
 
 CONFIGS = {
     "broker": "broker.config:BrokerConfig",
-    "registry": "registry.config:RegistryConfig",
+    "registry": "registry.server.config:RegistryConfig",
     "connect": "connect.config:WorkerConfig",
     "events": "events.config:EventsConfig",
 }

@@ -14,15 +14,16 @@ from typing import Any, Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events.bus import EventBus
-from events.catalog import Catalog
-from events.definitions import to_avro_text
+from events.bus.bus import EventBus
+from events.store.catalog import Catalog
+from events.model.definitions import to_avro_text
 from events.errors import BusUnavailable
 from events.limits.limits import Limits
-from events.log import LogBounds, LogSlice
+from events.store.log import LogBounds, LogSlice
 from events.metrics import EventMetrics
-from events.published_ids import PublishedIds
-from events.publishing import JsonEvent, Published, Publisher
+from events.bus.published_ids import PublishedIds
+from events.bus.outcomes import Published, Refused
+from events.bus.publishing import JsonEvent, Publisher
 from tests.support.faults import CallFaults
 from tests.support.events import ORDER_SHIPPED, MemoryLog, MemorySchemas, events_config
 from tests.support.events import USER as USER_NAME
@@ -153,7 +154,7 @@ class Trial:
             if isinstance(answer, Published):
                 assert self.acknowledged.setdefault(id_, answer.replay_id) == answer.replay_id, f"two answers for {id_}"
             else:
-                assert isinstance(answer, BusUnavailable), answer
+                assert isinstance(answer, Refused) and isinstance(answer.error, BusUnavailable), answer
 
     async def together(self, ids: Sequence[str]) -> None:
         """A block of its own, whose events nobody sends again."""

@@ -14,7 +14,7 @@ import pytest
 
 from events.access.grants import Grants
 from events.limits.allowance import UNLIMITED
-from events.publishing import JsonEvent
+from events.bus.publishing import JsonEvent
 from tests.servers.fetch import ServerMissing, require
 from tests.servers.fixtures import or_skip
 from tests.support.accounts import JwtApp

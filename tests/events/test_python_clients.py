@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from events.publishing import JsonEvent
+from events.bus.publishing import JsonEvent
 from tests.support.events import PASSWORD, USER, EventsThread
 
 SCRIPT = Path(__file__).parent / "python" / "follow.py"

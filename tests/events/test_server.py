@@ -20,8 +20,8 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from registry.config import RegistryConfig
-from registry.server import RegistryServer
+from registry.server.config import RegistryConfig
+from registry.server.service import RegistryServer
 from tests.servers.kafka import KafkaBroker
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.events import EventsThread
@@ -253,7 +253,7 @@ def test_no_acknowledged_event_is_lost_when_the_broker_is_killed(tmp_path: Path)
 
 def test_the_service_loads_no_heavy_library() -> None:
     heavy = ("numpy", "pyarrow", "pandas", "sqlalchemy", "pyspark", "simple_salesforce")
-    code = f"import sys, events.server, events.fronts.pubsub, events.grpc_server; print([n for n in {heavy} if n in sys.modules])"
+    code = f"import sys, events.server.service, events.fronts.pubsub.service, events.server.grpc_listeners; print([n for n in {heavy} if n in sys.modules])"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )

@@ -21,8 +21,8 @@ from starlette.routing import Route
 from connect.routes import admin_routes, all_routes
 from events.config import EventsConfig
 from events.proto import pubsub_api_pb2 as pb
-from events.server import EventsServer
-from registry.routes import ENDPOINTS
+from events.server.service import EventsServer
+from registry.server.routes import ENDPOINTS
 from tests.servers.process import wait_until
 from tests.support.platform import RunningPlatform, running_platform, tidegate
 from tidegate.kit.config import parse

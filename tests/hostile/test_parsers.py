@@ -29,14 +29,14 @@ from broker.work import OFF_THE_LOOP, Allowance
 from connect.distributed.protocol import decode_assignment, decode_state
 from connect.standalone.java_map import load_map
 from connectors.sql.urls import parse_jdbc_url
-from events import xml
-from events.filters import Filter
-from events.fronts.bayeux import messages_of
-from events.fronts.json_places import place_of
-from events.fronts.references import References
-from events.fronts.soql import parse_select
-from events.metadata_tree import read_zip
-from events.metadata_xml import read_object
+from events.model import xml
+from events.model.filters import Filter
+from events.fronts.cometd.bayeux import messages_of
+from events.fronts.rest.json_offsets import offset_of
+from events.fronts.rest.references import References
+from events.fronts.rest.soql import parse_select
+from events.model.metadata_tree import read_zip
+from events.model.metadata_xml import read_object
 from registry.formats.avro.schema import AvroSchema
 from registry.formats.json_schema.schema import JsonSchema
 from registry.formats.protobuf.schema import ProtobufSchema
@@ -141,7 +141,7 @@ PARSERS: Final[dict[str, tuple[Callable[[Any], Any], tuple[str | bytes, ...]]]] 
     "metadata of events": (lambda data: read_object("A__e", data), (b"<CustomObject>", b"</CustomObject>", b"<fields>", b"<fullName>A__c</fullName>", b"</fields>", b"<type>Text</type>")),
     "zips of metadata": (zips, (b"<CustomObject>", b"<fields>", b"</fields>", b"x", b"\0")),
     "CometD": (messages_of, tuple(piece.encode() for piece in (*JSON, '{"channel":"/meta/handshake"},', "message=", "%5B", "&"))),
-    "places in JSON": (text_of(lambda text: place_of(text, "a")), JSON),
+    "places in JSON": (text_of(lambda text: offset_of(text, "a")), JSON),
     "SOQL": (text_of(lambda text: parse_select(text).of([{"a": 1}])), ("SELECT a FROM b WHERE ", "(", ")", "NOT ", "a = 1 ", "AND ", "OR ", "'", "a IN (1,", "LIKE '%a' ", "ORDER BY a,", "\\")),
     "filters of channels": (text_of(lambda text: Filter(text, ORDER_SHIPPED)), ("Amount__c > 0 ", "(", ")", "AND ", "OR ", "NOT ", "'", "Order_Number__c LIKE '%a' ", "IN ('a',", "\\'")),
     "references of composites": (text_of(references), ("@{a.b}", "@{", "}", "all", ".", "@{all}", "@{a.b[0]}")),

@@ -21,8 +21,8 @@ import grpc
 import pytest
 import requests
 
-from events.definitions import to_avro_text
-from events.payloads import EventSchema
+from events.model.definitions import to_avro_text
+from events.model.payloads import EventSchema
 from events.proto import pubsub_api_pb2 as pb
 from tests.events.test_server import running_registry
 from tests.proofs import effort, run_seeds, seeds

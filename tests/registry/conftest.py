@@ -10,12 +10,12 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from registry.app import application
-from registry.compatibility import Level
+from registry.server.app import application
+from registry.formats.compatibility import Level
 from registry.errors import StoreError
 from registry.metrics import RegistryMetrics
-from registry.registry import Registry
-from registry.store import LogRecord, Store
+from registry.domain.registry import Registry
+from registry.log.store import LogRecord, Store
 from tidegate.kit.http import Guard
 
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from registry.errors import StoreError, StoreTimeout
-from registry.store import LogRecord
+from registry.log.store import LogRecord
 from tests.registry.conftest import MemoryLog, serving
 from tests.support.faults import CallFaults
 

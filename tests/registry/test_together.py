@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from registry.app import application
-from registry.compatibility import Level
+from registry.server.app import application
+from registry.formats.compatibility import Level
 from registry.errors import SchemaTooLarge, StoreError
 from registry.metrics import RegistryMetrics
-from registry.registry import Registry
-from registry.store import Store
+from registry.domain.registry import Registry
+from registry.log.store import Store
 from tests.registry.conftest import MemoryLog
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import fastavro
 
-from events.payloads import frame
+from events.model.payloads import frame
 
 __all__ = ["KEY", "VALUE", "decoded", "record", "source"]
 

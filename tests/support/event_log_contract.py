@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from events.errors import BusUnavailable, EventTooLarge
-from events.log import LogRecord
+from events.store.log import LogRecord
 
 __all__ = ["EventLogContract", "collect"]
 
@@ -27,7 +27,7 @@ async def collect(log: Any, topic: str, offset: int, count: int) -> list[LogReco
 
 
 class EventLogContract:
-    """Inherit it as ``Test...`` with a fixture ``log`` (a started ``events.log.EventLog`` and ``events.catalog.TopicStore``)."""
+    """Inherit it as ``Test...`` with a fixture ``log`` (a started ``events.store.log.EventLog`` and ``events.store.catalog.TopicStore``)."""
 
     async def delete_records(self, log: Any, topic: str, before: int) -> None:
         """Do what retention does: records before this offset are gone."""
@@ -104,7 +104,7 @@ class EventLogContract:
     async def test_a_transaction_that_takes_too_long_is_nothing(
         self, log: Any, topic: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("events.transactions.TIMEOUT_MS", 300)
+        monkeypatch.setattr("events.store.transactions.TIMEOUT_MS", 300)
         with pytest.raises(BusUnavailable, match="none is published"):
             async with log.transaction() as transaction:
                 await transaction.append(topic, [(b"k", b"v", 1)])

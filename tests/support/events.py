@@ -11,13 +11,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from events import transactions
+from events.store import transactions
 from events.access import User
 from events.config import EventsConfig
-from events.definitions import EventDefinition, EventField, FieldType
+from events.model.definitions import EventDefinition, EventField, FieldType
 from events.errors import BusUnavailable, EventTooLarge
-from events.log import LogBounds, LogRecord, LogSlice
-from events.server import EventsServer
+from events.store.log import LogBounds, LogRecord, LogSlice
+from events.server.service import EventsServer
 from tidegate.kit.config import parse
 from tidegate.kit.service import fast_event_loop
 from tidegate.kit.errors import TidegateError

@@ -15,8 +15,8 @@ __all__ = ["RegistryProcess"]
 
 _PROGRAM = """
 import json, pathlib, sys
-from registry.config import RegistryConfig
-from registry.server import RegistryServer
+from registry.server.config import RegistryConfig
+from registry.server.service import RegistryServer
 from tidegate.kit.config import parse
 from tidegate.kit.service import run
 sys.exit(run(RegistryServer(parse(RegistryConfig, json.loads(sys.argv[1]))), ready_file=pathlib.Path(sys.argv[2])))

@@ -7,7 +7,7 @@ import pytest
 from broker.config import BrokerConfig
 from connect.faces.config import RestConfig
 from events.config import EventsConfig
-from registry.config import RegistryConfig
+from registry.server.config import RegistryConfig
 from tidegate.kit.addresses import warn_of_open
 from tidegate.kit.config import parse, validate
 

@@ -64,7 +64,7 @@ def define(files: tuple[Path, ...], retention_hours: float | None, **where: Any)
 @events_options
 def export_events(names: tuple[str, ...], folder: Path | None, form: str, **where: Any) -> None:
     """Write definitions as Salesforce metadata: of all events unless some are named; on the screen without --to."""
-    from events.metadata_export import object_xml, sfdx_files
+    from events.model.metadata_export import object_xml, sfdx_files
 
     client = client_of(**where)
     for name in names or [event["name"] for event in client.events()]:

@@ -213,8 +213,8 @@ def check(
     The registry decides; exit status 1 if it says no.
     """
     from registry.client import NotFound
-    from registry.compatibility import Level, Previous
     from registry.explain.comparison import explain
+    from registry.formats.compatibility import Level, Previous
 
     with _client(data, url, config) as client:
         it = _File(client, file, schema_type, references)

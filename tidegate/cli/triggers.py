@@ -83,7 +83,7 @@ def forget(name: str, **where: Any) -> None:
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def check(folder: Path) -> None:
     """Load the triggers and flows of a folder without running them; status 1 when a file cannot be loaded."""
-    from events.triggers.server import read_project
+    from events.server.triggers import read_project
 
     project = read_project(folder)
     print_table(

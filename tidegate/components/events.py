@@ -42,7 +42,7 @@ def _properties(assembly: Assembly) -> dict[str, str]:
 
 EVENTS: Final = Component(
     "events",
-    "events.server:EventsServer",
+    "events.server.service:EventsServer",
     "events.config:EventsConfig",
     (REST, TLS, PUBSUB, PUBSUB_PLAIN),
     _properties,

@@ -25,5 +25,5 @@ def _properties(assembly: Assembly) -> dict[str, str]:
 
 
 REGISTRY: Final = Component(
-    "registry", "registry.server:RegistryServer", "registry.config:RegistryConfig", (REST,), _properties
+    "registry", "registry.server.service:RegistryServer", "registry.server.config:RegistryConfig", (REST,), _properties
 )

@@ -22,5 +22,9 @@ def _properties(assembly: Assembly) -> dict[str, str]:
 
 
 TRIGGERS: Final = Component(
-    "triggers", "events.triggers.server:TriggersServer", "events.triggers.config:TriggersConfig", (), _properties
+    "triggers",
+    "events.server.triggers:TriggersServer",
+    "events.triggers.config:TriggersConfig",
+    (),
+    _properties,
 )

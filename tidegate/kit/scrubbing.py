@@ -21,6 +21,8 @@ __all__ = ["HIDDEN", "Secrets", "knowing", "masked", "noted", "noted_config", "s
 HIDDEN: Final = "[hidden]"
 _LONG: Final = 8
 """Shorter secrets are hidden where they are words of their own only: a password 'a' is not every letter a."""
+_HUGE: Final = 200
+"""Longer secrets are searched for as plain texts: a pattern tries each position, which is quadratic where a secret repeats itself."""
 _MOST: Final = 1000
 """Tokens that are renewed all the time: the oldest are forgotten."""
 _TELLING: Final = re.compile(
@@ -40,7 +42,7 @@ class Secrets:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: dict[str, None] = {}
-        self._pattern: re.Pattern[str] | None = None
+        self._search: tuple[list[str], re.Pattern[str]] | None = None
 
     def add(self, value: str) -> None:
         """Hide this from now on, also as it is written in JSON, in a URL, in base64 and by ``repr``."""
@@ -52,7 +54,7 @@ class Secrets:
             self._values[value] = None
             while len(self._values) > _MOST:
                 del self._values[next(iter(self._values))]
-            self._pattern = None
+            self._search = None
 
     def add_config(self, properties: Mapping[str, Any]) -> None:
         """What keys of these names mostly hold, whoever declares them; passwords within URLs and JAAS lines."""
@@ -66,22 +68,25 @@ class Secrets:
 
     def scrub(self, text: str) -> str:
         """The text with ``[hidden]`` for each secret."""
-        pattern = self._pattern
-        if pattern is None:
+        search = self._search
+        if search is None:
             with self._lock:
-                pattern = self._pattern = _pattern_of(self._values)
+                search = self._search = _search_of(self._values)
+        huge, pattern = search
+        for form in huge:
+            text = text.replace(form, HIDDEN)
         return pattern.sub(HIDDEN, text)
 
 
 _NOTHING: Final = re.compile(r"(?!)")
 
 
-def _pattern_of(values: Iterable[str]) -> re.Pattern[str]:
-    found = {form for value in values for form in _forms(value)}
-    if not found:
-        return _NOTHING
-    whole = [re.escape(form) if len(form) >= _LONG else rf"(?<!\w){re.escape(form)}(?!\w)" for form in found]
-    return re.compile("|".join(sorted(whole, key=len, reverse=True)))
+def _search_of(values: Iterable[str]) -> tuple[list[str], re.Pattern[str]]:
+    """The huge forms of secrets, the longest first, and a pattern of the others."""
+    forms = sorted({form for value in values for form in _forms(value)}, key=len, reverse=True)
+    short = [form for form in forms if len(form) <= _HUGE]
+    patterns = [re.escape(form) if len(form) >= _LONG else rf"(?<!\w){re.escape(form)}(?!\w)" for form in short]
+    return [form for form in forms if len(form) > _HUGE], re.compile("|".join(patterns)) if patterns else _NOTHING
 
 
 def _forms(value: str) -> set[str]:

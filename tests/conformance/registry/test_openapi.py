@@ -15,8 +15,8 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from registry.routes import ENDPOINTS
-from registry.routes.openapi import document
+from registry.server.routes import ENDPOINTS
+from registry.server.routes.openapi import document
 from tests.proofs import effort
 from tests.support.registry import RegistryThread
 

@@ -17,9 +17,9 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, Schema
 from cryptography.x509.oid import NameOID
 
 from registry.client import RegistryClient
-from registry.config import RegistryConfig
-from registry.security.authfile import password_hash
-from registry.server import RegistryServer
+from registry.server.config import RegistryConfig
+from registry.server.security.authfile import password_hash
+from registry.server.service import RegistryServer
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.certificates import Authority
 from tidegate.kit.config import parse

@@ -23,10 +23,10 @@ from connectors.salesforce.object_source import ObjectSource
 from connectors.salesforce.push_topic_source import PushTopicSource
 from connectors.salesforce.sink import EventSink, ObjectSink
 from connectors.salesforce.source import EventSource
-from events.definitions import EventDefinition, EventField, FieldType
+from events.model.definitions import EventDefinition, EventField, FieldType
 from tests.connectors.faults.parts import ROWS, NumberedRows, OnBothBrokers, ThroughForwarder
 from tests.connectors.suite_targets import EventTarget
-from tests.events.changes.test_change_channels import ROW, Table
+from tests.events.channels.test_change_channels import ROW, Table
 from tests.support.bulk_org import LOGIN, ORG, BulkOrg, field
 from tests.support.events import EventsThread
 from tests.support.org_server import org_server

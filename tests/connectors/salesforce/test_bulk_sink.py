@@ -24,8 +24,8 @@ from connect.api import (
 from connect.testing import SinkSuite
 from connectors.salesforce.bulk_config import BulkSinkConfig
 from connectors.salesforce.bulk_sink import BulkSink
-from events.log import LogRecord
-from events.payloads import unframe
+from events.store.log import LogRecord
+from events.model.payloads import unframe
 from tests.connectors.suite_targets import EventTarget, published
 from tests.support.bulk_org import LOGIN, BulkOrg, field
 from tests.support.connect import FakeContext, sink_task

@@ -15,7 +15,7 @@ from connectors.salesforce.change_source import ChangeSource, Changes
 from connectors.salesforce.schemas import change_schema, python_value
 from connectors.salesforce.sink import ObjectSink
 from connectors.salesforce.streaming_config import ChangeSourceConfig
-from tests.events.changes.test_change_channels import ROW, Table
+from tests.events.channels.test_change_channels import ROW, Table
 from tests.support.connect import FakeContext, sink_task
 from tests.support.events import EventsThread
 from tidegate.kit.config import parse, validate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from events.flows.files import read_flow
-from events.fronts.soql import parse_select
+from events.fronts.rest.soql import parse_select
 from events.triggers import RetryableException, TriggerContext, TriggerEvent
 from events.triggers.project import load
 from tests.support.pages import ROOT, blocks

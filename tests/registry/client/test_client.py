@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import responses
 
-from registry.app import application
+from registry.server.app import application
 from registry.client import (
     AvroSchema,
     Incompatible,
@@ -21,10 +21,10 @@ from registry.client import (
     RegistryClient,
     Unavailable,
 )
-from registry.compatibility import Level
+from registry.formats.compatibility import Level
 from registry.metrics import RegistryMetrics
-from registry.registry import Registry
-from registry.store import Store
+from registry.domain.registry import Registry
+from registry.log.store import Store
 from tidegate.kit.errors import ConfigError
 from tidegate.kit.http import HttpServer
 

@@ -14,8 +14,8 @@ import responses
 from cryptography.x509.oid import NameOID
 
 from registry.client import Refused, RegistryClient, Unavailable
-from registry.config import RegistryConfig
-from registry.security.faces import Faces
+from registry.server.config import RegistryConfig
+from registry.server.security.faces import Faces
 from tests.registry.conftest import MemoryLog, serving
 from tests.support.certificates import Authority
 from tidegate.kit.config import parse

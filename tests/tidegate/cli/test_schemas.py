@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from registry.app import application
+from registry.server.app import application
 from registry.client import RegistryClient
-from registry.compatibility import Level
+from registry.formats.compatibility import Level
 from registry.metrics import RegistryMetrics
-from registry.registry import Registry
-from registry.store import Store
+from registry.domain.registry import Registry
+from registry.log.store import Store
 from tests.registry.conftest import MemoryLog
 from tidegate.cli.schemas import schemas
 from tidegate.kit.http import HttpServer

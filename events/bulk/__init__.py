@@ -1,0 +1,1 @@
+"""Bulk API 2.0 jobs: a CSV file whose rows are published as events."""

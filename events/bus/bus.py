@@ -1,0 +1,361 @@
+"""The event bus: publishes to the log, and lets any number of subscribers read a topic at their own pace.
+
+One reader per topic follows the log and keeps the newest events in a bounded window. A subscription is a position: it takes
+from the window while it keeps up and from the log when it lags, so what a slow subscriber has not taken costs no memory and
+holds nobody up. A replay id is the offset of the event in its topic's one partition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from bisect import bisect_left
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple, Protocol
+
+from events.errors import BusUnavailable, InvalidReplayId, UndecodablePayload
+from events.model.payloads import frame, unframe
+from events.store.log import EventLog, LogBounds, LogRecord, LogSlice
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+__all__ = ["EARLIEST", "LATEST", "Event", "EventBus", "Outgoing", "Stale", "Start", "Subscription"]
+
+log = logger(__name__)
+
+LATEST: Final = -1
+"""Replay only what is published from now on."""
+EARLIEST: Final = -2
+"""Replay everything that is kept."""
+
+
+class Stale(Enum):
+    """What becomes of a subscriber whose replay id is none, or one whose successors are no longer all kept."""
+
+    ERROR = "error"
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class Start(NamedTuple):
+    """Where a subscription begins: after ``replay_id``, or with the first event published at or after ``since_ms``.
+
+    LATEST and EARLIEST are replay ids too. ``since_ms`` counts where it is given; events are found by the time
+    (milliseconds since 1970) at which they were published.
+    """
+
+    replay_id: int = LATEST
+    since_ms: int | None = None
+    stale: Stale = Stale.ERROR
+
+
+_HISTORY_BYTES: Final = 256 * 1024
+_RETRY_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
+
+
+class Event(NamedTuple):
+    """A published event; ``payload`` is the Avro body without framing, written with schema ``schema_id``."""
+
+    replay_id: int
+    uuid: str
+    schema_id: int
+    payload: bytes
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """An event to publish."""
+
+    uuid: str
+    schema_id: int
+    payload: bytes
+
+
+class Wakeable(Protocol):
+    """Who is told that there may be something to take."""
+
+    def set(self) -> None: ...
+
+
+class EventBus:
+    """Publishes and subscribes; to be used on one event loop. ``close`` ends every subscription."""
+
+    def __init__(
+        self,
+        event_log: EventLog,
+        *,
+        clock_ms: Callable[[], int],
+        tail_bytes: int = 4 * 1024 * 1024,
+        on_skipped: Callable[[str], None] = lambda _: None,
+        check_s: float = 5,
+    ) -> None:
+        """``on_skipped`` is told the topic of each record that is no event, which subscribers do not see.
+
+        Every ``check_s`` seconds a followed topic is checked to be the one it was.
+        """
+        self.check_s = check_s
+        self._log, self._clock_ms, self._tail_bytes, self._on_skipped = event_log, clock_ms, tail_bytes, on_skipped
+        self._tails: dict[str, _Tail] = {}
+
+    async def publish(self, topic: str, events: Sequence[Outgoing]) -> list[int | TidegateError]:
+        """Append events in order; per event its replay id, or why it was not acknowledged."""
+        return await self._log.append(topic, self._records(events))
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Callable[[str, Sequence[Outgoing]], Awaitable[list[int]]]]:
+        """A block whose events are published when it ends, all or none; see ``EventLog.transaction``."""
+        async with self._log.transaction() as transaction:
+
+            async def publish(topic: str, events: Sequence[Outgoing]) -> list[int]:
+                return await transaction.append(topic, self._records(events))
+
+            yield publish
+
+    def _records(self, events: Sequence[Outgoing]) -> list[tuple[bytes, bytes, int]]:
+        now = self._clock_ms()
+        return [(event.uuid.encode(), frame(event.schema_id, event.payload), now) for event in events]
+
+    async def subscribe(self, topic: str, start: Start | int, wake: Wakeable | None = None) -> Subscription:
+        """A subscription that begins at ``start``; a number is a replay id, LATEST or EARLIEST.
+
+        ``wake`` is set whenever there may be something to take; several subscriptions may share one. Raises
+        InvalidReplayId for an id that was never given out or whose successors are no longer all kept, unless the
+        start says what to do then.
+        """
+        start = start if isinstance(start, Start) else Start(start)
+        bounds = await self._log.bounds(topic)
+        if start.since_ms is None:
+            position = _position(bounds, start)
+        else:
+            found = await self._log.offset_at(topic, start.since_ms)
+            position = bounds.readable if found is None else max(found, bounds.start)
+        tail = self._tails.get(topic)
+        if tail is None:
+            tail = self._tails[topic] = _Tail(self, topic, bounds)
+        return Subscription(self, tail, position, wake or asyncio.Event())
+
+    @property
+    def subscriptions(self) -> int:
+        """How many subscriptions are open."""
+        return sum(len(tail.subscriptions) for tail in self._tails.values())
+
+    async def close(self) -> None:
+        for tail in list(self._tails.values()):
+            for subscription in list(tail.subscriptions):
+                subscription.close()
+            await tail.stop()
+        self._tails.clear()
+
+    def event_of(self, topic: str, record: LogRecord) -> Event | None:
+        """The event in a record, or None, said aloud, when something else was written to the topic."""
+        try:
+            if record.value is None:
+                raise UndecodablePayload("The record has no value")
+            schema_id, payload = unframe(record.value)
+            uuid = record.key.decode() if record.key else ""
+        except (UndecodablePayload, UnicodeDecodeError) as error:
+            self._on_skipped(topic)
+            log.warning(
+                "a record in an event topic is not an event", topic=topic, offset=record.offset, error=str(error)
+            )
+            return None
+        return Event(record.offset, uuid, schema_id, payload, record.timestamp_ms)
+
+    def events_of(self, topic: str, piece: LogSlice) -> list[Event]:
+        return [event for record in piece.records if (event := self.event_of(topic, record)) is not None]
+
+    async def read(self, topic: str, offset: int) -> tuple[list[Event], int]:
+        piece = await self._log.read(topic, offset, _HISTORY_BYTES)
+        return self.events_of(topic, piece), piece.next_offset
+
+    def follow(self, topic: str, offset: int) -> AsyncGenerator[LogSlice, None]:
+        return self._log.follow(topic, offset)
+
+    async def identity(self, topic: str) -> str:
+        return (await self._log.bounds(topic)).identity
+
+    def left(self, tail: _Tail) -> None:
+        """Stop following a topic: its last subscriber is gone, or the topic is another one now."""
+        if self._tails.get(tail.topic) is tail:
+            del self._tails[tail.topic]
+            tail.cancel()
+
+    @property
+    def tail_bytes(self) -> int:
+        return self._tail_bytes
+
+
+def _position(bounds: LogBounds, start: Start) -> int:
+    replay_id = start.replay_id
+    if replay_id not in (LATEST, EARLIEST) and not bounds.start - 1 <= replay_id < bounds.end:
+        if start.stale is Stale.ERROR:
+            raise InvalidReplayId(replay_id)
+        replay_id = EARLIEST if start.stale is Stale.EARLIEST else LATEST
+    # What an open transaction holds is published when it is committed, which is after the subscription began.
+    return {LATEST: bounds.readable, EARLIEST: bounds.start}.get(replay_id, replay_id + 1)
+
+
+class _Tail:
+    """The newest events of one topic, [covered_from, end), and the task that follows the log.
+
+    ``ended`` is set when the topic was deleted or made anew: positions in it mean nothing any more.
+    """
+
+    def __init__(self, bus: EventBus, topic: str, bounds: LogBounds) -> None:
+        self.topic, self.end, self.covered_from = topic, bounds.readable, bounds.readable
+        self.ended = False
+        self.identity = bounds.identity
+        self.subscriptions: set[Subscription] = set()
+        self._bus = bus
+        self._events: list[Event] = []
+        self._offsets: list[int] = []
+        self._bytes = 0
+        self._task = asyncio.create_task(self._run(), name=f"events {topic}")
+        self._checking = asyncio.create_task(self._check(), name=f"events {topic} check")
+
+    def since(self, position: int, max_events: int) -> list[Event]:
+        first = bisect_left(self._offsets, position)
+        return self._events[first : first + max_events]
+
+    def cancel(self) -> None:
+        self._task.cancel()
+        self._checking.cancel()
+
+    async def stop(self) -> None:
+        self.cancel()
+        await asyncio.gather(self._task, self._checking, return_exceptions=True)
+
+    async def _check(self) -> None:
+        """Notice that the topic is another one under the same name, which its reader does not."""
+        while True:
+            await asyncio.sleep(self._bus.check_s)
+            try:
+                found = await self._bus.identity(self.topic)
+            except TidegateError:
+                continue  # a topic that is away for a moment is looked for again
+            if found != self.identity:
+                log.warning("an event topic was made anew; its subscribers have to subscribe again", topic=self.topic)
+                self.ended = True
+                for subscription in self.subscriptions:
+                    subscription.wake.set()
+                self._bus.left(self)
+
+    async def _run(self) -> None:
+        failures = 0
+        while True:
+            following = self._bus.follow(self.topic, self.end)
+            try:
+                async with contextlib.aclosing(following):
+                    async for piece in following:
+                        failures = 0
+                        self._add(piece)
+            except BusUnavailable as error:
+                if failures == 0:
+                    log.warning("cannot follow an event topic; trying again", topic=self.topic, error=str(error))
+            except Exception:
+                log.exception("the reader of an event topic broke; trying again", topic=self.topic)
+            await asyncio.sleep(_RETRY_S[min(failures, len(_RETRY_S) - 1)])
+            failures += 1
+
+    def _add(self, piece: LogSlice) -> None:
+        for event in self._bus.events_of(self.topic, piece):
+            self._events.append(event)
+            self._offsets.append(event.replay_id)
+            self._bytes += len(event.payload) + 200  # the objects around a payload take about that much
+        self.end = max(self.end, piece.next_offset)
+        if self._bytes > self._bus.tail_bytes:
+            self._trim()
+        for subscription in self.subscriptions:
+            subscription.wake.set()
+
+    def _trim(self) -> None:
+        """Forget the older half, so that trimming costs little per event."""
+        drop = 0
+        while self._bytes > self._bus.tail_bytes // 2 and drop < len(self._events):
+            self._bytes -= len(self._events[drop].payload) + 200
+            drop += 1
+        self.covered_from = self._offsets[drop - 1] + 1
+        del self._events[:drop], self._offsets[:drop]
+
+
+class Subscription:
+    """A position in a topic. ``take`` is called by one task at a time; ``close`` is final and may be called twice."""
+
+    def __init__(self, bus: EventBus, tail: _Tail, position: int, wake: Wakeable) -> None:
+        self._bus, self._tail = bus, tail
+        self.position = position
+        """The offset of the next event to look for; ``position - 1`` is the latest replay id."""
+        self.wake = wake
+        self._read_ahead: list[Event] = []
+        self._read_to = position
+        tail.subscriptions.add(self)
+        if self.available:
+            wake.set()
+
+    @property
+    def topic(self) -> str:
+        return self._tail.topic
+
+    @property
+    def identity(self) -> str:
+        """Of the topic as it was when the subscription began."""
+        return self._tail.identity
+
+    @property
+    def available(self) -> bool:
+        """Whether ``take`` has something to say: an event at or after the position, or that there is no such topic now."""
+        return self.position < self._tail.end or self._tail.ended
+
+    async def take(self, max_events: int) -> list[Event]:
+        """The next events, up to ``max_events``; none when the subscription has caught up.
+
+        Raises BusUnavailable when history has to be read and the log does not answer; the position then stays. Raises
+        InvalidReplayId when the topic was made anew, so that the position is none any more.
+        """
+        while (events := self.take_now(max_events)) is None:
+            await self.read_ahead()
+        return events
+
+    def take_now(self, max_events: int) -> list[Event] | None:
+        """As ``take``, without waiting; None where they have to be read from the log first, by ``read_ahead``."""
+        while self.available and max_events > 0:
+            if self._tail.ended:
+                raise InvalidReplayId(self.position - 1)
+            if self._read_ahead:
+                events, self._read_ahead = self._read_ahead[:max_events], self._read_ahead[max_events:]
+                self.position = events[-1].replay_id + 1 if self._read_ahead else max(self._read_to, self.position)
+            elif self.position < self._tail.covered_from:
+                return None
+            else:
+                events, end = self._tail.since(self.position, max_events), self._tail.end
+                self.position = events[-1].replay_id + 1 if len(events) == max_events else end
+            if events:
+                return events
+        return []
+
+    async def read_ahead(self) -> None:
+        """Read the next events from the log, which the newest are not; raises BusUnavailable."""
+        before = self.position
+        events, read_to = await self._bus.read(self.topic, before)
+        if not events and read_to <= before:
+            # The log says that nothing is there although its end was said to lie further: read again later.
+            raise BusUnavailable(f"The log of {self.topic} has nothing at offset {before} yet")
+        if self.position != before or self._read_ahead:
+            return  # somebody else has read and taken them meanwhile
+        self._read_ahead, self._read_to = events, read_to
+        if not events:
+            self.position = read_to
+
+    def rewind(self, replay_id: int) -> None:
+        """Go back to an event that was taken, so that it is the next one to be taken."""
+        self.position = replay_id
+        self._read_ahead = []
+
+    def close(self) -> None:
+        if self in self._tail.subscriptions:
+            self._tail.subscriptions.discard(self)
+            if not self._tail.subscriptions:
+                self._bus.left(self._tail)

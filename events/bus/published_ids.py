@@ -1,0 +1,225 @@
+"""Which event ids were published in the last 24 hours, so that an event that is sent again is stored once.
+
+The log is the truth: an event's id is its record's key. This index of it lies in an SQLite file, because a day's ids need
+not fit in memory. It is written after the log has acknowledged; what a kill cut off, and what was published when the
+outcome could not be seen, is read from the log again before the next answer. An index that is damaged, as a power cut may
+leave it, is made anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from events.errors import BusUnavailable
+from events.store.log import EventLog, LogRecord
+from tidegate.kit.logs import logger
+
+__all__ = ["KEPT_MS", "PublishedId", "PublishedIds"]
+
+log = logger(__name__)
+
+KEPT_MS: Final = 24 * 3600 * 1000
+_MARGIN_MS: Final = 120_000
+"""An id is written down within this time of its record's timestamp, or its outcome was doubted."""
+_READ_BYTES: Final = 1024 * 1024
+_CHECK_MS: Final = 5000
+_ASKED_AT_ONCE: Final = 500
+_ROUNDS: Final = 3
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS seen (topic TEXT PRIMARY KEY, identity TEXT NOT NULL, seen_ms INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS published (topic TEXT, id BLOB, replay_id INTEGER NOT NULL, ms INTEGER NOT NULL, digest BLOB,
+  PRIMARY KEY (topic, id)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS published_by_age ON published (ms);
+"""
+
+
+class PublishedId(NamedTuple):
+    """An event that is in the log."""
+
+    replay_id: int
+    digest: bytes = b""
+    """Of what its publisher sent with an Idempotency-Key; empty where that is not known."""
+
+
+class PublishedIds:
+    """Replay ids by topic and event id. To be used on one event loop; ``close`` when done."""
+
+    def __init__(self, path: Path, event_log: EventLog, clock_ms: Callable[[], int]) -> None:
+        self._log, self._clock_ms = event_log, clock_ms
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path, self._database = path, _opened(path)
+        self._made = 0
+        """How often the index was made anew."""
+        self._checked_ms: dict[str, int] = {}
+        self._doubts: dict[str, int] = {}
+        """By topic, how often it was doubted since its last doubt was cleared."""
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._swept_ms = 0
+
+    def close(self) -> None:
+        self._database.close()
+
+    async def find(self, topic: str, ids: Collection[str]) -> dict[str, PublishedId]:
+        """Those events that are in the log. Raises BusUnavailable when that cannot be known now."""
+        for _ in range(2):
+            try:
+                async with self._turns.setdefault(topic, asyncio.Lock()):
+                    await self._catch_up(topic)
+                return self._known(topic, ids)
+            except sqlite3.OperationalError as error:
+                raise BusUnavailable(f"The index of published ids in {self._path} cannot be used: {error}") from error
+            except sqlite3.DatabaseError as error:
+                self._make_anew(error)
+        raise BusUnavailable(f"The index of published ids in {self._path} is damaged again and again")
+
+    async def search(self, topic: str, ids: Collection[str], since_ms: int) -> dict[str, int] | None:
+        """The replay ids of those that are in the log since a time, however long ago; None where the log does not reach so far
+        back. It reads all of the log since then. A topic that was made anew has none of them. Raises BusUnavailable."""
+        await self._log.settled(topic)
+        offset = await self._log.offset_at(topic, since_ms)
+        wanted = {id_.encode(): id_ for id_ in ids}
+        found: dict[str, int] = {}
+        if offset is not None:
+            async for records in self._slices(topic, offset):
+                for record in records:
+                    if record.key is not None and record.key in wanted:
+                        found.setdefault(wanted[record.key], record.offset)
+        # Last, since retention may take records away while they are read.
+        start = (await self._log.bounds(topic)).start
+        return None if start > 1 and (offset is None or offset <= start) else found
+
+    def _known(self, topic: str, ids: Collection[str]) -> dict[str, PublishedId]:
+        found: dict[str, PublishedId] = {}
+        asked = [id_.encode() for id_ in ids]
+        since = self._clock_ms() - KEPT_MS
+        for first in range(0, len(asked), _ASKED_AT_ONCE):
+            some = asked[first : first + _ASKED_AT_ONCE]
+            marks = ",".join("?" * len(some))
+            rows = self._database.execute(
+                f"SELECT id, replay_id, digest FROM published WHERE topic = ? AND ms >= ? AND id IN ({marks})",
+                (topic, since, *some),
+            )
+            found.update({id_.decode(): PublishedId(replay_id, digest or b"") for id_, replay_id, digest in rows})
+        return found
+
+    def put(self, topic: str, published: Mapping[str, PublishedId]) -> None:
+        """Remember acknowledged events by id. What cannot be written down now is looked for in the log later."""
+        try:
+            self._remember(topic, published)
+        except sqlite3.OperationalError as error:
+            log.warning("published ids cannot be written down", file=str(self._path), error=str(error))
+            self.doubt(topic)
+        except sqlite3.DatabaseError as error:
+            self._make_anew(error)
+
+    def _make_anew(self, error: sqlite3.DatabaseError) -> None:
+        log.warning("the index of published ids is damaged; making it anew", file=str(self._path), error=str(error))
+        self._database.close()
+        _delete(self._path)
+        self._database = _opened(self._path)
+        self._checked_ms.clear()
+        self._made += 1
+
+    def _remember(self, topic: str, published: Mapping[str, PublishedId]) -> None:
+        now = self._clock_ms()
+        with self._database:
+            rows = [(id_.encode(), one.replay_id, now, one.digest or None) for id_, one in published.items()]
+            self._insert(topic, rows)
+            self._database.execute("UPDATE seen SET seen_ms = max(seen_ms, ?) WHERE topic = ?", (now, topic))
+            if now - self._swept_ms > 60_000:
+                self._swept_ms = now
+                self._database.execute("DELETE FROM published WHERE ms < ?", (now - KEPT_MS,))
+
+    def doubt(self, topic: str) -> None:
+        """Some event of the topic may be in the log without our knowing: look there before the next answer."""
+        self._doubts[topic] = self._doubts.get(topic, 0) + 1
+
+    def _insert(self, topic: str, rows: list[tuple[bytes, int, int, bytes | None]]) -> None:
+        """The first event of an id counts, for as long as ids are kept."""
+        self._database.executemany(
+            "INSERT INTO published VALUES (?, ?, ?, ?, ?) ON CONFLICT (topic, id) DO UPDATE "
+            "SET replay_id = excluded.replay_id, ms = excluded.ms, digest = excluded.digest WHERE ms < excluded.ms - ?",
+            [(topic, *row, KEPT_MS) for row in rows],
+        )
+
+    async def _catch_up(self, topic: str) -> None:
+        for _ in range(_ROUNDS):
+            await self._catch_up_once(topic)
+            if topic not in self._doubts:
+                return
+        # Each time another event became doubtful meanwhile: the log fails now and again.
+        raise BusUnavailable(f"Whether earlier events of {topic} were published is not known yet; send the event again")
+
+    async def _catch_up_once(self, topic: str) -> None:
+        now = self._clock_ms()
+        checked, made = self._checked_ms.get(topic), self._made
+        doubts = self._doubts.get(topic, 0)
+        doubted = doubts > 0
+        if checked is not None and not doubted and now - checked < _CHECK_MS:
+            return
+        identity = (await self._log.bounds(topic)).identity
+        known = self._database.execute("SELECT identity, seen_ms FROM seen WHERE topic = ?", (topic,)).fetchone()
+        if known is not None and known[0] != identity:
+            with self._database:
+                self._database.execute("DELETE FROM published WHERE topic = ?", (topic,))
+                self._database.execute("DELETE FROM seen WHERE topic = ?", (topic,))
+            known = None
+        if doubted:
+            await self._log.settled(topic)
+        if known is None or doubted or checked is None:
+            seen_ms = known[1] if known is not None else 0
+            await self._read(topic, max(now - KEPT_MS, seen_ms - _MARGIN_MS))
+            if made != self._made:
+                raise BusUnavailable(f"The index of published ids of {topic} is being made anew; send the event again")
+            with self._database:
+                self._database.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", (topic, identity, now))
+        if self._doubts.get(topic, 0) == doubts:  # else another one came while the log was read
+            self._doubts.pop(topic, None)
+        self._checked_ms[topic] = now
+
+    async def _read(self, topic: str, since_ms: int) -> None:
+        offset = await self._log.offset_at(topic, since_ms)
+        if offset is None:
+            return
+        async for records in self._slices(topic, offset):
+            with self._database:
+                self._insert(topic, [(r.key, r.offset, r.timestamp_ms, None) for r in records if r.key is not None])
+
+    async def _slices(self, topic: str, offset: int) -> AsyncIterator[Sequence[LogRecord]]:
+        """The log from an offset to its end as it is now. Raises BusUnavailable where it cannot be read so far."""
+        bounds = await self._log.bounds(topic)
+        while offset < bounds.end:
+            piece = await self._log.read(topic, offset, _READ_BYTES)
+            if piece.next_offset <= offset:
+                # A transaction is open there: what it holds may be the very event that is sent again.
+                raise BusUnavailable(
+                    f"The log of {topic} cannot be read to its end yet; send the event again in a moment"
+                )
+            yield piece.records
+            offset = piece.next_offset
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """The database; one that is damaged is made anew, since the log has what it held."""
+    for attempt in range(2):
+        database = sqlite3.connect(path, check_same_thread=False)
+        try:
+            database.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;" + _TABLES)
+        except sqlite3.DatabaseError as error:
+            database.close()
+            if attempt or isinstance(error, sqlite3.OperationalError):
+                raise
+            log.warning("the index of published ids is damaged; making it anew", file=str(path), error=str(error))
+            _delete(path)
+        else:
+            return database
+    raise AssertionError("unreachable")
+
+
+def _delete(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)

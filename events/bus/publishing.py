@@ -1,0 +1,358 @@
+"""Publishing: checks events against their definition and appends those that pass, in the order given, each once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from events.access import User
+from events.bus.bus import EventBus, Outgoing
+from events.bus.outcomes import Outcome, Published, Refused, RolledBack
+from events.bus.published_ids import PublishedId, PublishedIds
+from events.errors import (
+    BusUnavailable,
+    EventsError,
+    EventTooLarge,
+    IdempotencyKeyReused,
+    UndecodablePayload,
+    UnknownEvent,
+    UnknownSchema,
+)
+from events.limits.errors import PublishLimitExceeded
+from events.limits.limits import Limits
+from events.metrics import EventMetrics
+from events.model.payloads import EventSchema
+from events.store.catalog import Catalog
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["AllOrNoneBlock", "AvroEvent", "JsonEvent", "Publisher"]
+
+
+def _new_uuid() -> str:
+    """A random UUID, version 4. It is to be unique and need be no secret, so it costs no system call as ``uuid.uuid4`` does."""
+    made = f"{random.getrandbits(128):032x}"
+    return f"{made[:8]}-{made[8:12]}-4{made[13:16]}-{'89ab'[int(made[16], 16) & 3]}{made[17:20]}-{made[20:]}"
+
+
+@dataclass(frozen=True, slots=True)
+class AvroEvent:
+    """An event that its publisher has encoded already, with the schema it names."""
+
+    uuid: str
+    schema_id: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JsonEvent:
+    """An event as a JSON object. ``id`` is the one its publisher gave it, so that it is stored once however often it comes."""
+
+    name: str
+    body: Mapping[str, Any]
+    id: str = ""
+    is_keyed: bool = False
+    """Whether the id is from an Idempotency-Key, with which nothing else may be sent."""
+
+    @property
+    def digest(self) -> bytes:
+        """Of name and body, whatever the order of its members; empty where anything may come under the id."""
+        if not self.is_keyed:
+            return b""
+        return hashlib.sha256(json.dumps([self.name.lower(), self.body], sort_keys=True).encode()).digest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    topic: str
+    outgoing: Outgoing
+    once: bool
+    digest: bytes = b""
+
+    def is_another(self, digest: bytes) -> bool:
+        """Whether what was sent under the id before is known to be something else."""
+        return bool(self.digest and digest) and self.digest != digest
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Topic and id."""
+        return self.topic, self.outgoing.uuid
+
+
+class _UnderWay(NamedTuple):
+    """An event with an id of its publisher that is being published."""
+
+    outcome: asyncio.Future[int | TidegateError]
+    digest: bytes
+
+
+class Publisher:
+    """Publishes what the faces take in. Each event is judged by itself: one that is refused does not hold back others."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        bus: EventBus,
+        metrics: EventMetrics,
+        clock_ms: Callable[[], int],
+        ids: PublishedIds,
+        limits: Limits,
+    ) -> None:
+        self._catalog, self._bus, self._metrics, self._clock_ms, self._ids = catalog, bus, metrics, clock_ms, ids
+        self._limits = limits
+        self._under_way: dict[tuple[str, str], _UnderWay] = {}
+        """By topic and id."""
+
+    async def publish_json(
+        self, events: Sequence[JsonEvent], *, user: User, all_or_none: bool = False, face: str = "rest"
+    ) -> list[Outcome]:
+        """Publish JSON objects for a user who may; the outcomes are in their order.
+
+        With ``all_or_none`` all are published in one transaction, or none: then the valid ones are RolledBack. Raises
+        BusUnavailable where the transaction failed, and IdempotencyKeyReused.
+        """
+        outcomes: list[Outcome] = [RolledBack()] * len(events)
+        ready: list[tuple[int, _Ready]] = []
+        for index, event in enumerate(events):
+            try:
+                ready.append((index, await self._encoded(event, user)))
+            except EventsError as error:
+                outcomes[index] = Refused(error)
+                self._metrics.refused.labels(face).inc()
+        if all_or_none:
+            if len(ready) == len(events) and ready:
+                async with self.all_or_none(user=user, face=face) as block:
+                    return [await block.append(passed) for _, passed in ready]
+            return outcomes
+        topics: dict[str, list[tuple[int, _Ready]]] = {}
+        for index, passed in ready:
+            topics.setdefault(passed.topic, []).append((index, passed))
+        for topic, group in topics.items():
+            done = await self._append(topic, [passed for _, passed in group], face)
+            for (index, _), outcome in zip(group, done, strict=True):
+                outcomes[index] = outcome
+        return outcomes
+
+    async def published_since(self, name: str, ids: Collection[str], since_ms: int) -> dict[str, Published] | None:
+        """Those of an event's ids that are in the log since a time, however long ago; None where it does not reach so far back."""
+        topic = (await self._catalog.find(name)).definition.name
+        found = await self._ids.search(topic, ids, since_ms)
+        return None if found is None else {id_: Published(id_, replay_id) for id_, replay_id in found.items()}
+
+    async def publish_avro(self, name: str, events: Sequence[AvroEvent], *, user: User) -> list[Published | Refused]:
+        """Publish finished Avro bodies to one event; the outcomes are in their order. Raises UnknownEvent, CannotCreate."""
+        definition = (await self._catalog.find(name)).definition
+        topic = definition.name
+        user.require_create(topic, definition.label)
+        outcomes: dict[int, Published | Refused] = {}
+        ready: list[tuple[int, _Ready]] = []
+        schemas: dict[str, EventSchema] = {}
+        for index, event in enumerate(events):
+            try:
+                schema = schemas.get(event.schema_id)
+                if schema is None:
+                    schema = schemas[event.schema_id] = await self._schema_of(topic, event.schema_id)
+                ready.append((index, self._checked(topic, schema, event)))
+            except EventsError as error:
+                outcomes[index] = Refused(error)
+                self._metrics.refused.labels("pubsub").inc()
+        done = await self._append(topic, [event for _, event in ready], "pubsub")
+        outcomes.update((index, outcome) for (index, _), outcome in zip(ready, done, strict=True))
+        return [outcomes[index] for index in range(len(events))]
+
+    @contextlib.asynccontextmanager
+    async def all_or_none(self, *, user: User, face: str = "rest") -> AsyncIterator[AllOrNoneBlock]:
+        """A block whose events are published when it ends, all of them, and none when it raises.
+
+        It has seconds: see ``EventLog.transaction``. Raises BusUnavailable where the log does not take them, and
+        PublishLimitExceeded from ``append`` where that is one event too many.
+        """
+        written: list[tuple[_Ready, int]] = []
+        own: dict[tuple[str, str], _UnderWay] = {}
+
+        async def write(event: _Ready) -> int:
+            place = event.place
+            if event.once:
+                if place in own:
+                    known: PublishedId | None = next(
+                        PublishedId(replay_id, before.digest) for before, replay_id in written if before.place == place
+                    )
+                else:
+                    known = (await self._ids.find(event.topic, [place[1]])).get(place[1])
+                if known is not None:
+                    if event.is_another(known.digest):
+                        raise IdempotencyKeyReused
+                    return known.replay_id
+                if place in self._under_way:
+                    raise BusUnavailable(f"Event {place[1]} is being published just now; send it again in a moment")
+            if self._limits.published.left <= len(written):
+                raise PublishLimitExceeded(self._limits.published.most)
+            if event.once:
+                own[place] = self._begin(event)
+            (replay_id,) = await transaction(event.topic, [event.outgoing])
+            written.append((event, replay_id))
+            return replay_id
+
+        async def encoded(event: JsonEvent) -> _Ready:
+            return await self._encoded(event, user)
+
+        try:
+            async with self._bus.transaction() as transaction:
+                yield AllOrNoneBlock(encoded, write)
+            self._limits.published.add(len(written))
+            for event, replay_id in written:
+                self._metrics.published.labels(event.topic, face).inc()
+                if event.once:
+                    self._ids.put(event.topic, {event.outgoing.uuid: PublishedId(replay_id, event.digest)})
+                    own[event.place].outcome.set_result(replay_id)
+        finally:
+            for place in own:
+                self._end(place)
+
+    async def _encoded(self, event: JsonEvent, user: User) -> _Ready:
+        schema = await self._catalog.find(event.name)
+        if not user.may_see(schema.definition.name):
+            raise UnknownEvent(event.name)
+        user.require_create(schema.definition.name, schema.definition.label)
+        payload = schema.encode_json(event.body, created_ms=self._clock_ms(), created_by=user.id)
+        self._check_size(payload)
+        id_ = event.id or _new_uuid()
+        return _Ready(schema.definition.name, Outgoing(id_, schema.id, payload), bool(event.id), event.digest)
+
+    async def _schema_of(self, topic: str, schema_id: str) -> EventSchema:
+        if not schema_id.strip():
+            raise UndecodablePayload("Schema validation failed. The schema ID can't be blank.")
+        if not (schema_id.isascii() and schema_id.isdigit() and len(schema_id) < 11):
+            raise UnknownSchema(schema_id)
+        schema = await self._catalog.schema(int(schema_id))
+        if schema.definition.name != topic:
+            raise UndecodablePayload(
+                f"Schema validation failed. Schema {schema_id} is of {schema.definition.name}, not of {topic}."
+            )
+        return schema
+
+    def _checked(self, topic: str, schema: EventSchema, event: AvroEvent) -> _Ready:
+        self._check_size(event.payload)
+        schema.check(event.payload)
+        return _Ready(topic, Outgoing(event.uuid or _new_uuid(), schema.id, event.payload), bool(event.uuid))
+
+    def _check_size(self, payload: bytes) -> None:
+        most = self._limits.max_event_bytes
+        if len(payload) > most:
+            raise EventTooLarge(f"The event is {len(payload)} bytes; at most {most} are taken")
+
+    async def _append(self, topic: str, ready: list[_Ready], face: str) -> list[Published | Refused]:
+        """Append to one topic what is not there yet; an id that is on its way gets the answer of the first that has it.
+
+        Events beyond the hourly limit are refused, the last ones first.
+        """
+        allowance = self._limits.published
+        allowed = allowance.take(len(ready))
+        try:
+            outcomes = await self._append_allowed(topic, ready[:allowed], face)
+        except BaseException:
+            allowance.give_back(allowed)
+            raise
+        allowance.give_back(sum(not isinstance(outcome, Published) for outcome in outcomes))
+        return outcomes + [Refused(PublishLimitExceeded(allowance.most)) for _ in ready[allowed:]]
+
+    async def _append_allowed(self, topic: str, ready: list[_Ready], face: str) -> list[Published | Refused]:
+        if not ready:
+            return []
+        asked = {event.outgoing.uuid for event in ready if event.once}
+        known = await self._ids.find(topic, asked) if asked else {}
+        fresh: list[_Ready] = []
+        own: dict[tuple[str, str], _UnderWay] = {}
+        waiting: dict[str, _UnderWay] = {}
+        for event in ready:
+            id_ = event.outgoing.uuid
+            if not event.once:
+                fresh.append(event)
+            elif id_ not in known and id_ not in waiting:
+                if event.place not in self._under_way:
+                    own[event.place] = self._begin(event)
+                    fresh.append(event)
+                waiting[id_] = self._under_way[event.place]
+        unnamed = iter(await self._write(topic, fresh, own, face))
+        outcomes: list[Published | Refused] = []
+        for event in ready:
+            id_ = event.outgoing.uuid
+            if not event.once:
+                answer: int | TidegateError = next(unnamed)
+            else:
+                first = known[id_] if id_ in known else waiting[id_]
+                if event.is_another(first.digest):
+                    answer = IdempotencyKeyReused()
+                else:
+                    answer = first.replay_id if isinstance(first, PublishedId) else await asyncio.shield(first.outcome)
+            outcomes.append(Published(id_, answer) if isinstance(answer, int) else Refused(answer))
+        return outcomes
+
+    async def _write(
+        self, topic: str, fresh: list[_Ready], own: Mapping[tuple[str, str], _UnderWay], face: str
+    ) -> list[int | TidegateError]:
+        """The answers to events without an id of their publisher; those with one are in the futures."""
+        try:
+            appended = await self._bus.publish(topic, [event.outgoing for event in fresh]) if fresh else []
+            accepted = {
+                event.outgoing.uuid: PublishedId(answer, event.digest)
+                for event, answer in zip(fresh, appended, strict=True)
+                if event.once and isinstance(answer, int)
+            }
+            if accepted:
+                self._ids.put(topic, accepted)
+            if len(accepted) < len(own):
+                self._ids.doubt(topic)
+            for event, answer in zip(fresh, appended, strict=True):
+                if event.once:
+                    own[event.place].outcome.set_result(answer)
+            self._metrics.published.labels(topic, face).inc(sum(isinstance(answer, int) for answer in appended))
+            return [answer for event, answer in zip(fresh, appended, strict=True) if not event.once]
+        finally:
+            for place in own:
+                self._end(place)
+
+    def _begin(self, event: _Ready) -> _UnderWay:
+        made = self._under_way[event.place] = _UnderWay(asyncio.get_running_loop().create_future(), event.digest)
+        return made
+
+    def _end(self, place: tuple[str, str]) -> None:
+        """An event is no longer under way. Who waits without an answer is told to send again; then the log says what became of it."""
+        outcome = self._under_way.pop(place).outcome
+        if not outcome.done():
+            self._ids.doubt(place[0])
+            outcome.set_result(BusUnavailable(f"Publishing to {place[0]} was broken off; send the event again"))
+
+
+class AllOrNoneBlock:
+    """Events that are published together when ``Publisher.all_or_none`` ends, or not at all."""
+
+    def __init__(
+        self, encoded: Callable[[JsonEvent], Awaitable[_Ready]], write: Callable[[_Ready], Awaitable[int]]
+    ) -> None:
+        self._encoded, self._write = encoded, write
+        self.refused = False
+
+    async def publish(self, event: JsonEvent) -> Published:
+        """Write an event that is published with the block. Raises what refuses it."""
+        return await self.append(await self._encoded(event))
+
+    async def publish_all(self, events: Sequence[JsonEvent]) -> list[Outcome]:
+        """Write events, or none of them where one is refused: then ``refused`` is set, and the others are RolledBack."""
+        outcomes: list[Outcome] = [RolledBack()] * len(events)
+        ready = []
+        for index, event in enumerate(events):
+            try:
+                ready.append(await self._encoded(event))
+            except EventsError as error:
+                outcomes[index] = Refused(error)
+                self.refused = True
+        return outcomes if self.refused else [await self.append(event) for event in ready]
+
+    async def append(self, event: _Ready) -> Published:
+        return Published(event.outgoing.uuid, await self._write(event))

@@ -1,0 +1,1 @@
+"""Channels: streams that the service fills from event topics and from captured tables."""

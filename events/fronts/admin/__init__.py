@@ -1,0 +1,1 @@
+"""Tidegate's REST API under ``/tidegate/v1``: event definitions, entities, subscribers."""

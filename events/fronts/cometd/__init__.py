@@ -1,0 +1,1 @@
+"""The Streaming API: Bayeux 1.0 over long polling (Salesforce Streaming API Developer Guide)."""

@@ -1,0 +1,115 @@
+"""A ``/meta/connect`` between its beginning and its answer. Ten thousand may wait, so one is an object and not a task."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from events.errors import BusUnavailable
+from events.fronts.cometd.client import CometdClient
+from events.fronts.cometd.delivery import Deliveries, Need
+from events.limits.errors import DeliveryLimitExceeded
+from tidegate.kit.logs import logger
+
+__all__ = ["Connect"]
+
+log = logger(__name__)
+
+_RETRY_S = 1.0
+
+
+class Connect:
+    """Waits until a client can be answered, and tells ``done`` its events, or the refusal; once, on the event loop.
+
+    There are none for a client that has hung up (``lost`` is done), connects anew, or is gone: nothing is taken for it.
+    """
+
+    __slots__ = ("_client", "_deliveries", "_done", "_ended", "_fetching", "_lost", "_timed_out")
+
+    def __init__(
+        self,
+        client: CometdClient,
+        deliveries: Deliveries,
+        lost: asyncio.Future[None],
+        done: Callable[[list[bytes], DeliveryLimitExceeded | None], None],
+    ) -> None:
+        self._client, self._deliveries, self._lost, self._done = client, deliveries, lost, done
+        self._fetching: asyncio.Task[None] | None = None
+        self._ended = self._timed_out = False
+
+    def start(self, wait_s: float, *, gather: bool) -> None:
+        """Wait up to so long for the first event. With ``gather`` those that are there wait for more."""
+        client = self._client
+        older, client.connect = client.connect, self
+        if older is not None:
+            older.end()
+        client.wake.look = self._look
+        self._timed_out = wait_s <= 0
+        if gather:
+            client.wake.set()
+        else:
+            self._look()
+        if not self._ended:
+            self._lost.add_done_callback(self._hang_up)
+            if not self._timed_out:
+                client.patience.set(wait_s)
+
+    def end(self, events: list[bytes] | None = None, refusal: DeliveryLimitExceeded | None = None) -> None:
+        """Have it answered, if it is not."""
+        if self._ended:
+            return
+        self._ended = True
+        client = self._client
+        client.patience.clear()
+        if client.connect is self:
+            client.connect = client.wake.look = None
+        self._lost.remove_done_callback(self._hang_up)
+        self._done(events or [], refusal)
+
+    def _look(self) -> None:
+        if self._client.gone or self._lost.done():
+            self.end()
+            return
+        if self._fetching is not None:
+            return
+        try:
+            found, need = self._deliveries.take(self._client)
+        except DeliveryLimitExceeded as refusal:
+            self.end(refusal=refusal)
+            return
+        except Exception as error:
+            log.exception("cannot show events to a subscriber", error=str(error))
+            self.end()
+            return
+        if need is not None:
+            self._fetching = asyncio.create_task(self._fetch(need))
+        elif found or self._timed_out or self._client.gone:
+            self.end(found)
+
+    async def _fetch(self, need: Need) -> None:
+        failed = False
+        try:
+            await need()
+        except BusUnavailable as error:
+            failed = True
+            log.warning("cannot read events for a subscriber", error=str(error))
+        except Exception as error:
+            failed = True  # it is tried again, and the client is answered in any case
+            log.exception("cannot read events for a subscriber", error=str(error))
+        self._fetching = None
+        if self._ended:
+            return
+        if failed and not self._timed_out:
+            asyncio.get_running_loop().call_later(_RETRY_S, self._client.wake.now)
+        elif failed:
+            self.end()
+        else:
+            self._look()
+
+    def time_out(self) -> None:
+        """Have it answered with what there is."""
+        self._timed_out = True
+        self._look()
+
+    def _hang_up(self, _: asyncio.Future[None]) -> None:
+        self.end()

@@ -1,0 +1,136 @@
+"""What CometD clients are shown of events; the JSON of each is made once, however many it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+from prometheus_client import Counter
+
+from events.bus.bus import Event, Subscription
+from events.errors import BadEvent, InvalidReplayId, NotThere
+from events.fronts.cometd.client import CometdClient
+from events.limits.allowance import Allowance
+from events.limits.errors import DeliveryLimitExceeded
+from events.metrics import EventMetrics
+from events.model.changes.schemas import ChangeEventSchema
+from events.model.payloads import EventSchema
+from events.store.catalog import Catalog
+from tidegate.kit.http import json_bytes
+from tidegate.kit.logs import logger
+
+__all__ = ["Deliveries", "Need"]
+
+log = logger(__name__)
+
+MAX_DELIVERED: Final = 200
+"""Events in one answer, over all channels."""
+MAX_SHOWN: Final = 1000
+"""Events kept as they are shown, for the next client that is shown them."""
+
+
+Need = Callable[[], Awaitable[None]]
+"""What has to be waited for; raises BusUnavailable."""
+_Place = tuple[str, str, int, str]
+"""Channel, identity of the topic, replay id and uuid of an event: a topic that is made anew gives replay ids again."""
+
+
+class Deliveries:
+    """Takes events from clients' subscriptions, as the messages that clients are sent."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        metrics: EventMetrics,
+        allowance: Allowance,
+        forget: Callable[[CometdClient, str], None],
+    ) -> None:
+        """``forget`` ends a client's session with the advice what to do next."""
+        self._catalog, self._metrics, self._allowance, self._forget = catalog, metrics, allowance, forget
+        self._shown: dict[_Place, bytes] = {}
+        self._counters: dict[str, Counter] = {}
+
+    def take(self, client: CometdClient) -> tuple[list[bytes], Need | None]:
+        """The next events of all subscriptions; where there are none, what has to be waited for until there may be some.
+
+        Raises DeliveryLimitExceeded where there are some and none may be delivered.
+        """
+        found: list[bytes] = []
+        for channel, subscription in tuple(client.subscriptions.items()):
+            if not subscription.available:
+                continue
+            left = self._allowance.left
+            if not left and not found:
+                raise DeliveryLimitExceeded
+            try:
+                taken = subscription.take_now(min(MAX_DELIVERED - len(found), left))
+            except InvalidReplayId:
+                # it will shake hands and subscribe again, and hear then whether its replay id holds
+                self._forget(client, "handshake")
+                break
+            if taken is None:
+                need: Need | None = subscription.read_ahead
+            else:
+                need = self._show_all(channel, subscription, taken, found)
+            if need is not None:
+                return found, None if found else need
+        return found, None
+
+    def _show_all(
+        self, channel: str, subscription: Subscription, taken: list[Event], found: list[bytes]
+    ) -> Need | None:
+        """Add the messages of events; from the first on whose schema is not known, they are to be taken again."""
+        need: Need | None = None
+        before = len(found)
+        for event in taken:
+            place = (channel, subscription.identity, event.replay_id, event.uuid)
+            shown = self._shown.get(place)
+            if shown is None:
+                schema = self._catalog.known_schema(event.schema_id)
+                if schema is None:
+                    subscription.rewind(event.replay_id)
+                    need = partial(self._learn, place, subscription.topic, event)
+                    break
+                shown = self._show(channel, subscription.topic, event, schema)
+                self._keep(place, shown)
+            if shown:
+                found.append(shown)
+        self._allowance.add(len(found) - before)
+        self._count(subscription.topic, len(found) - before)
+        return need
+
+    def _count(self, topic: str, number: int) -> None:
+        counter = self._counters.get(topic)
+        if counter is None:
+            counter = self._counters[topic] = self._metrics.delivered.labels(topic, "cometd")
+        counter.inc(number)
+
+    async def _learn(self, place: _Place, topic: str, event: Event) -> None:
+        try:
+            await self._catalog.any_schema(event.schema_id)
+        except (NotThere, BadEvent) as error:
+            self._cannot_show(topic, event, error)
+            self._keep(place, b"")
+
+    def _keep(self, place: _Place, shown: bytes) -> None:
+        if len(self._shown) >= MAX_SHOWN:
+            self._shown.clear()
+        self._shown[place] = shown
+
+    def _show(self, channel: str, topic: str, event: Event, schema: EventSchema | ChangeEventSchema) -> bytes:
+        """The message of an event; empty, said aloud, for one that cannot be shown as JSON."""
+        try:
+            payload = schema.to_json(event.payload, timestamp_ms=event.timestamp_ms)
+        except BadEvent as error:
+            self._cannot_show(topic, event, error)
+            return b""
+        position: dict[str, Any] = {"replayId": event.replay_id}
+        if isinstance(schema, EventSchema):
+            position |= {"EventUuid": event.uuid, "EventApiName": schema.definition.name}
+        data = {"schema": str(event.schema_id), "payload": payload, "event": position}
+        return json_bytes({"channel": channel, "data": data})
+
+    def _cannot_show(self, topic: str, event: Event, error: Exception) -> None:
+        self._metrics.skipped.labels(topic).inc()
+        log.warning("an event cannot be shown as JSON", topic=topic, offset=event.replay_id, error=str(error))

@@ -1,0 +1,1 @@
+"""The Pub/Sub API: ``eventbus.v1.PubSub`` over gRPC."""

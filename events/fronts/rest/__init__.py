@@ -1,0 +1,1 @@
+"""Salesforce's REST API: sObjects, composite, describe, queries, Tooling and Bulk API 2.0."""

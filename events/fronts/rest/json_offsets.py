@@ -1,0 +1,39 @@
+"""Where in a JSON text the value of a member begins, which Salesforce's JSON reader says of a value that it cannot take."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+__all__ = ["offset_of"]
+
+_BLANK: Final = re.compile(r"[ \t\n\r]*")
+_DECODER: Final = json.JSONDecoder()
+
+
+def offset_of(text: str, member: str) -> tuple[int, int] | None:
+    """Line and column, from 1, of a member of the outermost object, whose name is read without regard to case.
+
+    Of a name that is there twice the last counts, as in reading. None where the text is no such object.
+    """
+    found = None
+    try:
+        at = _skip(text, 0)
+        while text[at] in "{,":
+            name, at = _DECODER.raw_decode(text, _skip(text, at + 1))
+            begin = _skip(text, _skip(text, at) + 1)
+            _, at = _DECODER.raw_decode(text, begin)
+            if str(name).lower() == member.lower():
+                found = begin
+            at = _skip(text, at)
+    except (ValueError, IndexError, RecursionError):
+        return None
+    if found is None:
+        return None
+    return text.count("\n", 0, found) + 1, found - text.rfind("\n", 0, found)
+
+
+def _skip(text: str, at: int) -> int:
+    match = _BLANK.match(text, at)
+    return at if match is None else match.end()

@@ -1,0 +1,238 @@
+"""The part of Salesforce's Tooling API that sets up subscribing: ``/services/data/vNN.0/tooling``.
+
+Records are created, read, changed and deleted at ``sobjects/{type}``, and found by ``query`` with a SELECT over one type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from events.access import Access, Permission, Session, User
+from events.channels.channels import Channels
+from events.errors import InvalidMetadata, MalformedBody, ResourceNotFound
+from events.fronts.requests import check_version, json_object, session_of
+from events.fronts.rest.soql import parse_select
+from events.subscriptions.managed import ManagedSubscription, ManagedSubscriptions
+from tidegate.kit.http import json_response
+
+__all__ = ["ChannelMemberRecords", "ChannelRecords", "ManagedSubscriptionRecords", "ToolingFront", "ToolingRecords"]
+
+_MOST: Final = 2000
+"""Records in one answer."""
+
+
+class ToolingRecords(Protocol):
+    """The records of one type. A record is an object with Id, DeveloperName, FullName and Metadata."""
+
+    async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
+        """Those that the user may see: of events and channels that are described to the user."""
+        ...
+
+    def require(self, user: User, full_name: str, metadata: Mapping[str, Any]) -> None:
+        """Raises AccessError unless the user may make, change or delete such a record."""
+        ...
+
+    async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
+        """The id of the new record; raises InvalidMetadata, also where there is one of this name."""
+        ...
+
+    async def update(self, full_name: str, metadata: Mapping[str, Any]) -> None: ...
+
+    async def delete(self, full_name: str) -> None: ...
+
+
+class ToolingFront:
+    """The routes; ``types`` are the records by type name."""
+
+    def __init__(self, access: Access, types: Mapping[str, ToolingRecords]) -> None:
+        self._access, self._types = access, {name.lower(): (name, records) for name, records in types.items()}
+
+    def routes(self) -> list[Route]:
+        base = "/services/data/v{version}/tooling"
+        return [
+            Route(path + slash, handler, methods=methods)
+            for path, handler, methods in (
+                (f"{base}/query", self.query, ["GET"]),
+                (f"{base}/sobjects/{{type}}", self.create, ["POST"]),
+                (f"{base}/sobjects/{{type}}/{{id}}", self.record, ["GET", "PATCH", "DELETE"]),
+            )
+            for slash in ("", "/")
+        ]
+
+    async def query(self, request: Request) -> Response:
+        user = self._enter(request).user
+        asked = parse_select(request.query_params.get("q", ""))
+        name, records = self._of_type(asked.type)
+        found = asked.of(await records.all(user))[:_MOST]
+        base = f"/services/data/v{request.path_params['version']}/tooling/sobjects/{name}"
+        shown = [{"attributes": {"type": name, "url": f"{base}/{row.get('Id', '')}"}} | row for row in found]
+        answer = {"size": len(found), "totalSize": len(found), "done": True, "queryLocator": None}
+        return json_response(answer | {"entityTypeName": name, "records": shown if asked.fields else []})
+
+    async def create(self, request: Request) -> Response:
+        user = self._enter(request).user
+        user.require_define_some()
+        _, records = self._of_type(request.path_params["type"])
+        body = await json_object(request)
+        full_name = body.get("FullName", body.get("DeveloperName"))
+        if not isinstance(full_name, str):
+            raise InvalidMetadata("Required fields are missing: [FullName]", fields=("FullName",))
+        metadata = _metadata(body)
+        records.require(user, full_name, metadata)
+        made = await records.create(full_name, metadata)
+        return json_response({"id": made, "success": True, "errors": [], "warnings": [], "infos": []}, 201)
+
+    async def record(self, request: Request) -> Response:
+        user = self._enter(request).user
+        if request.method != "GET":
+            user.require_define_some()
+        name, records = self._of_type(request.path_params["type"])
+        wanted = request.path_params["id"]
+        held = next((one for one in await records.all(user) if wanted in (one["Id"], one["Id"][:15])), None)
+        if held is None:
+            raise ResourceNotFound
+        if request.method != "GET":
+            records.require(user, held["FullName"], held["Metadata"])
+        if request.method == "DELETE":
+            await records.delete(held["FullName"])
+            return Response(status_code=204)
+        if request.method == "PATCH":
+            await records.update(held["FullName"], _metadata(await json_object(request)))
+            return Response(status_code=204)
+        return json_response({"attributes": {"type": name, "url": request.scope["path"]}} | dict(held))
+
+    def _enter(self, request: Request) -> Session:
+        session = session_of(request, self._access)
+        check_version(request.path_params["version"])
+        return session
+
+    def _of_type(self, name: str) -> tuple[str, ToolingRecords]:
+        found = self._types.get(name.lower())
+        if found is None:
+            raise ResourceNotFound
+        return found
+
+
+class ManagedSubscriptionRecords:
+    """ManagedEventSubscription."""
+
+    def __init__(self, subscriptions: ManagedSubscriptions) -> None:
+        self._subscriptions = subscriptions
+
+    def require(self, user: User, full_name: str, metadata: Mapping[str, Any]) -> None:
+        user.require_define(full_name)
+
+    async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
+        every = await self._subscriptions.all()
+        return [_managed_record(one) for one in every if user.may_see(one.topic)]
+
+    async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
+        if any(one.name.lower() == full_name.lower() for one in await self._subscriptions.all()):
+            raise InvalidMetadata(f"A ManagedEventSubscription {full_name} exists already", fields=("FullName",))
+        return (await self._subscriptions.define(full_name, metadata)).id
+
+    async def update(self, full_name: str, metadata: Mapping[str, Any]) -> None:
+        await self._subscriptions.define(full_name, metadata)
+
+    async def delete(self, full_name: str) -> None:
+        await self._subscriptions.delete(full_name)
+
+
+class ChannelRecords:
+    """PlatformEventChannel."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+
+    def require(self, user: User, full_name: str, metadata: Mapping[str, Any]) -> None:
+        user.require_define(full_name)
+
+    async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "Id": one.id,
+                "DeveloperName": one.name.removesuffix("__chn"),
+                "FullName": one.name,
+                "MasterLabel": one.label,
+                "ChannelType": one.type,
+                "Metadata": one.metadata,
+            }
+            for one in await self._channels.all()
+            if user.may_see(one.name)
+        ]
+
+    async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
+        if await self._channels.find(full_name) is not None:
+            raise InvalidMetadata(f"A PlatformEventChannel {full_name} exists already", fields=("FullName",))
+        return (await self._channels.define(full_name, metadata)).id
+
+    async def update(self, full_name: str, metadata: Mapping[str, Any]) -> None:
+        await self._channels.define(full_name, metadata)
+
+    async def delete(self, full_name: str) -> None:
+        await self._channels.delete(full_name)
+
+
+class ChannelMemberRecords:
+    """PlatformEventChannelMember."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+
+    def require(self, user: User, full_name: str, metadata: Mapping[str, Any]) -> None:
+        """The channel has to be the user's to define, and its reader is shown the event."""
+        user.require_define(str(metadata.get("eventChannel", "")))
+        event = str(metadata.get("selectedEntity", ""))
+        if not user.may(Permission.CUSTOMIZE):
+            user.require_read(event)
+
+    async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
+        """A filter tells of the event's fields, so both its channel and its event have to be described to the user."""
+        return [
+            {
+                "Id": one.id,
+                "DeveloperName": one.name,
+                "FullName": one.name,
+                "EventChannel": one.channel,
+                "SelectedEntity": one.event,
+                "FilterExpression": one.filter or None,
+                "Metadata": one.metadata,
+            }
+            for one in await self._channels.members()
+            if user.may_see(one.channel) and user.may_see(one.event)
+        ]
+
+    async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
+        if any(one.name.lower() == full_name.lower() for one in await self._channels.members()):
+            raise InvalidMetadata(f"A PlatformEventChannelMember {full_name} exists already", fields=("FullName",))
+        return (await self._channels.define_member(full_name, metadata)).id
+
+    async def update(self, full_name: str, metadata: Mapping[str, Any]) -> None:
+        await self._channels.define_member(full_name, metadata)
+
+    async def delete(self, full_name: str) -> None:
+        await self._channels.delete_member(full_name)
+
+
+def _managed_record(one: ManagedSubscription) -> dict[str, Any]:
+    return {
+        "Id": one.id,
+        "DeveloperName": one.name,
+        "FullName": one.name,
+        "MasterLabel": one.label,
+        "TopicName": one.topic_name,
+        "State": one.state,
+        "Metadata": one.metadata,
+    }
+
+
+def _metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = body.get("Metadata")
+    if not isinstance(metadata, dict):
+        raise MalformedBody("'Metadata' is an object with the fields of the record")
+    return metadata

@@ -1,0 +1,1 @@
+"""Assembly: the events service and the trigger service, with their listeners."""

@@ -1,0 +1,100 @@
+"""The gRPC listeners, with TLS and plain, in front of the Pub/Sub API."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any, Final
+
+import grpc
+from grpc import aio
+
+from events.fronts.pubsub.service import MAX_REQUEST_BYTES, PubSubFront
+from tidegate.kit.certificates import TlsFiles
+from tidegate.kit.errors import UsageError
+from tidegate.kit.logs import logger
+
+__all__ = ["GrpcServer"]
+
+log = logger(__name__)
+
+_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
+    ("grpc.so_reuseport", 0),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.keepalive_time_ms", 60_000),  # a client that vanished without a word is noticed
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.max_concurrent_streams", 1000),  # of a connection, as with Salesforce
+    # Calls that wait for their turn. gRPC refuses some of everybody's when there are more than 1,000, and a single connection can
+    # begin and reset so many in a moment (CVE-2023-44487).
+    ("grpc.server_max_pending_requests", 20_000),
+    ("grpc.server_max_pending_requests_hard_limit", 40_000),
+)
+
+
+class GrpcServer:
+    """One gRPC server on two addresses. ``start`` returns them with the real ports."""
+
+    def __init__(self, front: PubSubFront, *, grace_s: float = 1) -> None:
+        self._front, self._grace_s = front, grace_s
+        self._server: aio.Server | None = None
+
+    async def start(self, secure: tuple[str, int], plain: tuple[str, int], tls: TlsFiles) -> tuple[str, str]:
+        """Raises UsageError when an address cannot be had."""
+        server = aio.server(options=_OPTIONS)
+        server.add_generic_rpc_handlers((self._front.handler(),))
+        credentials = _credentials(tls)
+        bound = []
+        for (host, port), secret in ((secure, True), (plain, False)):
+            address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            try:
+                real = server.add_secure_port(address, credentials) if secret else server.add_insecure_port(address)
+            except RuntimeError as error:
+                raise UsageError(f"cannot listen on {address} for gRPC; choose another address") from error
+            bound.append(f"{address.rpartition(':')[0]}:{real}")
+        await server.start()
+        self._server = server
+        return bound[0], bound[1]
+
+    async def stop(self) -> None:
+        """Take no more calls; streams have a moment to end and are then cut off."""
+        if self._server is not None:
+            await self._server.stop(self._grace_s)
+
+
+def _credentials(tls: TlsFiles) -> grpc.ServerCredentials:
+    """Asked for at each handshake: connections that come after the files have changed see the new certificate."""
+    stamp, configuration = _stamp(tls), _configuration(tls)
+
+    def current() -> Any:
+        """The configuration where it has changed, else None."""
+        nonlocal stamp
+        try:
+            now = _stamp(tls)
+            if now == stamp:
+                return None
+            made = _configuration(tls)
+        except (OSError, ValueError) as error:  # half of a new pair is there: the old one goes on
+            log.warning("the certificate of the Pub/Sub API cannot be read again", reason=str(error))
+            return None
+        stamp = now
+        log.info("the Pub/Sub API has a new certificate")
+        return made
+
+    return grpc.dynamic_ssl_server_credentials(configuration, current, require_client_authentication=False)
+
+
+def _stamp(tls: TlsFiles) -> tuple[tuple[int, int, int], ...]:
+    files = [path.stat() for path in (tls.private_key, tls.certificate)]
+    return tuple((file.st_mtime_ns, file.st_size, file.st_ino) for file in files)
+
+
+def _configuration(tls: TlsFiles) -> Any:
+    """Raises ValueError where key and certificate are not of one another: gRPC would refuse every connection."""
+    pair = (tls.private_key.read_bytes(), tls.certificate.read_bytes())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(tls.certificate, tls.private_key)
+    except ssl.SSLError as error:
+        raise ValueError(f"{tls.certificate} and {tls.private_key} do not fit: {error}") from error
+    return grpc.ssl_server_certificate_configuration([pair])

@@ -1,0 +1,309 @@
+"""The event definitions there are: read from the registry, remembered for a moment, and written to it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol, TypeVar
+
+from events.errors import BusUnavailable, InvalidDefinition, NotThere, TopicUnfit, UnknownEvent, UnknownSchema
+from events.model.changes.schemas import ChangeEventSchema
+from events.model.definition_errors import DuplicateEvent
+from events.model.definitions import EventDefinition, to_avro_text
+from events.model.payloads import EventSchema
+from tidegate.kit.logs import logger
+
+__all__ = ["Catalog", "SchemaStore", "TopicStore"]
+
+log = logger(__name__)
+
+T = TypeVar("T")
+_SUFFIX: Final = "__e-value"
+_MOST_FIELDS: Final = 800
+"""Salesforce's limit on the custom fields of an object."""
+_PATIENCE_S: Final = 0.5
+"""Who wants what is known already, and may be stale, waits so long for what is new."""
+
+
+class SchemaStore(Protocol):
+    """The registry as the catalog needs it. Blocking; called from threads, several at once."""
+
+    def subjects(self) -> list[str]: ...
+
+    def latest(self, subject: str) -> tuple[int, str] | None:
+        """Id and text of the newest schema, or None when there is no such subject."""
+        ...
+
+    def by_id(self, schema_id: int) -> str | None: ...
+
+    def register(self, subject: str, text: str) -> int:
+        """Raises DefinitionConflict when the registry finds the schema incompatible."""
+        ...
+
+    def register_freely(self, subject: str, text: str) -> int:
+        """Register what need not be compatible with the version before."""
+        ...
+
+
+class TopicStore(Protocol):
+    """Topics as the catalog needs them. Every method raises BusUnavailable when the log does not answer."""
+
+    async def partitions(self, topic: str) -> int | None:
+        """How many partitions, or None when there is no such topic."""
+        ...
+
+    async def create(self, topic: str, retention_ms: int) -> None:
+        """Make a topic of one partition; one that is there already is left as it is."""
+        ...
+
+    async def keep(self, topic: str, retention_ms: int) -> None:
+        """Let a topic keep events for so long from now on."""
+        ...
+
+    async def kept(self, topic: str) -> int | None:
+        """For how many milliseconds a topic keeps events; -1 is for good, None not known."""
+        ...
+
+
+class Catalog:
+    """Definitions by event name (without regard to case, as Salesforce) and schemas by id."""
+
+    def __init__(
+        self,
+        schemas: SchemaStore,
+        topics: TopicStore,
+        *,
+        refresh_ms: int = 2000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._schemas, self._topics = schemas, topics
+        self._refresh_s, self._clock = refresh_ms / 1000, clock
+        self._by_id: dict[int, EventSchema] = {}
+        self._changes: dict[int, ChangeEventSchema] = {}
+        self._newest_changes: dict[str, tuple[float, ChangeEventSchema | None]] = {}
+        self._current: dict[str, tuple[float, EventSchema | None]] = {}
+        self._names: tuple[float, tuple[str, ...]] = (float("-inf"), ())
+        self._fit: dict[str, float] = {}
+        self._refreshing: dict[tuple[str, str], tuple[asyncio.Task[Any], float]] = {}
+        """What is being asked for now, and since when (the event loop's time)."""
+
+    async def names(self) -> tuple[str, ...]:
+        """The names of all events, sorted."""
+        now = self._clock()
+        if now - self._names[0] >= self._refresh_s:
+            subjects = await asyncio.to_thread(self._schemas.subjects)
+            found = sorted(s.removesuffix("-value") for s in subjects if s.endswith(_SUFFIX))
+            self._names = (now, tuple(found))
+        return self._names[1]
+
+    async def all(self) -> list[EventSchema]:
+        """The newest schema of every event, by name; subjects that look like an event's and are none are left out, said aloud."""
+        found = []
+        for name in await self.names():
+            try:
+                found.append(await self.find(name))
+            except (NotThere, TopicUnfit) as error:
+                log.warning(
+                    "a subject that is named as an event's is not one", subject=f"{name}-value", reason=str(error)
+                )
+        return found
+
+    async def find(self, name: str) -> EventSchema:
+        """The newest schema of an event; raises UnknownEvent, or TopicUnfit when its topic has several partitions."""
+        if not name.lower().endswith("__e") or len(name) > 100:
+            raise UnknownEvent(name)
+        now = self._clock()
+        held = self._current.get(name)
+        if held is not None and now - held[0] < self._refresh_s:
+            found = held[1]
+        else:
+            kept = held[1] if held is not None else None
+            found = await self._refreshed(("definition", name), lambda: self._refresh(name, kept), kept)
+        if found is None:
+            raise UnknownEvent(name)
+        await self._check_topic(found.definition.name)
+        return found
+
+    async def _refresh(self, name: str, held: EventSchema | None) -> EventSchema | None:
+        now = self._clock()
+        found = await self._load_or_keep(name, held)
+        if len(self._current) > 10_000:
+            self._current.clear()
+        self._current[name] = (now, found)
+        return found
+
+    async def _refreshed(self, key: tuple[str, str], ask: Callable[[], Coroutine[Any, Any, T]], known: T | None) -> T:
+        """What ``ask`` gives, asked once for all who want it at the same time. What is known already does, where that takes long."""
+        loop = asyncio.get_running_loop()
+        if key not in self._refreshing:
+            task = loop.create_task(ask(), name=f"refresh {key[0]} of {key[1]}")
+            self._refreshing[key] = (task, loop.time())
+            task.add_done_callback(lambda done: self._end_refresh(key, done))
+        task, began = self._refreshing[key]
+        if known is not None:
+            done, _ = await asyncio.wait({task}, timeout=max(0.0, began + _PATIENCE_S - loop.time()))
+            if not done:
+                return known
+        return await asyncio.shield(task)
+
+    def _end_refresh(self, key: tuple[str, str], task: asyncio.Task[Any]) -> None:
+        del self._refreshing[key]
+        if not task.cancelled():
+            task.exception()  # those who waited have it; there may be none left
+
+    async def schema(self, schema_id: int) -> EventSchema:
+        """The event schema with this registry id, whichever version; raises UnknownSchema, also for a schema of no event."""
+        known = self._by_id.get(schema_id)
+        if known is None:
+            text = await asyncio.to_thread(self._schemas.by_id, schema_id) if 0 < schema_id < 1 << 31 else None
+            if text is None:
+                raise UnknownSchema(str(schema_id))
+            known = self._remember(schema_id, text)
+        return known
+
+    async def any_schema(self, schema_id: int) -> EventSchema | ChangeEventSchema:
+        """The schema of a platform event or of a change event; raises UnknownSchema."""
+        return self.known_schema(schema_id) or await self._find_any(schema_id)
+
+    def known_schema(self, schema_id: int) -> EventSchema | ChangeEventSchema | None:
+        """As ``any_schema``, without waiting; None where it has not been asked for yet."""
+        return self._changes.get(schema_id) or self._by_id.get(schema_id)
+
+    async def _find_any(self, schema_id: int) -> EventSchema | ChangeEventSchema:
+        try:
+            return await self.schema(schema_id)
+        except UnknownSchema:
+            return self._remember_change(schema_id, await self.text(schema_id))
+
+    async def text(self, schema_id: int) -> str:
+        """The text of any Avro schema; raises UnknownSchema."""
+        found = await asyncio.to_thread(self._schemas.by_id, schema_id) if 0 < schema_id < 1 << 31 else None
+        if found is None:
+            raise UnknownSchema(str(schema_id))
+        return found
+
+    async def newest_text(self, subject: str) -> str | None:
+        """The text of the newest schema of any subject, or None."""
+        found = await asyncio.to_thread(self._schemas.latest, subject)
+        return None if found is None else found[1]
+
+    async def change_event(self, name: str) -> ChangeEventSchema | None:
+        """The newest schema of a change event by its exact name, or None."""
+        now, held = self._clock(), self._newest_changes.get(name)
+        if held is None or now - held[0] >= self._refresh_s:
+            found = await asyncio.to_thread(self._schemas.latest, f"{name}-value")
+            held = self._newest_changes[name] = (now, None if found is None else self._remember_change(*found))
+        return held[1]
+
+    async def define_change_event(self, name: str, text: str) -> ChangeEventSchema:
+        """Register the schema of a change event. It follows its table, so it need not be compatible with the one before:
+        every event says which schema it was written with."""
+        schema_id = await asyncio.to_thread(self._schemas.register_freely, f"{name}-value", text)
+        self._newest_changes.pop(name, None)
+        return self._remember_change(schema_id, text)
+
+    async def define(self, definition: EventDefinition, *, retention_ms: int) -> EventSchema:
+        """Make the event's topic where it is missing, and register the definition.
+
+        ``retention_ms`` is for a new topic whose definition says none; one that it says, an old topic gets too.
+        Defining the same again changes nothing; a changed definition becomes the next version if the registry's
+        compatibility rules allow it. Raises DefinitionConflict, TopicUnfit, InvalidDefinition for more fields than Salesforce
+        takes, or DuplicateEvent for a name that is another event's but for its case.
+        """
+        if len(definition.fields) > _MOST_FIELDS:
+            raise InvalidDefinition(
+                f"Event {definition.name} has {len(definition.fields)} fields; it may have {_MOST_FIELDS}"
+            )
+        for known in await self.names():
+            if known != definition.name and known.lower() == definition.name.lower():
+                raise DuplicateEvent(
+                    f"There is an event {known} already, and {definition.name} differs from it by case only: use its name, or another"
+                )
+        count = await self._topics.partitions(definition.name)
+        said = definition.retention_ms
+        if count is None:
+            await self._topics.create(definition.name, retention_ms if said is None else said)
+        elif count != 1:
+            raise _unfit(definition.name, count)
+        text = to_avro_text(definition)
+        schema_id = await asyncio.to_thread(self._schemas.register, definition.subject, text)
+        if said is not None and count is not None:
+            await self._topics.keep(definition.name, said)
+        made = self._remember(schema_id, text)
+        self._current.clear()
+        if definition.name not in self._names[1]:
+            # Not asked for again at once: of a zip of thousands each would ask for the names of all before it.
+            self._names = (self._names[0], tuple(sorted((*self._names[1], definition.name))))
+        return made
+
+    async def retention_ms(self, name: str) -> int | None:
+        """For how long the event's topic keeps events; -1 is for good, None not known."""
+        return await self._topics.kept(name)
+
+    async def _load_or_keep(self, name: str, held: EventSchema | None) -> EventSchema | None:
+        """The current definition, or the last one known while the registry is away."""
+        try:
+            return await self._load(name)
+        except BusUnavailable as error:
+            if held is None:
+                raise
+            log.warning("the registry is away; keeping a definition as it was", event_name=name, reason=str(error))
+            return held
+
+    async def _load(self, name: str) -> EventSchema | None:
+        latest = await asyncio.to_thread(self._schemas.latest, f"{name}-value")
+        if latest is None:
+            exact = next(
+                (known for known in await self.names() if known.lower() == name.lower() and known != name), None
+            )
+            latest = await asyncio.to_thread(self._schemas.latest, f"{exact}-value") if exact else None
+        return None if latest is None else self._remember(*latest)
+
+    def _remember(self, schema_id: int, text: str) -> EventSchema:
+        known = self._by_id.get(schema_id)
+        if known is None or known.text != text:
+            try:
+                known = EventSchema(schema_id, text)
+            except InvalidDefinition as error:
+                raise UnknownSchema(str(schema_id)) from error
+            self._by_id[schema_id] = known
+        return known
+
+    def _remember_change(self, schema_id: int, text: str) -> ChangeEventSchema:
+        known = self._changes.get(schema_id)
+        if known is None or known.text != text:
+            try:
+                known = self._changes[schema_id] = ChangeEventSchema(schema_id, text)
+            except InvalidDefinition as error:
+                raise UnknownSchema(str(schema_id)) from error
+        return known
+
+    async def _check_topic(self, name: str) -> None:
+        """Raise TopicUnfit unless the topic has one partition; one that had is taken to have while the log is away."""
+        checked = self._fit.get(name)
+        if checked is None or self._clock() - checked >= self._refresh_s:
+            known = None if checked is None else True
+            await self._refreshed(("topic", name), lambda: self._refresh_topic(name, checked), known)
+
+    async def _refresh_topic(self, name: str, checked: float | None) -> bool:
+        now = self._clock()
+        try:
+            count = await self._topics.partitions(name)
+        except BusUnavailable:
+            if checked is None:
+                raise
+            count = 1
+        if count is None:
+            raise TopicUnfit(f"Event {name} is defined and its topic is missing: define the event again to make it")
+        if count != 1:
+            raise _unfit(name, count)
+        self._fit[name] = now
+        return True
+
+
+def _unfit(name: str, count: int) -> TopicUnfit:
+    return TopicUnfit(
+        f"Topic {name} has {count} partitions; an event topic has exactly one, because a replay id is an offset. "
+        "Delete the topic, or give the event another name."
+    )

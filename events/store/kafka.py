@@ -1,0 +1,162 @@
+"""The event log on any Kafka, through ``broker.client``: publish, read, follow, and make topics."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from typing import Final
+
+from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, FetchedBatches, TopicPartition
+from events.errors import BusUnavailable
+from events.store.appending import Appender, Record
+from events.store.log import LogBounds, LogRecord, LogSlice, LogTransaction
+from events.store.registration import Topics
+from events.store.transactions import Transactions
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["KafkaLog"]
+
+_FETCH_WAIT_MS: Final = 500
+_READ_WAIT_MS: Final = 5000
+
+
+class KafkaLog:
+    """An EventLog and a TopicStore over one cluster. Producer and admin stay connected from ``start`` to ``stop``.
+
+    Readers see committed records only. Following a topic takes a connection of its own; reading history is done by one
+    reader, one piece at a time.
+    """
+
+    def __init__(self, config: ClientConfig, *, publish_timeout_s: float = 30) -> None:
+        producing = {"acks": "all", "enable.idempotence": "true", "max.request.size": str(4 * 1024 * 1024)}
+        reading = {
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": "false",
+            "fetch.max.wait.ms": str(_FETCH_WAIT_MS),
+        }
+        given = ClientConfig(config.bootstrap_servers, {"client.id": "tidegate-events", **config.properties})
+        self._reading = given.with_properties(reading)
+        self._history_config = self._reading.with_properties({"max.partition.fetch.bytes": str(256 * 1024)})
+        self._admin = Admin(given)
+        self._producer = BatchProducer(given.with_properties(producing))
+        compression = config.properties.get("compression.type", "none")
+        self._appender = Appender(self._producer, compression=compression, timeout_s=publish_timeout_s)
+        self._topics = Topics(self._admin, self._producer)
+        self._transactions = Transactions(given.with_properties({"max.request.size": str(4 * 1024 * 1024)}))
+        self._history: BatchConsumer | None = None
+        self._history_turn = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Connect; raises BusUnavailable when no broker answers."""
+        with _border("connecting to the log"):
+            await self._admin.start()
+            try:
+                await self._producer.start()
+            except BaseException:
+                await self._admin.stop()
+                raise
+
+    async def stop(self) -> None:
+        """Send what is on its way, then disconnect."""
+        self._appender.refuse_waiting()
+        await self._producer.stop()
+        await self._appender.stop()
+        if self._history is not None:
+            await self._history.stop()
+        await self._admin.stop()
+
+    async def append(self, topic: str, records: Sequence[Record]) -> list[int | TidegateError]:
+        return await self._appender.append(topic, records)
+
+    async def settled(self, topic: str) -> None:
+        await self._appender.settled(topic)
+
+    def transaction(self) -> contextlib.AbstractAsyncContextManager[LogTransaction]:
+        return self._transactions.open()
+
+    async def bounds(self, topic: str) -> LogBounds:
+        partition = TopicPartition(topic, 0)
+        with _border(f"offsets of {topic}"):
+            described, start, end, readable = await asyncio.gather(
+                self._admin.describe_topics([topic]),
+                self._admin.beginning_offsets([partition]),
+                self._admin.end_offsets([partition]),
+                self._admin.end_offsets([partition], committed=True),
+            )
+        stable = min(readable[partition], end[partition])
+        return LogBounds(start[partition], end[partition], stable, str(described[topic].topic_id))
+
+    async def ends(self, topic: str, count: int) -> list[int]:
+        with _border(f"offsets of {topic}"):
+            found = await self._admin.end_offsets([TopicPartition(topic, number) for number in range(count)])
+        return [found[TopicPartition(topic, number)] for number in range(count)]
+
+    async def offset_at(self, topic: str, timestamp_ms: int) -> int | None:
+        partition = TopicPartition(topic, 0)
+        with _border(f"offset of {topic} at {timestamp_ms}"):
+            found = (await self._admin.offsets_for_times({partition: timestamp_ms}))[partition]
+        return None if found is None else found.offset
+
+    async def read(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
+        partition = TopicPartition(topic, 0)
+        async with self._history_turn:
+            with _border(f"reading {topic} at {offset}"):
+                consumer = await self._history_reader()
+                await consumer.assign([partition])
+                await consumer.seek(partition, offset)
+                fetched = await consumer.fetch(_READ_WAIT_MS, max_bytes)
+        return _slice(fetched, offset)
+
+    async def _history_reader(self) -> BatchConsumer:
+        if self._history is None:
+            self._history = await BatchConsumer(self._history_config).start()
+        return self._history
+
+    async def follow(self, topic: str, offset: int) -> AsyncGenerator[LogSlice, None]:
+        partition = TopicPartition(topic, 0)
+        with _border(f"following {topic}"):
+            async with BatchConsumer(self._reading) as consumer:
+                await consumer.assign([partition])
+                await consumer.seek(partition, offset)
+                while True:
+                    for fetched in await consumer.fetch(60_000):
+                        yield _slice([fetched], offset)
+
+    async def partitions(self, topic: str) -> int | None:
+        return await self._topics.partitions(topic)
+
+    async def create(self, topic: str, retention_ms: int) -> None:
+        await self._topics.create(topic, retention_ms)
+
+    async def create_compacted(self, topic: str) -> None:
+        await self._topics.create_compacted(topic)
+
+    async def keep(self, topic: str, retention_ms: int) -> None:
+        await self._topics.keep(topic, retention_ms)
+
+    async def kept(self, topic: str) -> int | None:
+        return await self._topics.kept(topic)
+
+
+def _slice(fetched: Sequence[FetchedBatches], offset: int) -> LogSlice:
+    records = [
+        LogRecord(record.offset, record.key, record.value, record.timestamp_ms)
+        for entry in fetched
+        for record in entry.records()
+    ]
+    return LogSlice(records, fetched[-1].next_offset if fetched else offset)
+
+
+@contextlib.contextmanager
+def _border(about: str) -> Iterator[None]:
+    """What the client raises and time may heal leaves as BusUnavailable."""
+    try:
+        yield
+    except BusUnavailable:
+        raise
+    except TidegateError as error:
+        if not error.retriable:
+            raise
+        raise BusUnavailable(f"{about}: {error}") from error

@@ -1,0 +1,144 @@
+"""Event definitions in a real registry and a real log: what the catalog stands on, and ``register`` for the command line."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Final
+
+from broker.client import Admin, BatchProducer, NewTopic, TopicPartition
+from broker.client.errors import UnknownTopicOrPartition
+from events.errors import BusUnavailable, DefinitionConflict
+from events.model.definitions import EventDefinition
+from events.model.payloads import EventSchema
+from events.store.catalog import Catalog
+from registry.client import Incompatible, NotFound, RegistryClient
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["RETENTION_MS", "RegistrySchemas", "Topics", "events", "register"]
+
+RETENTION_MS: Final = 72 * 3600 * 1000
+"""How long events are kept where nothing else is said: as long as Salesforce keeps them."""
+
+
+async def register(
+    definition: EventDefinition,
+    registry: RegistryClient,
+    admin: Admin,
+    producer: BatchProducer,
+    *,
+    retention_ms: int = RETENTION_MS,
+) -> EventSchema:
+    """Define an event: its topic is made where it is missing, its schema registered; the same twice changes nothing.
+
+    Raises DefinitionConflict where the change breaks the subject's compatibility level, TopicUnfit where a topic of the
+    name has several partitions, BusUnavailable where log or registry do not answer.
+    """
+    return await events(registry, admin, producer).define(definition, retention_ms=retention_ms)
+
+
+def events(registry: RegistryClient, admin: Admin, producer: BatchProducer) -> Catalog:
+    """The events that are defined: ``names()``, ``find(name)``, ``schema(id)``, ``define(definition)``."""
+    return Catalog(RegistrySchemas(registry), Topics(admin, producer))
+
+
+class RegistrySchemas:
+    """A SchemaStore over the registry's REST API."""
+
+    def __init__(self, client: RegistryClient) -> None:
+        self._client = client
+
+    def subjects(self) -> list[str]:
+        with _border():
+            return self._client.subjects()
+
+    def latest(self, subject: str) -> tuple[int, str] | None:
+        with _border():
+            try:
+                found = self._client.version(subject)
+            except NotFound:
+                return None
+            return found.id, found.text
+
+    def by_id(self, schema_id: int) -> str | None:
+        with _border():
+            try:
+                return self._client.schema(schema_id).canonical
+            except NotFound:
+                return None
+
+    def register(self, subject: str, text: str) -> int:
+        with _border():
+            try:
+                return self._client.register(subject, text)
+            except Incompatible as error:
+                event = subject.removesuffix("-value")
+                raise DefinitionConflict(
+                    f"The new definition of {event} is not compatible with the one before: {error}"
+                ) from error
+
+    def register_freely(self, subject: str, text: str) -> int:
+        with _border():
+            try:
+                return self._client.register(subject, text)
+            except Incompatible:
+                self._client.set_compatibility("NONE", subject)
+                return self._client.register(subject, text)
+
+
+class Topics:
+    """A TopicStore over a cluster's clients, which are started and stopped by whoever made them."""
+
+    def __init__(self, admin: Admin, producer: BatchProducer) -> None:
+        self._admin, self._producer = admin, producer
+
+    async def partitions(self, topic: str) -> int | None:
+        with _border():
+            try:
+                return len((await self._admin.describe_topics([topic]))[topic].partitions)
+            except UnknownTopicOrPartition:
+                return None
+
+    async def create(self, topic: str, retention_ms: int) -> None:
+        configs = {"retention.ms": str(retention_ms), "cleanup.policy": "delete"}
+        with _border():
+            await self._admin.create_topics([NewTopic(topic, 1, -1, configs)], exist_ok=True)
+            await self._use_up_offset_zero(topic)
+
+    async def create_compacted(self, topic: str) -> None:
+        """Make a topic of one partition that keeps the newest value of each key."""
+        with _border():
+            await self._admin.create_topics([NewTopic(topic, 1, -1, {"cleanup.policy": "compact"})], exist_ok=True)
+
+    async def keep(self, topic: str, retention_ms: int) -> None:
+        with _border():
+            await self._admin.alter_configs(topic, {"retention.ms": str(retention_ms)})
+
+    async def kept(self, topic: str) -> int | None:
+        with _border():
+            entry = (await self._admin.describe_configs(topic)).get("retention.ms")
+        return int(entry.value) if entry is not None and entry.value is not None else None
+
+    async def _use_up_offset_zero(self, topic: str) -> None:
+        """Let replay ids begin with 1: Salesforce gives out no 0, and there are clients that take it for none.
+
+        Only offset 0 is ever deleted, and only when it is the one just written. Of two who make the topic at the same moment
+        one may write a record without a value besides, which readers pass over.
+        """
+        partition = TopicPartition(topic, 0)
+        if (await self._admin.end_offsets([partition]))[partition]:
+            return
+        marker = await self._producer.send(topic, None, None, partition=0)
+        if marker.offset == 0:
+            await self._admin.delete_records({partition: 1})
+
+
+@contextlib.contextmanager
+def _border() -> Iterator[None]:
+    """What log and registry raise and time may heal leaves as BusUnavailable."""
+    try:
+        yield
+    except TidegateError as error:
+        if isinstance(error, BusUnavailable) or not error.retriable:
+            raise
+        raise BusUnavailable(str(error)) from error

@@ -1,0 +1,142 @@
+"""What all events servers over one log know together: channels, managed subscriptions, committed positions.
+
+It is a compacted topic of JSON values by key. Each server follows it, so what one writes the others know a moment later,
+and a server that starts reads it from the beginning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Protocol
+
+from events.errors import BusUnavailable
+from events.store.log import EventLog, LogRecord
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+__all__ = ["STATE_TOPIC", "EventState", "StateLog"]
+
+log = logger(__name__)
+
+STATE_TOPIC: Final = "_tidegate-events"
+_READY_S: Final = 10.0
+_RETRY_S: Final = 0.5
+
+
+class StateLog(EventLog, Protocol):
+    """An event log that can make the compacted topic."""
+
+    async def partitions(self, topic: str) -> int | None: ...
+
+    async def create_compacted(self, topic: str) -> None:
+        """Make a topic of one partition that keeps the newest value of each key; one that is there stays as it is."""
+        ...
+
+
+class EventState:
+    """Values by key, the same on every server. ``start`` begins to follow the log; to be used on one event loop."""
+
+    def __init__(self, state_log: StateLog, clock_ms: Callable[[], int]) -> None:
+        self._log, self._clock_ms = state_log, clock_ms
+        self._values: dict[str, Any] = {}
+        self._end = 0
+        self._ready = asyncio.Event()
+        self._grown = asyncio.Condition()
+        self._listeners: set[Callable[[str], None]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="events state")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def ready(self) -> None:
+        """Return once all that was written before this server started is known; raises BusUnavailable after 10 s."""
+        await self._within(self._ready.wait(), "read")
+
+    async def get(self, key: str) -> Any:
+        """The value of a key, or None."""
+        await self.ready()
+        return self._values.get(key)
+
+    async def under(self, prefix: str) -> dict[str, Any]:
+        """The values whose keys begin so, by the rest of the key, in order."""
+        await self.ready()
+        return {key[len(prefix) :]: self._values[key] for key in sorted(self._values) if key.startswith(prefix)}
+
+    async def put(self, key: str, value: Any) -> None:
+        """Set a value, None to delete it; returns when the log has it and this server knows it."""
+        await self.ready()
+        written = None if value is None else json.dumps(value, separators=(",", ":")).encode()
+        (answer,) = await self._log.append(STATE_TOPIC, [(key.encode(), written, self._clock_ms())])
+        if isinstance(answer, TidegateError):
+            raise answer
+        async with self._grown:
+            await self._within(self._grown.wait_for(lambda: self._end > answer), "follow")
+
+    @contextlib.contextmanager
+    def listening(self, listener: Callable[[str], None]) -> Iterator[None]:
+        """Have ``listener`` told the key of every change while the context lasts."""
+        self._listeners.add(listener)
+        try:
+            yield
+        finally:
+            self._listeners.discard(listener)
+
+    async def _within(self, waiting: Any, what: str) -> None:
+        try:
+            async with asyncio.timeout(_READY_S):
+                await waiting
+        except TimeoutError as error:
+            raise BusUnavailable(f"Cannot {what} topic {STATE_TOPIC} of the log yet") from error
+
+    async def _run(self) -> None:
+        said = False
+        while True:
+            try:
+                await self._follow()
+            except BusUnavailable as error:
+                if not said:
+                    log.warning("cannot follow the state of the events service; trying on", error=str(error))
+                said = True
+            except Exception:
+                log.exception("the reader of the state of the events service broke; trying on")
+            await asyncio.sleep(_RETRY_S)
+
+    async def _follow(self) -> None:
+        if await self._log.partitions(STATE_TOPIC) is None:
+            await self._log.create_compacted(STATE_TOPIC)
+        bounds = await self._log.bounds(STATE_TOPIC)
+        self._end = max(self._end, bounds.start)
+        following = self._log.follow(STATE_TOPIC, self._end)
+        async with contextlib.aclosing(following):
+            if self._end >= bounds.readable:
+                self._ready.set()
+            async for piece in following:
+                for record in piece.records:
+                    self._apply(record)
+                async with self._grown:
+                    self._end = max(self._end, piece.next_offset)
+                    self._grown.notify_all()
+                if self._end >= bounds.readable:
+                    self._ready.set()
+
+    def _apply(self, record: LogRecord) -> None:
+        try:
+            key = (record.key or b"").decode()
+            value = None if record.value is None else json.loads(record.value)
+        except ValueError:
+            log.warning("a record in the state of the events service is not JSON", offset=record.offset)
+            return
+        if value is None:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = value
+        for listener in list(self._listeners):
+            listener(key)

@@ -1,0 +1,250 @@
+"""Managed subscriptions: positions of Pub/Sub subscribers that the server keeps (Salesforce's ManagedEventSubscription).
+
+A position is the last replay id its subscriber committed. It is of one topic as it was then: when that topic was made
+anew, the position is stale whatever its number. One stream holds a subscription; a newer one of the same user, or of one who may
+change the subscription, takes it over, on whatever server, and what the older one commits after that is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from events.access import Permission, User, long_id
+from events.bus.bus import EARLIEST, LATEST, EventBus, Stale, Start
+from events.errors import (
+    InvalidMetadata,
+    SubscriptionActive,
+    SubscriptionDeleted,
+    SubscriptionStopped,
+    SubscriptionTakenOver,
+    UnknownManagedSubscription,
+)
+from events.store.state import EventState
+
+__all__ = ["ManagedSubscription", "ManagedSubscriptions", "SharedPosition"]
+
+_DEFINITION: Final = "managed-subscription/"
+_POSITION: Final = "managed-position/"
+_HOLDER: Final = "managed-holder/"
+_LEASE: Final = "managed-lease/"
+_NAME: Final = re.compile(r"[A-Za-z](?:_?[A-Za-z0-9])*")
+_PRESETS: Final = {"LATEST": LATEST, "EARLIEST": EARLIEST}
+_MAX: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedSubscription:
+    """A definition; ``topic_name`` is a channel such as ``/event/Order_Shipped__e``."""
+
+    name: str
+    topic_name: str
+    label: str = ""
+    default_replay: str = "LATEST"
+    """Where a subscriber begins that never committed."""
+    error_recovery_replay: str = "LATEST"
+    """Where it goes on when its committed replay id is no longer valid."""
+    state: str = "RUN"
+    shared: bool = False
+    """Ours: several streams may hold it, and each event goes to one of them."""
+
+    @property
+    def id(self) -> str:
+        number = int.from_bytes(hashlib.sha256(self.name.lower().encode()).digest()[:5]) % 10**10
+        return long_id(f"18xTG{number:010d}")
+
+    @property
+    def topic(self) -> str:
+        """The event's or channel's own name."""
+        return self.topic_name.rpartition("/")[2]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """As the Tooling API has it."""
+        return {
+            "defaultReplay": self.default_replay,
+            "errorRecoveryReplay": self.error_recovery_replay,
+            "label": self.label,
+            "state": self.state,
+            "topicName": self.topic_name,
+        } | ({"shared": True} if self.shared else {})
+
+
+class SharedPosition(NamedTuple):
+    """How far a shared subscription has come: every event before ``next`` is done but those in ``open``, which rise."""
+
+    next: int = 0
+    open: tuple[int, ...] = ()
+
+
+class _Holder(NamedTuple):
+    """The stream that has a subscription, and its user; empty where there is none."""
+
+    stream: str = ""
+    user: str = ""
+
+
+class ManagedSubscriptions:
+    """All of them, in the state that the servers share. Names are read without regard to case."""
+
+    def __init__(self, state: EventState, bus: EventBus) -> None:
+        self._state, self._bus = state, bus
+
+    async def all(self) -> list[ManagedSubscription]:
+        return [ManagedSubscription(**value) for value in (await self._state.under(_DEFINITION)).values()]
+
+    async def define(self, name: str, metadata: Mapping[str, Any]) -> ManagedSubscription:
+        """Make or change a subscription; its position stays. Raises InvalidMetadata."""
+        made = _parsed(name, metadata)
+        held = await self._state.get(_DEFINITION + name.lower())
+        if held is None and len(await self._state.under(_DEFINITION)) >= _MAX:
+            raise InvalidMetadata(f"There are {_MAX} managed event subscriptions; more are not taken")
+        if held is not None and held["topic_name"] != made.topic_name:
+            raise InvalidMetadata(f"topicName of {name} is {held['topic_name']} and cannot be changed")
+        if held is not None and held["shared"] != made.shared:
+            raise InvalidMetadata(f"shared of {name} cannot be changed; make another subscription")
+        await self._state.put(
+            _DEFINITION + name.lower(),
+            {field: getattr(made, field) for field in ManagedSubscription.__dataclass_fields__},
+        )
+        return made
+
+    async def delete(self, name: str) -> None:
+        """Forget a subscription and its position."""
+        for prefix in (_DEFINITION, _POSITION, _HOLDER, _LEASE):
+            await self._state.put(prefix + name.lower(), None)
+
+    async def find(self, *, subscription_id: str, name: str) -> ManagedSubscription:
+        """By id or by developer name; raises UnknownManagedSubscription."""
+        if name:
+            held = await self._state.get(_DEFINITION + name.lower())
+            found = None if held is None else ManagedSubscription(**held)
+        else:
+            every = await self.all()
+            found = next((one for one in every if subscription_id in (one.id, one.id[:15])), None)
+        if found is None:
+            raise UnknownManagedSubscription(
+                name or subscription_id, by="developer.name" if name else "subscription.id"
+            )
+        return found
+
+    async def start(self, subscription: ManagedSubscription) -> Start:
+        """Where its stream begins; raises SubscriptionStopped when it is not to run."""
+        if subscription.state != "RUN":
+            raise SubscriptionStopped(subscription.name, subscription.state)
+        return self._start(
+            subscription,
+            await self._state.get(_POSITION + subscription.name.lower()),
+            await self._identity(subscription),
+        )
+
+    async def _identity(self, subscription: ManagedSubscription) -> str:
+        return await self._bus.identity(subscription.topic)
+
+    def _start(self, subscription: ManagedSubscription, held: Mapping[str, Any] | None, identity: str) -> Start:
+        if held is None:
+            return Start(_PRESETS[subscription.default_replay])
+        if held["topic"] != identity:
+            return Start(_PRESETS[subscription.error_recovery_replay])
+        # Before a topic's first event, which is no number that a replay id has: -1 means something else.
+        replay_id = held["replayId"] if held["replayId"] >= 0 else EARLIEST
+        return Start(replay_id, stale=Stale[subscription.error_recovery_replay])
+
+    async def hold(self, name: str, holder: str, user: User) -> None:
+        """Take the subscription over for a stream of this user. Raises SubscriptionActive where it is another's to give up."""
+        held = await self._holder(name)
+        if held.user not in ("", user.id) and not user.may(Permission.CUSTOMIZE):
+            raise SubscriptionActive(name)
+        await self._state.put(_HOLDER + name.lower(), _Holder(holder, user.id)._asdict())
+
+    async def give_up(self, name: str, holder: str) -> None:
+        """The stream has ended: whoever comes next may have the subscription."""
+        if (await self._holder(name)).stream == holder:
+            await self._state.put(_HOLDER + name.lower(), None)
+
+    async def _holder(self, name: str) -> _Holder:
+        held = await self._state.get(_HOLDER + name.lower())
+        if isinstance(held, str):
+            return _Holder(held)  # an earlier version noted no user
+        return _Holder() if held is None else _Holder(**held)
+
+    async def check(self, name: str, holder: str) -> None:
+        """Raise what ends a holder's stream: deleted, stopped, or taken over by another."""
+        try:
+            found = await self.find(subscription_id="", name=name)
+        except UnknownManagedSubscription:
+            raise SubscriptionDeleted(name) from None
+        if found.state != "RUN":
+            raise SubscriptionStopped(found.name, found.state)
+        if not found.shared and (await self._holder(name)).stream != holder:
+            raise SubscriptionTakenOver(name)
+
+    async def commit(self, name: str, holder: str, replay_id: int, identity: str) -> None:
+        """Keep a position in the topic of this identity; when this returns, the log has it."""
+        await self.check(name, holder)
+        await self._state.put(_POSITION + name.lower(), {"replayId": replay_id, "topic": identity})
+
+    async def shared_start(self, subscription: ManagedSubscription) -> tuple[Start, SharedPosition]:
+        """Where dealing out begins, and how far it had come."""
+        start = await self.start(subscription)
+        held = await self._state.get(_POSITION + subscription.name.lower())
+        if held is None or "next" not in held or held["topic"] != await self._identity(subscription):
+            return start, SharedPosition()
+        return start, SharedPosition(held["next"], tuple(held["open"]))
+
+    async def keep_shared(self, name: str, position: SharedPosition, identity: str) -> None:
+        """Keep how far a subscription has come in the topic of this identity."""
+        kept = {"replayId": min((position.next, *position.open)) - 1, "next": position.next, "open": position.open}
+        await self._state.put(_POSITION + name, kept | {"topic": identity})
+
+    async def lease(self, name: str, server: str, now_ms: int, lasts_ms: int) -> bool:
+        """Take or renew the right to deal a shared subscription out; False while another server has it."""
+        held = await self._state.get(_LEASE + name)
+        if held is not None and held["server"] != server and held["until"] > now_ms:
+            return False
+        await self._state.put(_LEASE + name, {"server": server, "until": now_ms + lasts_ms})
+        now_held = await self._state.get(_LEASE + name)  # of two that take it at once the later one has it
+        return now_held is not None and bool(now_held["server"] == server)
+
+    async def release(self, name: str, server: str) -> None:
+        held = await self._state.get(_LEASE + name)
+        if held is not None and held["server"] == server:
+            await self._state.put(_LEASE + name, None)
+
+    def listening(self, name: str, listener: Callable[[], None]) -> AbstractContextManager[None]:
+        """Have ``listener`` told of every change that may end a stream of this subscription."""
+        keys = (_DEFINITION + name.lower(), _HOLDER + name.lower())
+        return self._state.listening(lambda key: listener() if key in keys else None)
+
+
+def _parsed(name: str, metadata: Mapping[str, Any]) -> ManagedSubscription:
+    if not _NAME.fullmatch(name) or len(name) > 80:
+        raise InvalidMetadata(
+            f"FullName {name[:100]!r} must begin with a letter and have only letters, digits and single _"
+        )
+    topic = metadata.get("topicName")
+    if not isinstance(topic, str) or not topic.startswith(("/event/", "/data/")):
+        raise InvalidMetadata(f"topicName {str(topic)[:100]!r} must be a channel such as /event/Order_Shipped__e")
+    known = {"topicName", "label", "defaultReplay", "errorRecoveryReplay", "state", "version", "shared"}
+    if unknown := sorted(set(metadata) - known):
+        raise InvalidMetadata(f"{unknown[0]!r} is no field of ManagedEventSubscription")
+    choices = (("defaultReplay", tuple(_PRESETS)), ("errorRecoveryReplay", tuple(_PRESETS)), ("state", ("RUN", "STOP")))
+    chosen = {}
+    for field, allowed in choices:
+        value = metadata.get(field) or allowed[0]
+        if value not in allowed:
+            raise InvalidMetadata(f"{field} is {str(value)[:50]!r}; it must be one of {', '.join(allowed)}")
+        chosen[field] = value
+    shared = metadata.get("shared") or False
+    if not isinstance(shared, bool):
+        raise InvalidMetadata(f"shared is {str(shared)[:50]!r}; it must be true or false")
+    label = metadata.get("label") or name
+    if not isinstance(label, str):
+        raise InvalidMetadata("label is text")
+    return ManagedSubscription(
+        name, topic, label, chosen["defaultReplay"], chosen["errorRecoveryReplay"], chosen["state"], shared
+    )

@@ -1,0 +1,1 @@
+"""The registry's operations: register, look up, delete, compatibility settings, associations."""

@@ -1,0 +1,267 @@
+"""Compatibility configs and modes: what is set where, and what is in force for a subject.
+
+Settings stand under a subject, a whole context (``:.staging:``), nothing (the default context) or ``:.__GLOBAL:`` (all contexts).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from registry.errors import InvalidBody, InvalidCompatibilityLevel, InvalidMode, OperationNotPermitted
+from registry.formats.compatibility import Level
+from registry.model.contracts import check_rules, read_metadata, read_rule_set
+from registry.model.state import State
+from registry.model.subjects import GLOBAL, bare_context, context_of
+
+__all__ = ["SETTINGS", "Mode", "Scoped", "Setting", "Settings", "read_config", "read_mode"]
+
+
+class Mode(Enum):
+    READWRITE = "READWRITE"
+    READONLY = "READONLY"
+    READONLY_OVERRIDE = "READONLY_OVERRIDE"
+    """READONLY for everything below, whatever is set there."""
+    IMPORT = "IMPORT"
+    """Schemas come with their ids and versions, and are not checked against one another."""
+    FORWARD = "FORWARD"
+    """As IMPORT, for everything: another registry writes and passes on what it wrote. Only under ``:.__GLOBAL:``."""
+
+    @property
+    def imports(self) -> bool:
+        return self in (Mode.IMPORT, Mode.FORWARD)
+
+    @property
+    def read_only(self) -> bool:
+        return self in (Mode.READONLY, Mode.READONLY_OVERRIDE)
+
+
+# -- reading requests
+
+
+def _flag(value: object, name: str) -> bool:
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if not isinstance(value, bool):
+        raise InvalidBody(f"{name} must be true or false, not {json.dumps(value)[:100]}")
+    return value
+
+
+def _text(value: object, name: str) -> str | None:
+    if not isinstance(value, str):
+        raise InvalidBody(f"{name} must be text, not {json.dumps(value)[:100]}")
+    return value or None
+
+
+def _level(value: object, _: str) -> str | None:
+    if isinstance(value, str) and value.upper() in Level.__members__:
+        return value.upper()
+    raise InvalidCompatibilityLevel
+
+
+def _policy(value: object, name: str) -> str | None:
+    text = (_text(value, name) or "").upper()
+    return text if text in ("STRICT", "LENIENT") else None
+
+
+def _metadata(value: object, name: str) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(read_metadata(value, name) or "{}")
+    return read
+
+
+def _rules(value: object, name: str) -> dict[str, Any]:
+    text = read_rule_set(value, name) or "{}"
+    check_rules(text)
+    read: dict[str, Any] = json.loads(text)
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One member of a config: its name in requests, its name in the log and in answers, and how it is read."""
+
+    name: str
+    read: Callable[[object, str], Any]
+    stored: str = ""
+    inherited: bool = True
+    """Whether a subject with a config of its own takes this one from the global config where it sets none."""
+
+    @property
+    def key(self) -> str:
+        return self.stored or self.name
+
+
+SETTINGS: Final = (
+    Setting("alias", _text, inherited=False),
+    Setting("aliasForDeks", _text, inherited=False),
+    Setting("normalize", _flag),
+    Setting("validateFields", _flag),
+    Setting("validateNewSchemas", _flag),
+    Setting("validateRules", _flag),
+    Setting("compatibility", _level, "compatibilityLevel", inherited=False),
+    Setting("compatibilityPolicy", _policy),
+    Setting("compatibilityGroup", _text),
+    Setting("defaultMetadata", _metadata, inherited=False),
+    Setting("overrideMetadata", _metadata, inherited=False),
+    Setting("defaultRuleSet", _rules, inherited=False),
+    Setting("overrideRuleSet", _rules, inherited=False),
+)
+"""Everything a config may hold, in the order in which Confluent's answers have it."""
+
+
+def read_config(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What a PUT /config asks for, in the words of the log; a None takes the setting away. Raises a 400 or 422."""
+    return {
+        setting.key: None if body[setting.name] is None else setting.read(body[setting.name], setting.name)
+        for setting in SETTINGS
+        if setting.name in body
+    }
+
+
+def read_mode(value: object) -> Mode | None:
+    """The mode a client names, None for null; raises InvalidMode."""
+    if value is None:
+        return None
+    if isinstance(value, str) and value.upper() in Mode.__members__:
+        return Mode[value.upper()]
+    raise InvalidMode
+
+
+# -- what is in force
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """The config in force for a subject."""
+
+    level: Level
+    normalize: bool
+    validate_fields: bool
+    validate_new: bool
+    lenient: bool
+    group: str | None
+    default_metadata: str | None
+    override_metadata: str | None
+    default_rules: str | None
+    override_rules: str | None
+
+    @property
+    def fills_in(self) -> bool:
+        """Whether registered schemas get metadata or rules that their clients did not send."""
+        given = (self.default_metadata, self.override_metadata, self.default_rules, self.override_rules)
+        return any(text is not None for text in given)
+
+
+class Settings:
+    """Looks settings up: the subject's own, then its context's, then those of all contexts, then the server's default."""
+
+    def __init__(self, state: State, default_level: Level) -> None:
+        self._state = state
+        self._default = default_level
+        self._kept: dict[str | None, Scoped] = {}
+        self._kept_at = -1
+
+    # -- configs
+
+    def config(self, place: str | None) -> dict[str, Any] | None:
+        """What is set right there, in the order of answers; the global config and that of all contexts always are."""
+        own = self._state.configs.get(place)
+        if own is None:
+            return {"compatibilityLevel": self._default.value} if place in (None, GLOBAL) else None
+        shown = {**own, "compatibilityLevel": own.get("compatibilityLevel") or self._default.value}
+        return ordered(shown)
+
+    def config_in_scope(self, subject: str | None) -> dict[str, Any]:
+        """A config of the subject's own is completed from the global one; without one that of its context counts."""
+        own = self._state.configs.get(subject)
+        if own is not None and subject is not None:
+            above = self.config(None) or {}
+            taken = {s.key: above[s.key] for s in SETTINGS if s.inherited and s.key in above}
+            return ordered({**taken, **(self.config(subject) or {})})
+        for place in _scope(subject):
+            if place in self._state.configs:
+                return self.config(place) or {}
+        return {"compatibilityLevel": self._default.value}
+
+    def scoped(self, subject: str) -> Scoped:
+        """The config in force, understood. What another registry wrote wrongly counts as not set."""
+        if self._kept_at != self._state.revision:
+            self._kept, self._kept_at = {}, self._state.revision
+        found = self._kept.get(subject)
+        if found is None:
+            found = self._kept[subject] = self._understood(self.config_in_scope(subject))
+        return found
+
+    def _understood(self, config: Mapping[str, Any]) -> Scoped:
+        level, group = config["compatibilityLevel"], config.get("compatibilityGroup")
+        return Scoped(
+            level=Level[level] if isinstance(level, str) and level in Level.__members__ else self._default,
+            normalize=config.get("normalize") is True,
+            validate_fields=config.get("validateFields") is True,
+            validate_new=config.get("validateNewSchemas") is not False,
+            lenient=config.get("compatibilityPolicy") == "LENIENT",
+            group=group if isinstance(group, str) else None,
+            default_metadata=_tolerant(read_metadata, config.get("defaultMetadata")),
+            override_metadata=_tolerant(read_metadata, config.get("overrideMetadata")),
+            default_rules=_tolerant(read_rule_set, config.get("defaultRuleSet")),
+            override_rules=_tolerant(read_rule_set, config.get("overrideRuleSet")),
+        )
+
+    def alias(self, subject: str) -> str | None:
+        """The other name under which requests for this subject are answered."""
+        alias = (self._state.configs.get(subject) or {}).get("alias")
+        return alias if isinstance(alias, str) and alias else None
+
+    # -- modes
+
+    def mode(self, place: str | None) -> Mode | None:
+        """What is set right there; globally and for all contexts READWRITE unless set."""
+        value = self._state.modes.get(place)
+        if value is None:
+            return Mode.READWRITE if place in (None, GLOBAL) else None
+        # A mode of a newer registry is one in which clients do not write here.
+        return Mode[value] if value in Mode.__members__ else Mode.READONLY
+
+    def mode_in_scope(self, subject: str | None) -> Mode:
+        places = [place for place in _scope(subject) if place in self._state.modes]
+        modes = [mode for place in places if (mode := self.mode(place)) is not None]
+        return Mode.READONLY_OVERRIDE if Mode.READONLY_OVERRIDE in modes else next(iter(modes), Mode.READWRITE)
+
+    def check_not_read_only(self, subject: str | None) -> None:
+        if self.mode_in_scope(subject).read_only:
+            raise OperationNotPermitted(f"{_named(subject)} is in read-only mode")
+
+    def check_register(self, subject: str, *, with_id: bool) -> None:
+        """Raises OperationNotPermitted when the mode forbids to register, with an id of the client's or without."""
+        self.check_not_read_only(subject)
+        mode = self.mode_in_scope(subject)
+        if with_id and not mode.imports:
+            raise OperationNotPermitted(f"{_named(subject)} is not in import mode")
+        if not with_id and mode is not Mode.READWRITE:
+            raise OperationNotPermitted(f"{_named(subject)} is not in read-write mode")
+
+
+def ordered(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config as answers and records have it: known settings only, in Confluent's order, without what is not set."""
+    return {setting.key: config[setting.key] for setting in SETTINGS if config.get(setting.key) is not None}
+
+
+def _tolerant(read: Callable[[object], str | None], value: object) -> str | None:
+    try:
+        return read(value)
+    except InvalidBody:
+        return None
+
+
+def _scope(subject: str | None) -> list[str | None]:
+    """Where to look, nearest first."""
+    context = None if subject is None else bare_context(context_of(subject)) or None
+    return list(dict.fromkeys([subject, context, GLOBAL]))
+
+
+def _named(subject: str | None) -> str:
+    context = "" if subject is None else bare_context(context_of(subject))
+    return f"Subject {'null' if subject is None else subject} in context {context}"

@@ -1,0 +1,1 @@
+"""The schema log: the records of ``_schemas``, replayed at the start and appended by every write; which server may write."""

@@ -1,0 +1,168 @@
+"""A registry among others: what it cannot decide itself it asks of the one that writes, or of the log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any, Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from registry.errors import RegistryError
+from registry.log.cluster.election import Outcome
+from registry.log.cluster.errors import ForwardingFailed, NotCaughtUp, UnknownLeader
+from registry.log.cluster.forwarding import Answer, Forwarder, NotAnswered, NotSent
+from registry.log.store import Store
+from tidegate.kit.logs import logger
+
+__all__ = ["Replica"]
+
+log = logger(__name__)
+
+_FORWARDED: Final = b"x-forward"
+_REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "POST"})
+"""What comes to the same when it is done twice: registering and looking up are POST here."""
+_PAUSE_S: Final = 0.1
+
+
+class Replica:
+    """ASGI middleware around the routes. The registry that writes is passed straight through.
+
+    In any other, the routes answer first, from what has been read of the log. A thing not found is looked for again
+    after catching up with the log, so that what another registry has acknowledged is never denied; where that cannot be
+    done, the answer is 503. A write (the routes answer 50004) goes to the one that writes, as it came and with Confluent's
+    ``X-Forward: true``; one that bears it already is not sent on, so that two registries never pass a request to and
+    fro. While nobody is known to write, or the one that does went away, a write waits for the next, up to
+    ``timeout_ms``; then it is answered 50004 or 50003.
+    """
+
+    def __init__(self, app: ASGIApp, outcome: Outcome, store: Store, forwarder: Forwarder, *, timeout_ms: int) -> None:
+        self._app, self._outcome, self._store, self._forwarder = app, outcome, store, forwarder
+        self._timeout_s = timeout_ms / 1000
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self._store.authoritative:
+            await self._app(scope, receive, send)
+            return
+        answer = await self._answer(scope, await _body(receive))
+        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    async def _answer(self, scope: Scope, body: bytes) -> Answer:
+        deadline = time.monotonic() + self._timeout_s
+        forwarded = any(name == _FORWARDED for name, _ in scope["headers"])
+        caught_up = False
+        while True:
+            answer = await self._own(scope, body)
+            code = _error_code(answer)
+            if 40400 < code < 40500 and not caught_up:
+                caught_up = True
+                try:
+                    if not await self._store.catch_up():
+                        return answer
+                except NotCaughtUp as error:
+                    return _refusal(error)
+            elif code == UnknownLeader.error_code and not forwarded:
+                if time.monotonic() > deadline:
+                    return answer
+                theirs = await self._elsewhere(scope, body, deadline)
+                if theirs is not None:
+                    return theirs
+            else:
+                return answer
+
+    async def _own(self, scope: Scope, body: bytes) -> Answer:
+        """What the routes say; they may be asked again."""
+        messages: list[Message] = []
+
+        async def replayed() -> Message:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def kept(message: Message) -> None:
+            messages.append(message)
+
+        # Routers write into the scope they are given.
+        await self._app({**scope, "state": dict(scope.get("state", {}))}, replayed, kept)
+        return Answer(
+            messages[0]["status"],
+            list(messages[0].get("headers", ())),
+            b"".join(message.get("body", b"") for message in messages[1:]),
+        )
+
+    async def _elsewhere(self, scope: Scope, body: bytes, deadline: float) -> Answer | None:
+        """The answer of the one that writes; None when that has become this registry."""
+        method, why = scope["method"], "no registry is known to write"
+        while True:
+            leader = self._outcome.leader
+            if self._outcome.is_me:
+                await asyncio.sleep(_PAUSE_S)  # elected, but not yet confirmed or just replaced
+                return None
+            if leader is not None:
+                try:
+                    answer = await self._ask(leader.url, scope, body, deadline)
+                except NotSent as error:
+                    why = str(error)
+                except NotAnswered as error:
+                    why = str(error)
+                    if method not in _REPEATABLE:
+                        break
+                else:
+                    if _error_code(answer) != UnknownLeader.error_code:
+                        await self._follow()
+                        return answer
+                    why = f"{leader.url} does not write any more"
+            if time.monotonic() + _PAUSE_S > deadline:
+                if leader is None:
+                    return _refusal(UnknownLeader())
+                break
+            await self._outcome.wait_changed(_PAUSE_S if leader is not None else deadline - time.monotonic())
+        return _refusal(ForwardingFailed(f"Error while forwarding the request to the leader: {why}"))
+
+    async def _ask(self, url: str, scope: Scope, body: bytes, deadline: float) -> Answer:
+        """The leader's answer; given up when another is elected while it is waited for."""
+        asking = asyncio.ensure_future(self._forwarder.ask(url, scope, body, deadline - time.monotonic()))
+        changed = asyncio.ensure_future(self._outcome.changed.wait())
+        try:
+            await asyncio.wait({asking, changed}, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                raise NotAnswered(f"{url} did not answer before another registry was elected")
+            return asking.result()
+        finally:
+            changed.cancel()
+            asking.cancel()
+
+    async def _follow(self) -> None:
+        """Read what the leader just wrote, so that who sent it through this registry finds it here."""
+        try:
+            await self._store.catch_up()
+        except NotCaughtUp as error:
+            log.warning("a write was acknowledged that cannot be read here yet", reason=str(error))
+
+
+async def _body(receive: Receive) -> bytes:
+    parts = []
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            break
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            break
+    return b"".join(parts)
+
+
+def _error_code(answer: Answer) -> int:
+    if answer.status < 400:
+        return 0
+    try:
+        value: Any = json.loads(answer.body)
+        return int(value["error_code"])
+    except (ValueError, KeyError, TypeError):
+        return 0
+
+
+def _refusal(error: RegistryError) -> Answer:
+    body = json.dumps({"error_code": error.error_code, "message": error.message}, separators=(",", ":")).encode()
+    headers = [(b"content-type", b"application/vnd.schemaregistry.v1+json"), (b"content-length", b"%d" % len(body))]
+    return Answer(error.http_status, headers, body)

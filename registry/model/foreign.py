@@ -1,0 +1,65 @@
+"""Schemas as other registries spell them: Karapace sorts the members of its Avro schemas, Java does not.
+
+Under its own spelling the same schema would be another one, get another id and another version when it is registered
+again after a move from Karapace. So the text is put into Java's order when it is read from the log.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import Final
+
+from registry.errors import InvalidSchema, RegistryError
+from registry.formats import parse
+from registry.formats.parsed import Reference
+from registry.model.records import SchemaVersion
+from registry.model.subjects import within
+
+__all__ = ["Find", "canonical", "is_foreign"]
+
+Find = Callable[[str, int], SchemaVersion | None]
+"""The version of a subject, if it is known."""
+
+_FIRST_OBJECT: Final = re.compile(r'\{"(?!type":"map",)')
+_MOST_REFERENCES: Final = 1000
+_DEEPEST: Final = 200
+
+
+def is_foreign(version: SchemaVersion) -> bool:
+    """Whether the members of an Avro schema are not in Java's order, by its first object: sorted, ``type`` is a late one."""
+    if version.schema_type != "AVRO":
+        return False
+    text = version.schema
+    if text.startswith('{"type":"record"'):
+        return False
+    first = _FIRST_OBJECT.search(text)
+    return first is not None and not text.startswith('type":', first.end())
+
+
+def canonical(version: SchemaVersion, find: Find) -> SchemaVersion:
+    """The version with its text as Java would write it; as it is where it cannot be understood."""
+    texts: dict[str, str] = {}
+    try:
+        _collect(version, find, texts)
+        text = parse("AVRO", version.schema, texts, strict=False).canonical
+    except RegistryError:
+        return version
+    return dataclasses.replace(version, schema=text)
+
+
+def _collect(version: SchemaVersion, find: Find, texts: dict[str, str], depth: int = 0) -> None:
+    """The texts of what a version refers to, dependencies first. Raises InvalidSchema where that goes too deep."""
+    if depth > _DEEPEST:
+        raise InvalidSchema(f"The references of {version.subject}, version {version.version}, are nested too deep")
+    for reference in version.references:
+        found = find(_subject(version, reference), reference.version)
+        if found is None or reference.name in texts or len(texts) > _MOST_REFERENCES:
+            continue
+        _collect(found, find, texts, depth + 1)
+        texts[reference.name] = found.schema
+
+
+def _subject(version: SchemaVersion, reference: Reference) -> str:
+    return within(version.subject, reference.subject)

@@ -1,0 +1,1 @@
+"""The registry as a service: HTTP routes, users, configuration, assembly."""

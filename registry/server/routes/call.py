@@ -1,0 +1,185 @@
+"""One request as handlers see it: path and query understood, contexts and aliases resolved, the body read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qs
+
+from starlette.exceptions import HTTPException
+
+from registry.domain.registry import Registry, parse_version
+from registry.errors import SchemaNotFound, Unprocessable
+from registry.model.records import SchemaVersion
+from registry.model.subjects import ANY_CONTEXT, bare_context, context_of, normalize, within
+from registry.server.routes.query import LIMIT, OFFSET, Query
+from registry.server.security.access import View
+from tidegate.kit.http import InvalidBody
+
+__all__ = ["Call"]
+
+T = TypeVar("T")
+
+_INT: Final = range(-(1 << 31), 1 << 31)
+
+
+class Call:
+    """One request. ``context`` is what ``/contexts/{context}`` before the path puts before subjects, else None.
+
+    ``view`` tells the subjects that the user may know of; None is all of them.
+    """
+
+    __slots__ = ("_query", "body", "context", "params", "registry", "view")
+
+    def __init__(
+        self,
+        registry: Registry,
+        params: Mapping[str, str],
+        query: bytes,
+        body: bytes,
+        context: str | None,
+        view: View | None,
+    ) -> None:
+        self.registry = registry
+        self.params = params
+        self.body = body
+        self.context = context
+        self.view = view
+        text = query.decode("ascii", "replace")
+        self._query = parse_qs(text, keep_blank_values=True, max_num_fields=1000) if text else {}
+
+    # -- path
+
+    @property
+    def subject(self) -> str:
+        """The subject of the path, normalized, with its context and behind its alias."""
+        named = self.place
+        subject = self.registry.catalog.unaliased(named)
+        if self.view is not None and subject != named:
+            self.view.require(subject)
+        return subject
+
+    @property
+    def place(self) -> str:
+        """The subject of the path as settings know it: by its own name, even if that is an alias."""
+        return normalize(self._qualified(self.params["subject"]))
+
+    def _qualified(self, name: str) -> str:
+        if not self.context or name.startswith((":.", ANY_CONTEXT)):
+            return name
+        return self.context + name
+
+    @property
+    def version(self) -> int:
+        """The version of the path, ``catalog.LATEST`` for ``latest`` and ``-1``; raises InvalidVersion."""
+        return parse_version(self.params["version"])
+
+    @property
+    def id(self) -> int:
+        """The schema id of the path; what is no number is no path of this API."""
+        return self._integer(self.params["id"])
+
+    # -- query
+
+    def flag(self, query: Query) -> bool:
+        return self.text(query).lower() == "true"
+
+    def text(self, query: Query) -> str:
+        values = self._query.get(query.name)
+        return values[0] if values else ""
+
+    def texts(self, query: Query) -> list[str]:
+        return self._query.get(query.name, [])
+
+    def number(self, query: Query) -> int:
+        values = self._query.get(query.name, [""])
+        if len(values) > 1:
+            raise HTTPException(404)  # not a number but several; as for what is no number
+        return int(query.default) if not values[0] else self._integer(values[0])
+
+    @staticmethod
+    def _integer(text: str) -> int:
+        digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
+        if digits.isascii() and digits.isdigit() and len(digits) <= 20 and int(text) in _INT:
+            return int(text)
+        raise HTTPException(404)
+
+    def subject_query(self, query: Query) -> str:
+        """A subject in the query, with its context and behind its alias; empty where none is given."""
+        name = self._qualified(self.text(query))
+        return self.registry.catalog.unaliased(normalize(name)) if name else ""
+
+    def prefix(self, query: Query, default: str) -> str:
+        """A prefix of subjects; inside a context it is one of that context."""
+        if self.context is not None:
+            return self._qualified(self.text(query))
+        return self._query[query.name][0] if query.name in self._query else default
+
+    def page(self, items: Sequence[T], most: int | None = None) -> list[T]:
+        """The items that ``offset`` and ``limit`` ask for, ``most`` at most."""
+        offset, limit = max(self.number(OFFSET), 0), self.number(LIMIT)
+        if limit <= 0 or (most is not None and limit > most):
+            return list(items[offset:] if most is None else items[offset : offset + most])
+        return list(items[offset : offset + limit])
+
+    def shown(self, subjects: list[str]) -> list[str]:
+        """The subjects that the user may know of."""
+        return subjects if self.view is None else [name for name in subjects if self.view(name)]
+
+    def permitted(self, found: SchemaVersion) -> SchemaVersion:
+        """What was found under a subject, maybe a namesake's in another context: the user needs the right to that too."""
+        if self.view is not None and found.subject != self.place:
+            self.view.require(found.subject)
+        return found
+
+    def visible(self, found: SchemaVersion) -> SchemaVersion:
+        """The same schema where the user may see it; raises SchemaNotFound where that is nowhere."""
+        if self.view is None or self.view(found.subject):
+            return found
+        context = bare_context(context_of(found.subject))
+        return self.all_visible(self.registry.catalog.with_id(found.id, context, deleted=True))[0]
+
+    def all_visible(self, found: list[SchemaVersion]) -> list[SchemaVersion]:
+        """Of the versions with one id those that the user may see; raises SchemaNotFound where it can see none of some."""
+        seen = found if self.view is None else [each for each in found if self.view(each.subject)]
+        if found and not seen:
+            raise SchemaNotFound(found[0].id)
+        return seen
+
+    # -- body
+
+    def json(self) -> dict[str, Any]:
+        """The JSON object in the body; raises a 400 or, where there is none, a 422."""
+        if not self.body.strip():
+            raise Unprocessable("The request body may not be null")
+        try:
+            value = json.loads(self.body)
+        except json.JSONDecodeError as error:
+            raise InvalidBody(f"The request body is not valid JSON: {error}") from error
+        except (UnicodeDecodeError, RecursionError) as error:
+            raise InvalidBody("The request body is not valid JSON: it is not UTF-8 or is nested too deep") from error
+        except ValueError as error:  # Python bounds the digits it converts
+            raise InvalidBody(
+                "The request body is not readable JSON: a number in it has thousands of digits"
+            ) from error
+        if value is None:
+            raise Unprocessable("The request body may not be null")
+        if not isinstance(value, dict):
+            raise InvalidBody("The request body must be a JSON object")
+        if self.view is not None:
+            self._require_references(value.get("references"), self.view)
+        return value
+
+    def _require_references(self, references: Any, view: View) -> None:
+        """Who refers to a schema can read it, so the user has to have the right to."""
+        named = (
+            [item.get("subject") for item in references if isinstance(item, dict)]
+            if isinstance(references, list)
+            else []
+        )
+        for name in named:
+            if isinstance(name, str):
+                subject = within(self.place, name)
+                view.require(subject, "Read")
+                view.require(self.registry.catalog.unaliased(subject), "Read")

@@ -1,0 +1,70 @@
+"""``/config``: compatibility levels and what else is set for a subject, a context or all."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from registry.domain.settings import SETTINGS, read_config
+from registry.errors import ConfigNotConfigured
+from registry.server.routes.call import Call
+from registry.server.routes.endpoint import Endpoint
+from registry.server.routes.query import DEFAULT_TO_GLOBAL
+
+__all__ = ["ENDPOINTS"]
+
+
+def get_subject_config(call: Call) -> Any:
+    """The config of a subject or context."""
+    place = call.place or None
+    if call.flag(DEFAULT_TO_GLOBAL):
+        return call.registry.catalog.settings.config_in_scope(place)
+    found = call.registry.catalog.settings.config(place)
+    if found is None:
+        raise ConfigNotConfigured(call.place)
+    return found
+
+
+def get_global_config(call: Call) -> Any:
+    """The global config."""
+    scope = call.flag(DEFAULT_TO_GLOBAL)
+    return (
+        call.registry.catalog.settings.config_in_scope(None) if scope else call.registry.catalog.settings.config(None)
+    )
+
+
+async def update_subject_config(call: Call) -> Any:
+    """Change the config of a subject or context; what is not named stays, null takes away. The answer is all that is set."""
+    return _as_request(await call.registry.set_config(call.place or None, read_config(call.json())))
+
+
+async def update_global_config(call: Call) -> Any:
+    """Change the global config; what is not named stays, null takes away. The answer is all that is set."""
+    return _as_request(await call.registry.set_config(None, read_config(call.json())))
+
+
+async def delete_subject_config(call: Call) -> Any:
+    """Take the config of a subject or context away; the answer is what it was."""
+    return await call.registry.delete_config(call.place or None)
+
+
+async def delete_global_config(call: Call) -> Any:
+    """Go back to the server's default; the answer is what was set."""
+    return await call.registry.delete_config(None)
+
+
+def _as_request(config: dict[str, Any]) -> dict[str, Any]:
+    """A config in the words of a request, where the level is called ``compatibility``."""
+    return {setting.name: config[setting.key] for setting in SETTINGS if setting.key in config}
+
+
+_SUBJECT: Final = "/config/{subject}"
+_REQUEST: Final = "ConfigUpdateRequest"
+
+ENDPOINTS: Final = (
+    Endpoint("GET", "/config", get_global_config, "Config", (DEFAULT_TO_GLOBAL,), cached=True),
+    Endpoint("PUT", "/config", update_global_config, _REQUEST, body=_REQUEST),
+    Endpoint("DELETE", "/config", delete_global_config, "Config"),
+    Endpoint("GET", _SUBJECT, get_subject_config, "Config", (DEFAULT_TO_GLOBAL,), cached=True),
+    Endpoint("PUT", _SUBJECT, update_subject_config, _REQUEST, body=_REQUEST),
+    Endpoint("DELETE", _SUBJECT, delete_subject_config, "Config"),
+)
