@@ -23,13 +23,13 @@ from tidegate.kit import service
 from tidegate.kit.addresses import free_ports, host_port, is_loopback
 from tidegate.kit.config import families_of, keys_of, nearest_key, unknown_keys
 from tidegate.kit.errors import TidegateError, UsageError
-from tidegate.kit.files import write_whole
+from tidegate.kit.files import make_folder, write_whole
 from tidegate.kit.other_users import other_users
 from tidegate.kit.service import Service
 from tidegate.kit.supervisor import DEFAULT_WATCHDOG_S, ChildSpec, ChildState, Supervisor
 from tidegate.security import find_security, make_connect_token
 
-__all__ = ["Plan", "State", "make_folder", "make_plan", "read_state", "serve", "up"]
+__all__ = ["Plan", "State", "make_plan", "read_state", "serve", "up"]
 
 _SHORTEST_WATCHDOG_S: Final = 10
 
@@ -262,15 +262,6 @@ def make_private(data: Path) -> None:
     if mode & 0o077 and (not any(data.iterdir()) or any((data / name).exists() for name in ("run", "security"))):
         with contextlib.suppress(PermissionError):  # somebody else's folder is theirs to close
             data.chmod(mode & ~0o077)
-
-
-def make_folder(path: Path) -> Path:
-    """The folder, made where it is missing; raises UsageError where that cannot be."""
-    try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise UsageError(f"cannot make the folder {path}: {error.strerror}") from error
-    return path
 
 
 @contextlib.contextmanager

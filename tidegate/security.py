@@ -6,6 +6,7 @@ component the client settings by which it reaches the others. Only the owner may
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import time
@@ -16,7 +17,7 @@ from typing import Final
 
 from tidegate.kit.certificates import CA_FILE, certificates
 from tidegate.kit.errors import UsageError
-from tidegate.kit.files import write_whole
+from tidegate.kit.files import make_folder, write_whole
 from tidegate.kit.users import ADMIN, PlatformUser, Right, Users, read_users, with_password, write_users
 
 __all__ = [
@@ -209,13 +210,15 @@ def make_connect_token(data: Path, *, wanted: bool) -> Path | None:
     Raises UsageError where the folder cannot be written.
     """
     token, users = data / _CONNECT_TOKEN, data / _CONNECT_USERS
+    if wanted:
+        make_folder(data)
     try:
         if not wanted:
-            token.unlink(missing_ok=True)
-            users.unlink(missing_ok=True)
+            for path in (token, users):
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    path.unlink()
             return None
         if not (token.exists() and users.exists()):
-            data.mkdir(parents=True, exist_ok=True, mode=0o700)
             secret = secrets.token_urlsafe(32)
             user = with_password(PlatformUser(INTERNAL_USER, rights=(ADMIN,)), secret, now_ms=_now_ms())
             write_users(users, Users([user]))

@@ -17,6 +17,7 @@ from tidegate import platform
 from tidegate.cli.options import folder_option, json_option, print_json, print_table, running_state
 from tidegate.components import COMPONENTS
 from tidegate.kit.errors import TidegateError
+from tidegate.kit.files import make_folder
 from tidegate.platform import State, read_state
 from tidegate.security import INTERNAL_USER, connect_token
 
@@ -74,7 +75,7 @@ def up(
 def _detach(data: Path) -> None:
     """Start the same command without --detach in a session of its own and wait until it says it is ready."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--detach"]
-    logs = platform.make_folder(data / "logs")
+    logs = make_folder(data / "logs")
     with (logs / "up.log").open("a") as log:  # another one that runs on this data may be writing to it
         before = log.tell()
         process = subprocess.Popen(

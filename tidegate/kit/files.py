@@ -1,4 +1,4 @@
-"""Files that are put in place whole: who reads one sees the old or the new content, and never a part."""
+"""Folders for their owner, and files that are replaced whole: a reader sees the old or the new content, never a part."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import contextlib
 import os
 from pathlib import Path
 
-__all__ = ["write_whole"]
+from tidegate.kit.errors import UsageError
+
+__all__ = ["make_folder", "write_whole"]
 
 
 def write_whole(path: Path, content: str | bytes, *, mode: int = 0o666, durable: bool = False) -> None:
@@ -30,3 +32,12 @@ def write_whole(path: Path, content: str | bytes, *, mode: int = 0o666, durable:
         with contextlib.suppress(OSError):  # the next write takes it away
             temporary.unlink(missing_ok=True)
         raise
+
+
+def make_folder(path: Path) -> Path:
+    """Make a folder that its owner alone may enter, unless it exists, and return it. Raises UsageError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {path}: {error.strerror}") from error
+    return path
