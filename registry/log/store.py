@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from registry.errors import RegistryError, SchemaTooLarge, StoreError, StoreTimeout
-from registry.log.cluster.errors import NotCaughtUp, UnknownLeader
-from registry.log.cluster.office import Alone, Office
+from registry.log.errors import NotCaughtUp, UnknownLeader
+from registry.log.office import Alone, Office
 from registry.metrics import RegistryMetrics
 from registry.model.records import InvalidRecord, KeyType, RecordKey, UnknownKeyType, encode_key
 from registry.model.state import State

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from events.access import User
 from events.bus.bus import Subscription
@@ -11,10 +11,17 @@ from events.fronts.cometd.bayeux import Message, Refusal, channels_of
 from events.fronts.cometd.gathering import Gathering, Wake
 from tidegate.kit.alarm import Alarm
 
-if TYPE_CHECKING:
-    from events.fronts.cometd.connect import Connect
-
 __all__ = ["CometdClient"]
+
+
+class WaitingConnect(Protocol):
+    """A ``/meta/connect`` that has no answer yet."""
+
+    def end(self) -> None:
+        """Answer it now: a newer one has come."""
+
+    def time_out(self) -> None:
+        """Answer it, since it has waited as long as the client allows."""
 
 
 class CometdClient:
@@ -29,7 +36,7 @@ class CometdClient:
         """Whether a connect was answered: the first one is answered at once, later ones wait for events."""
         self.reader: User | None = None
         """The user, as it was when it might read all that is subscribed to; another object once the accounts change."""
-        self.connect: Connect | None = None
+        self.connect: WaitingConnect | None = None
         """The connect that waits; there is one at most."""
         self.patience = Alarm(self._time_out)
         """How long that may wait."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from registry.formats.protobuf.elements import (
@@ -19,7 +20,7 @@ from registry.formats.protobuf.elements import (
     Reserved,
     Service,
 )
-from registry.formats.protobuf.known import KNOWN_FILES, known_descriptor
+from registry.formats.protobuf.known import GOOGLE_FILES, KNOWN_FILES, google_descriptor, known_file
 from registry.formats.protobuf.names import Names, map_parts
 from registry.formats.protobuf.normalize import UnknownType
 
@@ -54,7 +55,7 @@ def pool_of(path: str, file: ProtoFile, dependencies: Mapping[str, ProtoFile]) -
         if path in known:
             return
         known.add(path)
-        described = known_descriptor(path) if file is None else descriptor_of(path, file, Names(file, dependencies))
+        described = _known_descriptor(path) if file is None else descriptor_of(path, file, Names(file, dependencies))
         for needed in described.dependency:
             if needed not in dependencies and needed not in KNOWN_FILES:
                 raise UnknownType(f"{path} imports {needed}, which is not among the references")
@@ -63,6 +64,14 @@ def pool_of(path: str, file: ProtoFile, dependencies: Mapping[str, ProtoFile]) -
 
     add(path, file)
     return pool
+
+
+@cache
+def _known_descriptor(path: str) -> FileDescriptorProto:
+    if path in GOOGLE_FILES:
+        return google_descriptor(path)
+    file = known_file(path)
+    return descriptor_of(path, file, Names(file, {}))
 
 
 class _Describer:

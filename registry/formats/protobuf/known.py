@@ -11,18 +11,19 @@ from registry.formats.protobuf.elements import ProtoFile
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-__all__ = ["KNOWN_FILES", "known_descriptor", "known_file"]
+__all__ = ["GOOGLE_FILES", "KNOWN_FILES", "google_descriptor", "known_file"]
 
 _PROTOBUF: Final = "any api descriptor duration empty field_mask source_context struct timestamp type wrappers"
 _COMMON: Final = (
     "calendar_period color date datetime dayofweek decimal expr fraction interval latlng money month phone_number "
     "postal_address quaternion timeofday"
 )
-_GOOGLE: Final = {
+GOOGLE_FILES: Final = {
     f"google/{package}/{name}.proto": f"google.{package}.{name}_pb2"
     for package, names in (("protobuf", _PROTOBUF), ("type", _COMMON))
     for name in names.split()
 }
+"""Google's files, with the modules that have their descriptors."""
 
 _CONFLUENT: Final = {
     "confluent/meta.proto": """
@@ -46,7 +47,7 @@ _CONFLUENT: Final = {
     """,
 }
 
-KNOWN_FILES: Final = (*_GOOGLE, *_CONFLUENT)
+KNOWN_FILES: Final = (*GOOGLE_FILES, *_CONFLUENT)
 
 
 @cache
@@ -58,20 +59,13 @@ def known_file(path: str) -> ProtoFile:
         return parse_text(_CONFLUENT[path])
     from registry.formats.protobuf.described import file_of
 
-    return file_of(known_descriptor(path))
+    return file_of(google_descriptor(path))
 
 
-@cache
-def known_descriptor(path: str) -> FileDescriptorProto:
-    """The descriptor of a known file."""
+def google_descriptor(path: str) -> FileDescriptorProto:
+    """The descriptor of a file of ``GOOGLE_FILES``."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-    if path in _CONFLUENT:
-        from registry.formats.protobuf.descriptors import descriptor_of
-        from registry.formats.protobuf.names import Names
-
-        file = known_file(path)
-        return descriptor_of(path, file, Names(file, {}))
-    found = FileDescriptorProto()
-    importlib.import_module(_GOOGLE[path]).DESCRIPTOR.CopyToProto(found)
-    return found
+    descriptor = FileDescriptorProto()
+    importlib.import_module(GOOGLE_FILES[path]).DESCRIPTOR.CopyToProto(descriptor)
+    return descriptor

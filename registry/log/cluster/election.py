@@ -8,7 +8,6 @@ from typing import Final
 
 from broker.client import ClientConfig, Generation, GroupMember
 from broker.client.errors import FencedInstanceId
-from registry.log.cluster.errors import NotLeader, UnknownLeader
 from registry.log.cluster.identity import (
     DUPLICATE_URLS,
     PROTOCOL,
@@ -17,6 +16,7 @@ from registry.log.cluster.identity import (
     Identity,
     InvalidAssignment,
 )
+from registry.log.errors import NotLeader, UnknownLeader
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 

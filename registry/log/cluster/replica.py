@@ -11,8 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from registry.errors import RegistryError
 from registry.log.cluster.election import Outcome
-from registry.log.cluster.errors import ForwardingFailed, NotCaughtUp, UnknownLeader
 from registry.log.cluster.forwarding import Answer, Forwarder, NotAnswered, NotSent
+from registry.log.errors import ForwardingFailed, NotCaughtUp, UnknownLeader
 from registry.log.store import Store
 from tidegate.kit.logs import logger
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from registry.log.cluster.errors import NotCaughtUp
+from registry.log.errors import NotCaughtUp
 from registry.server.routes.call import Call
 from registry.server.routes.endpoint import Endpoint, WithStatus
 

@@ -87,7 +87,10 @@ def test_a_data_folder_that_cannot_be_made_is_named(tmp_path):
     [
         ('[broker]\n"num.partition" = 3\n', "[broker] has no key num.partition; did you mean num.partitions?"),
         ("[events]\nevents.retention = 1\n", "[events] has no key events.retention; did you mean events.retention.ms?"),
-        ("[brokr]\nx = 1\n", "'brokr' is not a table of broker, connect, events, kafka, registry, security, supervisor, triggers"),
+        (
+            "[brokr]\nx = 1\n",
+            "'brokr' is not a table of broker, connect, events, kafka, registry, security, supervisor, triggers",
+        ),
     ],
 )
 def test_what_a_tidegate_toml_gets_wrong_is_named(text, words, tmp_path):
