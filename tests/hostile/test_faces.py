@@ -28,6 +28,7 @@ from tests.hostile import (
 from tests.hostile.siege import Attack, PeakMemory, Siege, Target, log_of
 from tests.hostile.witness import EVENT, TOPIC, Orders, Witness
 from tests.proofs import drawn_seed, effort
+from tests.support.leftovers import left_by_hostile_clients
 from tests.support.platform import RunningPlatform, running_platform, tidegate
 from tidegate.security import find_security
 
@@ -123,6 +124,8 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     rights = ("write topic mallory*", "read topic mallory*", "read group mallory*", "write subject mallory*")
     more = ("manage connector mallory*", "manage event Mallory*", "write transaction mallory*")
     tidegate("users", "add", "mallory", "--password", PASSWORD, *(word for right in (*rights, *more) for word in ("--may", right)), "--data", data)  # fmt: skip
+    for topic in ("mallory", "mallory-2"):
+        left_by_hostile_clients(data / "broker" / f"{topic}-0")
     with running_platform(folder) as platform:
         security = find_security(data)
         assert security is not None

@@ -17,7 +17,7 @@ from broker.log.checkpoints import CLEAN_SHUTDOWN, read_offsets
 from broker.protocol.records import BatchHeader
 from tests.servers.kafka import kafka_tool
 
-__all__ = ["complaints", "left", "logs_left"]
+__all__ = ["complaints", "left", "left_by_hostile_clients", "logs_left"]
 
 _SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
 _FILES_AT_ONCE: Final = 1500
@@ -29,12 +29,19 @@ _SAID_OF_GOOD: Final = re.compile(
 _GAP: Final = re.compile(r"Non-consecutive offsets in .*| *\d+ is followed by \d+")
 """Right in compacted logs; of the others ``_gaps`` knows."""
 _directories: list[Path] = []
+_hostile: set[Path] = set()
 
 
 def left(directory: Path) -> None:
     """A broker has ended and left this data directory."""
     if directory not in _directories:
         _directories.append(directory)
+
+
+def left_by_hostile_clients(partition: Path) -> None:
+    """A hostile client wrote to this partition. The broker takes batches there without decoding their records (docs/log.md), so that
+    Kafka's tool finds fault with them."""
+    _hostile.add(partition)
 
 
 def logs_left(*, most_bytes: int | None = None) -> list[Path]:
@@ -62,7 +69,7 @@ def _partitions(directory: Path) -> list[Path]:
     sizes = {
         path: sum(log.stat().st_size for log in path.glob("*.log")) for path in directory.iterdir() if path.is_dir()
     }
-    named = [path for path in sizes if re.fullmatch(r".*-\d+", path.name) and sizes[path]]
+    named = [path for path in sizes if re.fullmatch(r".*-\d+", path.name) and sizes[path] and path not in _hostile]
     return sorted(named, key=lambda path: -sizes[path])
 
 
