@@ -109,7 +109,6 @@ class SparkDriver:
         environment = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
         environment.pop("SPARK_HOME", None)  # another Spark on the machine is not the one that was asked for
         environment["TMPDIR"] = str(scratch)  # a driver that is killed leaves files, which go with this folder
-        environment.setdefault("SPARK_LOCAL_DIRS", str(scratch))
         with (scratch / "spark.log").open("w") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "connectors.spark.driver"],

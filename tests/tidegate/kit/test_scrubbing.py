@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tidegate.kit.config import Password
 from tidegate.kit.scrubbing import Secrets, knowing, noted_config, scrubbed, scrubbed_event
+from tests.support.processor_time import processor_time
 
 
 @given(st.text(min_size=8).filter(lambda text: text.strip()), st.text(), st.text())
@@ -22,6 +23,14 @@ def test_a_secret_is_hidden_as_it_is_and_as_it_is_written(secret: str, before: s
         for form in (secret, json.dumps(secret)[1:-1], quote(secret, "", errors="replace"), repr(secret)[1:-1]):
             assert form not in scrubbed(before + form + after).replace("[hidden]", "\0") or form == "\0"
     assert scrubbed(secret) == secret, "nobody wants to know any more"
+
+
+def test_a_long_secret_that_repeats_itself_is_hidden_in_linear_time() -> None:
+    secrets, secret = Secrets(), "a" * 100_000 + "b"
+    secrets.add(secret)
+    with processor_time(1, "a secret of 100,000 characters"):
+        assert secrets.scrub(f"x{secret}y") == "x[hidden]y"
+        assert secrets.scrub("a" * 200_000) == "a" * 200_000
 
 
 def test_a_short_secret_is_hidden_where_it_is_a_word() -> None:
