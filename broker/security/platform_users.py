@@ -14,7 +14,7 @@ from tidegate.kit.users import PlatformUser, Right, Users, UsersFile
 __all__ = ["AclsOfUsers", "entries_of"]
 
 _LOOK_S: Final = 1.0
-"""How often the file is looked at: every request asks."""
+"""How often requests look at the file, since every one of them asks. A login looks each time."""
 
 _RESOURCES: Final = {
     "topic": ResourceType.TOPIC,
@@ -46,9 +46,11 @@ class AclsOfUsers:
 
     def _look(self) -> None:
         now = self._clock()
-        if now - self._looked < _LOOK_S:
-            return
-        self._looked, users = now, self._file.users
+        if now - self._looked >= _LOOK_S:
+            self._looked, users = now, self._file.users
+        else:
+            # A login has read the file: the rights of that user are those of the same reading.
+            users = self._file.last_read
         if users is not self._users:
             self._users, self._generations = users, self._generations + 1
             self._entries = [entry for user in users for entry in entries_of(user)]

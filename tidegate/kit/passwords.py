@@ -51,6 +51,11 @@ class WatchedFile(Generic[T]):
                 )
         return self._value
 
+    @property
+    def last_read(self) -> T:
+        """The value as last read; unlike ``value``, this does not look at the file."""
+        return self._value
+
     def _now(self) -> tuple[int, int, int] | None:
         try:
             stat = self._path.stat()

@@ -239,6 +239,11 @@ class UsersFile:
     def users(self) -> Users:
         return self._file.value
 
+    @property
+    def last_read(self) -> Users:
+        """The users as last read, without a look at the file: every login looks."""
+        return self._file.last_read
+
     async def verified(self, name: str, password: str) -> PlatformUser | None:
         """The user whose name and password these are; None for anybody else."""
         user = self.users.named(name)

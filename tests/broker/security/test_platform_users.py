@@ -71,8 +71,8 @@ def code_of(error: KafkaError | None) -> int | None:
     return None if error is None else error.code()
 
 
-def create(broker: BrokerThread, user: str, topic: str) -> KafkaError | None:
-    admin = AdminClient(config(broker, user))
+def create(broker: BrokerThread, user: str, topic: str, password: str | None = None) -> KafkaError | None:
+    admin = AdminClient(config(broker, user, password))
     try:
         admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
     except KafkaException as error:
@@ -141,6 +141,13 @@ def test_what_changes_in_the_file_counts_without_a_restart(broker: BrokerThread,
     producer = Producer(config(broker, "orders", error_cb=errors.append))
     wait_until(lambda: bool(producer.poll(0.1) or errors), "the error")
     assert errors[0].code() == KafkaError._AUTHENTICATION
+
+
+def test_a_new_user_has_its_rights_from_the_first_login(broker: BrokerThread, file: Path) -> None:
+    for name in ("first", "second", "third"):
+        new = with_password(PlatformUser(name, rights=(Right.parse("admin"),)), "n3w", now_ms=3)
+        write_users(file, read_users(file).having(new))
+        assert create(broker, name, f"topic-{name}", password="n3w") is None
 
 
 def test_access_control_entries_hold_beside_rights(broker: BrokerThread) -> None:
