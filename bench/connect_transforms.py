@@ -15,9 +15,9 @@ from rich.console import Console
 
 from bench.paired import Case, Measured, measure, show
 from connect.api import ConverterContext, Origin, RecordBatch, Schema, SchemaType
-from connect.connector_config import SinkConfig
+from connect.config.connector import SinkConfig
 from connect.converters.json import JsonConfig, JsonConverter
-from connect.plugins import load_plugins
+from connect.plugins.registry import load_plugins
 from connect.transforms.chain import TransformChain
 from tests.servers.fetch import require
 from tests.servers.java import java

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect.api import Connector, Record, RecordBatch, Task, TopicPartition
-from connect.context import RunningSinkContext
 from connect.stores.offsets import canonical
+from connect.task.context import RunningSinkContext
 from tidegate.kit.config import parse
 
 __all__ = ["Bench", "BenchContext", "RunningTask"]

@@ -27,9 +27,9 @@ from connect.api import (
     TopicPartition,
 )
 from connect.bench import Bench
-from connect.connector_config import CommonConfig
-from connect.error_policy import ErrorPolicy
-from connect.plugins import load_plugins
+from connect.config.connector import CommonConfig
+from connect.plugins.registry import load_plugins
+from connect.task.error_policy import ErrorPolicy
 from connect.transforms.chain import TransformChain
 from tidegate.kit.config import parse
 

@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import ConnectError, RecordBatch, SinkTask, SourceConnector, SourceTask
-from connect.assembly import converter
 from connect.bench import Bench
-from connect.clients import worker_client
-from connect.cloud_keys import with_cloud_keys
-from connect.config import WorkerConfig
-from connect.connector_config import CommonConfig, SinkConfig
+from connect.config.cloud_keys import with_cloud_keys
+from connect.config.connector import CommonConfig, SinkConfig
+from connect.config.worker import WorkerConfig
 from connect.converters.headers import header_conversion
-from connect.error_policy import ErrorPolicy, Failure
-from connect.plugins import PluginRegistry
-from connect.providers import resolved
-from connect.sinks.pipeline import SinkPipeline
-from connect.sources.conversion import Conversion
+from connect.plugins.config_providers import resolved
+from connect.plugins.registry import PluginRegistry
+from connect.task.assembly import converter
+from connect.task.clients import worker_client
+from connect.task.error_policy import ErrorPolicy, Failure
+from connect.task.sinks.pipeline import SinkPipeline
+from connect.task.sources.conversion import Conversion
 from connect.transforms.chain import TransformChain
 from tidegate.kit.config import parse
 from tidegate.kit.scrubbing import noted_config

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from connect.api.hookspecs import hookimpl
-from connect.api.plugins import Plugin, PluginType
+from connect.api import Plugin, PluginType, hookimpl
 
 __all__ = ["CONNECTORS", "TRANSFORMS", "register_plugins"]
 

@@ -56,7 +56,7 @@ def serve(
 
 
 def _standalone(properties: Mapping[str, str], connector_files: Sequence[Path]) -> Service | None:
-    from connect.standalone.server import StandaloneServer, is_standalone
+    from connect.server.standalone.server import StandaloneServer, is_standalone
 
     if connector_files or is_standalone(properties):
         return StandaloneServer(properties, connector_files)

@@ -3,7 +3,6 @@
 pyarrow is imported when a batch is made or read, not before.
 """
 
-from connect.api.batch import MAX_BATCH_BYTES, Header, Origin, Record, RecordBatch, TopicPartition
 from connect.api.connector import (
     Acknowledged,
     Connector,
@@ -23,12 +22,14 @@ from connect.api.connector import (
     TransactionContext,
 )
 from connect.api.converter import Converted, Converter, ConverterContext, HeaderConverter
-from connect.api.errors import ConnectError, DataError, RetriableConnectError
 from connect.api.hookspecs import hookimpl
 from connect.api.plugins import Plugin, PluginType
 from connect.api.rows import Rows, RowsConfig, RowsTask
-from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType, schema_from_arrow
 from connect.api.transform import Predicate, Transformation
+from connect.data.batch import MAX_BATCH_BYTES, Origin, Record, RecordBatch, TopicPartition
+from connect.data.errors import ConnectError, DataError, RetriableConnectError
+from connect.data.headers import Header
+from connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType, schema_from_arrow
 from tidegate.kit.config import (
     Password,
     at_least,

@@ -43,7 +43,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from connect.api.batch import Record, RecordBatch, TopicPartition
+from connect.data.batch import Record, RecordBatch, TopicPartition
 from tidegate.kit.errors import Problem
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from connect.api.schema import Schema
+from connect.data.schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -26,11 +26,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
-from connect.api.batch import MAX_BATCH_BYTES, RecordBatch
 from connect.api.connector import SourceTask
-from connect.api.errors import ConnectError
 from connect.api.read_ahead import ReadAhead
-from connect.api.schema import Schema, SchemaType, schema_from_arrow
+from connect.data.batch import MAX_BATCH_BYTES, RecordBatch
+from connect.data.errors import ConnectError
+from connect.data.schema import Schema, SchemaType, schema_from_arrow
 from tidegate.kit.config import at_least, config, key, non_empty
 from tidegate.kit.logs import logger
 
@@ -113,7 +113,7 @@ class RowsTask(SourceTask[ConfigT]):
         return {"connector": self.context.connector}
 
     def start(self) -> None:
-        from connect.converters.json_schema import schema_from_json
+        from connect.data.json_schema import schema_from_json
 
         position = dict(self.context.offset(self.source_partition) or {})
         self._schemas_text = str(position.pop(_SCHEMAS, "{}"))
@@ -196,7 +196,7 @@ class RowsTask(SourceTask[ConfigT]):
 
         arrow = self._arrow.get(topic) if self.schema is None else self.schema.arrow_type
         if arrow is None or (self.schema is None and column.type != arrow):
-            from connect.converters.json_schema import schema_to_json
+            from connect.data.json_schema import schema_to_json
 
             known = pa.schema([] if arrow is None else list(arrow))
             try:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from connect.api.batch import Record, RecordBatch
+from connect.data.batch import Record, RecordBatch
 
 if TYPE_CHECKING:
     import pyarrow as pa

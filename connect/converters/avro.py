@@ -12,7 +12,7 @@ from connect.converters.avro_reading import schema_from_avro
 from connect.converters.avro_schema import schema_to_avro
 from connect.converters.avro_style import AvroStyle
 from connect.converters.registry_schemas import RegistryConverterConfig, RegistrySchemas
-from connect.defaults import filled_defaults
+from connect.data.defaults import filled_defaults
 from registry.client import AvroSchema
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import datetime as dt
 import decimal
 from typing import Any, Final
 
-from connect.api.errors import DataError
-from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType
+from connect.data.errors import DataError
+from connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType
 
 __all__ = ["default_from_avro", "default_to_avro"]
 

@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from connect.api.errors import DataError
-from connect.api.schema import DATE, DECIMAL, PRECISION, TIME, TIMESTAMP, Field, Schema, SchemaType
 from connect.converters.avro_defaults import default_from_avro
 from connect.converters.avro_style import (
     AVRO_PREFIX,
@@ -26,6 +24,8 @@ from connect.converters.avro_style import (
     UNION,
     AvroStyle,
 )
+from connect.data.errors import DataError
+from connect.data.schema import DATE, DECIMAL, PRECISION, TIME, TIMESTAMP, Field, Schema, SchemaType
 
 __all__ = ["schema_from_avro"]
 

@@ -10,8 +10,6 @@ import dataclasses
 import re
 from typing import Any, Final
 
-from connect.api.errors import DataError
-from connect.api.schema import DECIMAL, PRECISION, Field, Schema, SchemaType
 from connect.converters.avro_defaults import default_to_avro
 from connect.converters.avro_style import (
     AVRO_PREFIX,
@@ -32,6 +30,8 @@ from connect.converters.avro_style import (
     UNION,
     AvroStyle,
 )
+from connect.data.errors import DataError
+from connect.data.schema import DECIMAL, PRECISION, Field, Schema, SchemaType
 
 __all__ = ["schema_to_avro"]
 

@@ -6,7 +6,7 @@ import re
 from typing import Final, NamedTuple
 from urllib.parse import quote_plus
 
-from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, SchemaType
+from connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, SchemaType
 
 __all__ = ["AvroStyle", "scrubbed"]
 

@@ -25,7 +25,7 @@ _DELEGATE = "delegate.converter.type"
 
 def _plugin(name: str) -> Plugin | None:
     from connect.converters import register_plugins
-    from connect.plugins import PluginRegistry
+    from connect.plugins.registry import PluginRegistry
 
     return PluginRegistry(register_plugins()).find(name, PluginType.CONVERTER)
 

@@ -29,7 +29,7 @@ from connect.api import (
     one_of,
 )
 from connect.converters.json import JsonConfig, JsonConverter
-from connect.converters.json_schema import schema_from_json, schema_to_json
+from connect.data.json_schema import schema_from_json, schema_to_json
 from tidegate.kit.config import keys_of
 
 if TYPE_CHECKING:

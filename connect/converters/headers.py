@@ -17,10 +17,11 @@ from connect.api import (
     RecordBatch,
     Schema,
 )
-from connect.connector_config import sub_properties
+from connect.config.connector import sub_properties
+from connect.data.header_changes import mapped
+from connect.data.headers import is_typed
 from connect.errors import UnknownPlugin
-from connect.headers import is_typed, mapped
-from connect.plugins import PluginRegistry
+from connect.plugins.registry import PluginRegistry
 from tidegate.kit.config import parse
 
 __all__ = ["DEFAULT", "HeaderConversion", "header_conversion"]

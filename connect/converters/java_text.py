@@ -13,10 +13,10 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Final
 
-from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType
-from connect.converters.text_columns import Piece, joined, joined_items
-from connect.java.date_format import date_format
-from connect.java.numbers import float_text
+from connect.data.java.date_format import date_format
+from connect.data.java.numbers import float_text
+from connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType
+from connect.data.text_columns import Piece, joined, joined_items
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from connect.api import Converted, Converter, DataError, Problem, Schema, config, key, one_of
-from connect.converters.json_schema import schema_from_json, schema_to_json
-from connect.converters.json_text import json_texts
-from connect.converters.json_values import from_json
+from connect.data.json_schema import schema_from_json, schema_to_json
+from connect.data.json_text import json_texts
+from connect.data.json_values import from_json
 from tidegate.kit.config import KeyType
 
 if TYPE_CHECKING:

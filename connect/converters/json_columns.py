@@ -10,8 +10,8 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType
-from connect.defaults import with_default
+from connect.data.defaults import with_default
+from connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,8 +7,6 @@ import decimal
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from connect.api.errors import DataError
-from connect.api.schema import DECIMAL, PRECISION, Field, Schema, SchemaType
 from connect.converters.protobuf_style import (
     DATE_MESSAGE,
     DECIMAL_MESSAGE,
@@ -21,6 +19,8 @@ from connect.converters.protobuf_style import (
     WRAPPERS,
     ProtobufStyle,
 )
+from connect.data.errors import DataError
+from connect.data.schema import DECIMAL, PRECISION, Field, Schema, SchemaType
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor

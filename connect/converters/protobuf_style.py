@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from connect.api.schema import SchemaType
+from connect.data.schema import SchemaType
 
 __all__ = ["ProtobufStyle"]
 

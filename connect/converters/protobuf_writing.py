@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.api.errors import DataError
-from connect.api.schema import DATE, DECIMAL, PRECISION, TIME, TIMESTAMP, Schema, SchemaType
 from connect.converters.avro_style import scrubbed
 from connect.converters.protobuf_style import (
     DATE_MESSAGE,
@@ -23,6 +21,8 @@ from connect.converters.protobuf_style import (
     WRAPPERS,
     ProtobufStyle,
 )
+from connect.data.errors import DataError
+from connect.data.schema import DATE, DECIMAL, PRECISION, TIME, TIMESTAMP, Schema, SchemaType
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor

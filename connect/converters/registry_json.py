@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from connect.api import Converted, Converter, ConverterContext, DataError, Schema, config, key, one_of
-from connect.converters.json_text import json_texts
-from connect.converters.json_values import from_json
 from connect.converters.registry_json_schemas import (
     JsonSchemaStyle,
     connect_from_json_schema,
     connect_to_json_schema,
 )
 from connect.converters.registry_schemas import HEADER_SIZE, RegistryConverterConfig, RegistrySchemas, framed, runs_of
+from connect.data.json_text import json_texts
+from connect.data.json_values import from_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

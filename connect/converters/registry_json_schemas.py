@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from connect.api.errors import DataError
-from connect.api.schema import DECIMAL, Field, Schema, SchemaType
-from connect.converters.json_text import GENERALIZED_UNION, ONE_OF, is_choice, text_of
-from connect.converters.json_values import reader_of
+from connect.data.errors import DataError
+from connect.data.json_text import GENERALIZED_UNION, ONE_OF, is_choice, text_of
+from connect.data.json_values import reader_of
+from connect.data.schema import DECIMAL, Field, Schema, SchemaType
 
 __all__ = ["JsonSchemaStyle", "connect_from_json_schema", "connect_to_json_schema"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from connect.api import DataError, HeaderConverter, Schema, SchemaType, config
-from connect.java.value_texts import to_text
-from connect.java.values import parse_string
+from connect.data.java.value_texts import to_text
+from connect.data.java.values import parse_string
 
 __all__ = ["SimpleHeaderConverter"]
 

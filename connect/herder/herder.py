@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from connect.distributed.protocol import CONNECTOR, Item
 from connect.errors import Conflict
-from connect.herder.group import Alone, Group
+from connect.group.group import Alone, Group
+from connect.group.protocol import CONNECTOR, Item
 from connect.herder.reconciler import Reconciler, Running
-from connect.herder.worker import TaskId, Worker
-from connect.plugins import PluginRegistry
+from connect.plugins.registry import PluginRegistry
 from connect.stores import ConfigStore, OffsetStore, RestartRequest, State, Status, StatusStore, TargetState
+from connect.worker.worker import TaskId, Worker
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 

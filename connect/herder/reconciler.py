@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from connect.api import Plugin, PluginType
-from connect.distributed.protocol import CONNECTOR, Item
 from connect.errors import HostDied
-from connect.herder.group import Group
-from connect.herder.worker import TaskId, Worker
-from connect.plugins import CONNECTORS, PluginRegistry
+from connect.group.group import Group
+from connect.group.protocol import CONNECTOR, Item
+from connect.plugins.registry import CONNECTORS, PluginRegistry
 from connect.stores import ConfigStore, OffsetStore, State, Status, StatusStore, TargetState
 from connect.stores.configs import StoredConnector
+from connect.worker.worker import TaskId, Worker
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 

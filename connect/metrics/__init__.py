@@ -1,6 +1,2 @@
-"""Metrics of worker and tasks under the names that Kafka Connect's exporters give them.
-
-what a task counts, per batch        ``measures.py``
-JMX groups and attributes as names   ``families.py``
-what ``/metrics`` shows              ``worker.py``
-"""
+"""Metrics under the names that Kafka Connect's exporters give them: JMX groups and attributes (``families.py``), and those of
+the tasks' Kafka clients (``clients.py``)."""

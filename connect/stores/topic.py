@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from connect.topics import create_topic
+from connect.stores.topics import create_topic
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import logger
 

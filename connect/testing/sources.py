@@ -12,7 +12,7 @@ import pytest
 
 from connect.api import MAX_BATCH_BYTES, RecordBatch, SourceConnector
 from connect.bench import Bench
-from connect.sources.offsets import OffsetKeys, SubmittedBatches
+from connect.task.sources.offsets import OffsetKeys, SubmittedBatches
 from tidegate.kit.config import validate
 
 __all__ = ["SourceSuite"]

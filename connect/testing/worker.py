@@ -122,7 +122,7 @@ class TestWorker:
         """The pid of the process with the tasks; None while there is none."""
         import psutil
 
-        found = [p.pid for p in psutil.Process(self._process.pid).children() if "connect.hosts" in p.cmdline()]
+        found = [p.pid for p in psutil.Process(self._process.pid).children() if "connect.worker.host" in p.cmdline()]
         return found[0] if found else None
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
@@ -153,7 +153,7 @@ class TestWorker:
 
 
 def main() -> int:
-    from connect.server import ConnectServer
+    from connect.server.distributed import ConnectServer
     from tidegate.kit import logs, service
 
     logs.configure("INFO", "json")

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import DataError, Field, Problem, RecordBatch, Schema, SchemaType, config, key
+from connect.data.structs import struct_of
 from connect.transforms.cast_columns import cast_column
 from connect.transforms.cast_values import cast_value
 from connect.transforms.sides import (
@@ -16,7 +17,6 @@ from connect.transforms.sides import (
     map_texts,
     replace_null_key,
     struct_columns,
-    struct_of,
 )
 
 if TYPE_CHECKING:

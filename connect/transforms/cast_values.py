@@ -9,9 +9,17 @@ import re
 from typing import Any, Final
 
 from connect.api import DataError, Schema, SchemaType
-from connect.java.calendar import MS_PER_DAY
-from connect.java.numbers import INTEGER_BITS, decimal_text, float_text, narrowed, saturated, single, single_of_integer
-from connect.java.value_texts import time_text
+from connect.data.java.calendar import MS_PER_DAY
+from connect.data.java.numbers import (
+    INTEGER_BITS,
+    decimal_text,
+    float_text,
+    narrowed,
+    saturated,
+    single,
+    single_of_integer,
+)
+from connect.data.java.value_texts import time_text
 
 __all__ = ["INPUTS", "cast_value", "checked_input"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from connect.api import PluginType, Predicate, RecordBatch, Transformation
-from connect.connector_config import CommonConfig, TransformConfig, sub_properties
+from connect.config.connector import CommonConfig, TransformConfig, sub_properties
 from connect.errors import UnknownPlugin
-from connect.plugins import PluginRegistry
+from connect.plugins.registry import PluginRegistry
 from connect.transforms.filter import Filter
 from tidegate.kit.config import parse
 
@@ -17,7 +17,7 @@ __all__ = ["Guard", "TransformChain"]
 
 
 class Guard(Protocol):
-    """Runs an operation on a batch so that records at fault go where ``errors.*`` says (see ``connect.error_policy``)."""
+    """Runs an operation on a batch so that records at fault go where ``errors.*`` says (see ``connect.task.error_policy``)."""
 
     def __call__(
         self, stage: str, component: str, batch: RecordBatch, operation: Callable[[RecordBatch], Sequence[Any]]

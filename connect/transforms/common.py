@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import DataError, Field, Problem, RecordBatch, Schema, SchemaType, Transformation, config, key, one_of
-from connect.api.schema import TIMESTAMP
-from connect.defaults import with_default
+from connect.data.defaults import with_default
+from connect.data.schema import TIMESTAMP
+from connect.data.structs import struct_of
 from connect.transforms.sides import (
     SideTransformation,
     copied_basics,
@@ -22,7 +23,6 @@ from connect.transforms.sides import (
     required_struct,
     some,
     struct_columns,
-    struct_of,
 )
 
 if TYPE_CHECKING:

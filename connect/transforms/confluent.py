@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from connect.api import DataError, Problem, RecordBatch, Schema, SchemaType, Transformation, config, key, one_of
-from connect.headers import header_lists
-from connect.java.date_format import date_format
+from connect.data.headers import header_lists
+from connect.data.java.date_format import date_format
 from connect.transforms.field_path import FieldPath
 from connect.transforms.sides import SideTransformation
 from connect.transforms.timestamp_router import routed

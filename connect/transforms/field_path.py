@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import DataError, Field, Schema, SchemaType, key, one_of
-from connect.defaults import with_default
+from connect.data.defaults import with_default
 from connect.transforms.sides import java_name
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import DataError, Field, RecordBatch, Schema, SchemaType, config, key
-from connect.defaults import with_default
+from connect.data.defaults import with_default
+from connect.data.structs import struct_of
 from connect.transforms.sides import (
     SideTransformation,
     copied_basics,
     map_texts,
     required_struct,
-    struct_of,
 )
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from connect.api import ConnectError, DataError, Field, Problem, RecordBatch, Schema, SchemaType, config, key, one_of
-from connect.java.date_format import DateFormat, date_format
+from connect.data.java.date_format import DateFormat, date_format
 from connect.transforms.sides import SideTransformation
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from connect.api import (
     key,
     one_of,
 )
-from connect.headers import added, mapped
-from connect.java.values import SchemaAndValue, parse_string
+from connect.data.header_changes import added, mapped
+from connect.data.java.values import SchemaAndValue, parse_string
+from connect.data.structs import struct_of
 from connect.transforms.sides import (
     SideTransformation,
     copied_basics,
@@ -27,7 +28,6 @@ from connect.transforms.sides import (
     required_struct,
     some,
     struct_columns,
-    struct_of,
 )
 from tidegate.kit.config import all_of, distinct
 

@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from connect.api import Field, RecordBatch, Schema, config, key
-from connect.transforms.sides import SideTransformation, json_text, struct_of
+from connect.data.structs import struct_of
+from connect.transforms.sides import SideTransformation, json_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

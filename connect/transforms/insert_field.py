@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from connect.api import DataError, Field, Problem, RecordBatch, Schema, SchemaType, config, key
+from connect.data.structs import struct_of
 from connect.transforms.sides import (
     SideTransformation,
     copied_basics,
     map_texts,
     replace_null_key,
     struct_columns,
-    struct_of,
 )
 
 if TYPE_CHECKING:

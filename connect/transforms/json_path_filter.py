@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from connect.api import DataError, RecordBatch, Transformation, config, key, one_of
-from connect.converters.json_text import json_texts
+from connect.data.json_text import json_texts
 
 if TYPE_CHECKING:
     from jsonpath import JSONPath

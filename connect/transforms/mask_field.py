@@ -20,14 +20,14 @@ from connect.api import (
     key,
     non_empty,
 )
-from connect.java.numbers import INTEGER_BITS, narrowed, single
+from connect.data.java.numbers import INTEGER_BITS, narrowed, single
+from connect.data.structs import struct_of
 from connect.transforms.sides import (
     SideTransformation,
     map_texts,
     replace_null_key,
     some,
     struct_columns,
-    struct_of,
 )
 from tidegate.kit.config import all_of, distinct
 

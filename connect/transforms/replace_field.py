@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from connect.api import Field, Problem, RecordBatch, Schema, config, key
+from connect.data.structs import struct_of
 from connect.transforms.sides import (
     SideTransformation,
     copied_basics,
     map_texts,
     replace_null_key,
     struct_columns,
-    struct_of,
 )
 from tidegate.kit.config import distinct
 

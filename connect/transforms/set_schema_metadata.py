@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from connect.api import DECIMAL, TIMESTAMP, DataError, Problem, RecordBatch, Schema, SchemaType, config, key
-from connect.transforms.sides import SideTransformation, replace_null_key, struct_columns, struct_of
+from connect.data.structs import struct_of
+from connect.transforms.sides import SideTransformation, replace_null_key, struct_columns
 from tidegate.kit.config import KeyType
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from connect.api import DataError, Field, RecordBatch, Schema, SchemaType, Transformation, key
-from connect.defaults import with_default
+from connect.data.defaults import with_default
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,6 @@ __all__ = [
     "required_struct",
     "some",
     "struct_columns",
-    "struct_of",
 ]
 
 _JAVA_NAMES: Final = {
@@ -128,23 +127,6 @@ def copied_basics(schema: Schema, fields: Sequence[Field]) -> Schema:
     """A struct's name, version, doc and parameters with other fields. As in Kafka Connect, what a transformation builds
     anew is required and has no default."""
     return Schema.struct(fields, name=schema.name, version=schema.version, doc=schema.doc, parameters=schema.parameters)
-
-
-def struct_of(schema: Schema, columns: Sequence[pa.Array], like: pa.Array | None) -> pa.Array:
-    """A column of a struct schema from its fields' columns, null where ``like`` is."""
-    import pyarrow as pa
-
-    rows = len(like) if like is not None else len(columns[0])
-    mask = like.is_null() if like is not None and like.null_count else None
-    if not columns:
-        present = [True] * rows if mask is None else [not null for null in mask.to_pylist()]
-        return pa.array([{} if there else None for there in present], schema.arrow_type)
-    arrow = list(schema.arrow_type)
-    # Under a null struct a required field has a null of its own, which Arrow refuses to see declared impossible.
-    loose = pa.StructArray.from_arrays(list(columns), fields=[f.with_nullable(True) for f in arrow], mask=mask)
-    return pa.Array.from_buffers(
-        schema.arrow_type, len(loose), loose.buffers()[:1], children=[loose.field(i) for i in range(len(arrow))]
-    )
 
 
 def java_name(value: Any) -> str:

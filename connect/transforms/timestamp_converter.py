@@ -19,8 +19,9 @@ from connect.api import (
     key,
     one_of,
 )
-from connect.java.calendar import MS_PER_DAY
-from connect.java.date_format import DateFormat, date_format
+from connect.data.java.calendar import MS_PER_DAY
+from connect.data.java.date_format import DateFormat, date_format
+from connect.data.structs import struct_of
 from connect.transforms.sides import (
     SideTransformation,
     copied_basics,
@@ -29,7 +30,6 @@ from connect.transforms.sides import (
     map_texts,
     replace_null_key,
     struct_columns,
-    struct_of,
 )
 
 if TYPE_CHECKING:

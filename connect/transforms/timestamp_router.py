@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from connect.api import DataError, Problem, RecordBatch, Transformation, config, key
-from connect.java.date_format import date_format
+from connect.data.java.date_format import date_format
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from connect.api import DataError, Field, RecordBatch, Schema, Transformation, config, key
+from connect.data.structs import struct_of
 from connect.transforms.sides import (
     java_name,
     json_text,
@@ -13,7 +14,6 @@ from connect.transforms.sides import (
     required_struct,
     some,
     struct_columns,
-    struct_of,
 )
 from tidegate.kit.config import all_of, distinct
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from connect.api import ConnectError, OffsetChanges, RecordBatch, SinkConnector, SinkTask
-from connect.api.formats import java_texts
+from connect.formats import java_texts
 from connectors.files.config import FileStreamSinkConfig
 
 __all__ = ["FileStreamSinkConnector", "FileStreamSinkTask"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from connect.api import DataError, JavaRegex, Record, RecordBatch, SchemaType
-from connect.api.formats import java_texts, json_column
+from connect.formats import java_texts, json_column
 from connectors.http.settings import HttpSettings
 from tidegate.kit.url_paths import LeadsElsewhere, with_values
 

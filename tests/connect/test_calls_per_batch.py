@@ -12,12 +12,12 @@ import pytest
 import responses
 
 from connect.api import ConverterContext
-from connect.connector_config import SourceConfig
+from connect.config.connector import SourceConfig
 from connect.converters.avro import AvroConverter, AvroConverterConfig
-from connect.error_policy import ErrorPolicy
-from connect.plugins import load_plugins
-from connect.sources.conversion import Conversion
-from connect.sources.pipeline import InFlight, SourcePipeline
+from connect.task.error_policy import ErrorPolicy
+from connect.plugins.registry import load_plugins
+from connect.task.sources.conversion import Conversion
+from connect.task.sources.pipeline import InFlight, SourcePipeline
 from connect.testing import Bench
 from connect.transforms.chain import TransformChain
 from connectors.jdbc.source import JdbcSourceConnector

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 from broker.client.errors import MessageTooLarge, NotReachable, TopicAuthorizationFailed
-from connect import clients
+from connect.task import clients
 from connect.api import RecordBatch, Schema, SchemaType
-from connect.clients import ClientLoop
-from connect.connector_config import CommonConfig
-from connect.control import Stopped, TaskControl
-from connect.error_policy import ErrorPolicy, ToleranceExceeded
-from connect.sources.refusals import Refusals
+from connect.task.clients import ClientLoop
+from connect.config.connector import CommonConfig
+from connect.task.control import Stopped, TaskControl
+from connect.task.error_policy import ErrorPolicy, ToleranceExceeded
+from connect.task.sources.refusals import Refusals
 from tidegate.kit.config import parse
 from tidegate.kit.errors import RetriableError
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from connect.api import DataError, RecordBatch, RetriableConnectError, Schema, SchemaType
-from connect.connector_config import SourceConfig
-from connect.error_policy import ErrorPolicy, ToleranceExceeded
+from connect.config.connector import SourceConfig
+from connect.task.error_policy import ErrorPolicy, ToleranceExceeded
 from tidegate.kit.config import parse
 
 

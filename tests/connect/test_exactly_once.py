@@ -15,10 +15,10 @@ from confluent_kafka import Producer
 from broker.client import ClientConfig
 from broker.client.blocking import Admin, BatchConsumer
 from connect.api import ConnectError, RecordBatch, Schema, SchemaType
-from connect.connector_config import SourceConfig
-from connect.control import TaskControl
-from connect.sources.deliveries import ExactlyOnce
-from connect.sources.exactly_once import (
+from connect.config.connector import SourceConfig
+from connect.task.control import TaskControl
+from connect.task.sources.deliveries import ExactlyOnce
+from connect.task.exactly_once import (
     BoundaryRequests,
     ConnectorBoundary,
     IntervalBoundary,
@@ -26,7 +26,7 @@ from connect.sources.exactly_once import (
     preflight_problems,
     transactional_ids,
 )
-from connect.sources.offsets import OffsetKeys
+from connect.task.sources.offsets import OffsetKeys
 from tests.servers.process import wait_until
 from tests.support.toys import NumbersConfig, NumbersConnector
 from tests.support.worker import ConnectWorker

@@ -8,9 +8,9 @@ import pytest
 import requests
 from cryptography import x509
 
-from connect.config import WorkerConfig
-from connect.faces.config import BASIC_AUTH
-from connect.faces.users import user_guards
+from connect.config.worker import WorkerConfig
+from connect.config.rest import BASIC_AUTH
+from connect.rest.users import user_guards
 from tests.servers.process import free_ports, wait_until
 from tests.support.certificates import Authority
 from tests.support.worker import ConnectWorker

@@ -9,8 +9,8 @@ import uuid
 import psutil
 import pytest
 
-from connect.connector_config import CommonConfig
-from connect.hosts.restarts import Restarts
+from connect.config.connector import CommonConfig
+from connect.worker.host.restarts import Restarts
 from tests.servers.process import answer_when, wait_until
 from tests.support.worker import ConnectWorker
 from tidegate.kit.config import parse

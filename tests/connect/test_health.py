@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from connect.server import ConnectServer
+from connect.server.distributed import ConnectServer
 from tidegate.kit.errors import TidegateError
 
 

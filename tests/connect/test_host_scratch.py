@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from connect.hosts.process import HostProcess
-from connect.hosts.scratch import Scratch
+from connect.worker.process import HostProcess
+from connect.worker.scratch import Scratch
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def test_a_folder_goes_with_what_is_in_it_and_is_nobody_else_s(tmp_path):
 
 
 def test_a_folder_is_left_alone_while_its_worker_runs_and_removed_when_that_was_killed(tmp_path):
-    code = "from connect.hosts.scratch import Scratch; print(Scratch().path, flush=True); input()"
+    code = "from connect.worker.scratch import Scratch; print(Scratch().path, flush=True); input()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)}, **pipes) as other:
         path = Path(other.stdout.readline().strip())

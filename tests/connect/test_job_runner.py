@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.api import ConnectError, OffsetRange, TopicPartition
-from connect.connector_config import JobConfig, SinkConfig
-from connect.control import TaskControl
-from connect.sinks.job_log import Intent, PartitionState
-from connect.sinks.job_runner import JobRunner, planned_ranges
+from connect.config.connector import JobConfig, SinkConfig
+from connect.task.control import TaskControl
+from connect.task.sinks.job_log import Intent, PartitionState
+from connect.task.sinks.job_runner import JobRunner, planned_ranges
 from tidegate.kit.config import parse
 
 BOUNDS = st.dictionaries(

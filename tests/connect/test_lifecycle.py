@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from connect.api import ConnectError, RetriableConnectError, Task
-from connect.control import TaskCancelled, CommitGate, Stopped, TaskControl
-from connect.lifecycle import TRANSITIONS, Lifecycle, TaskState
+from connect.task.control import TaskCancelled, CommitGate, Stopped, TaskControl
+from connect.task.lifecycle import TRANSITIONS, Lifecycle, TaskState
 from tests.servers.process import wait_until
 
 S = TaskState

@@ -5,9 +5,9 @@ from concurrent.futures import Future
 import pytest
 
 from connect.api import TopicPartition
-from connect.metrics.measures import SentRows, TaskMeasures
+from connect.task.measures import SentRows, TaskMeasures
 from connect.metrics.families import Families
-from connect.sinks.measures import SinkMeasures
+from connect.task.sinks.measures import SinkMeasures
 from tidegate.kit.windowed import Windowed
 
 

@@ -1,7 +1,7 @@
 import pyarrow as pa
 
 from connect.api import RecordBatch, Schema, SchemaType
-from connect.sinks.merging import merged
+from connect.task.merging import merged
 
 NUMBER = Schema(SchemaType.INT64)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import BadRequest
-from connect.operations.offset_changes import parsed_sink_offsets
+from connect.herder.offset_changes import parsed_sink_offsets
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import uuid
 
 import pytest
 
-from connect.plugin_path import ModuleGraph, hook_modules, python_folders
-from connect.plugins import PluginRegistry
+from connect.plugins.path import ModuleGraph, hook_modules, python_folders
+from connect.plugins.registry import PluginRegistry
 from tests.servers.process import wait_until
 from tests.support.worker import ConnectWorker
 from tidegate.kit.files import write_whole

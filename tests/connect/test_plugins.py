@@ -7,7 +7,7 @@ import pytest
 
 from connect.api import Plugin, PluginType
 from connect.errors import UnknownPlugin
-from connect.plugins import PluginRegistry, load_plugins, short_names
+from connect.plugins.registry import PluginRegistry, load_plugins, short_names
 
 
 def source(*names, path="a:B", **more):
@@ -72,7 +72,7 @@ def test_plugins_are_listed_by_kind_and_name():
 
 def test_finding_plugins_imports_none_of_them():
     code = (
-        "import sys; from connect.plugins import load_plugins; load_plugins(['connectors']);"
+        "import sys; from connect.plugins.registry import load_plugins; load_plugins(['connectors']);"
         "print([m for m in ('pyarrow', 'numpy', 'fastavro', 'sqlalchemy', 'pyspark') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

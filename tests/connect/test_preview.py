@@ -9,7 +9,7 @@ import pytest
 
 from broker.client import ClientConfig, NewTopic
 from broker.client.blocking import Admin, BatchProducer
-from connect.plugins import load_plugins
+from connect.plugins.registry import load_plugins
 from connect.preview import preview
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

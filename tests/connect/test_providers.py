@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect.providers import resolved
+from connect.plugins.config_providers import resolved
 from tidegate.kit.scrubbing import Secrets, knowing
 from tidegate.kit.errors import UsageError
 

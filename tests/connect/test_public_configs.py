@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from connect.plugins import load_plugins
-from connect.operations.unknown_keys import unknown_keys
-from connect.operations.validation import validate_connector
+from connect.plugins.registry import load_plugins
+from connect.validation.unknown_keys import unknown_keys
+from connect.validation.validation import validate_connector
 from tidegate.cli.connectors import read_connector
 
 FILES = sorted((Path(__file__).parent / "public_configs").glob("*.json"))

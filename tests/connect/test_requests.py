@@ -8,7 +8,7 @@ import pytest
 from starlette.requests import Request
 
 from connect.errors import TimedOut
-from connect.routes.requests import Answers
+from connect.rest.requests import Answers
 
 
 def test_a_request_whose_answer_takes_too_long_says_so_and_its_work_goes_on():

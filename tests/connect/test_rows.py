@@ -26,7 +26,7 @@ from connect.api import (
     SchemaType,
     SourceConnector,
 )
-from connect.sources.offsets import OffsetKeys, SubmittedBatches
+from connect.task.sources.offsets import OffsetKeys, SubmittedBatches
 from connect.testing import Bench, SourceSuite
 from connect.testing.sources import check_batch
 

@@ -12,14 +12,14 @@ import pytest
 from broker.client import FetchedBatches
 from broker.client.columns import encode_batches
 from connect.api import ConverterContext, RetriableConnectError, SinkTask, TopicPartition
-from connect.connector_config import SinkConfig
-from connect.context import RunningSinkContext
-from connect.control import TaskControl
+from connect.config.connector import SinkConfig
+from connect.task.context import RunningSinkContext
+from connect.task.control import TaskControl
 from connect.converters.string import StringConfig, StringConverter
-from connect.error_policy import ErrorPolicy
-from connect.lifecycle import Lifecycle
-from connect.sinks.pipeline import SinkPipeline
-from connect.sinks.runner import SinkRunner
+from connect.task.error_policy import ErrorPolicy
+from connect.task.lifecycle import Lifecycle
+from connect.task.sinks.pipeline import SinkPipeline
+from connect.task.sinks.runner import SinkRunner
 from connect.transforms.chain import TransformChain
 from tidegate.kit.config import parse
 
@@ -132,8 +132,8 @@ def run():
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr("connect.sinks.runner._RETRY_S", 0.001)
-    monkeypatch.setattr("connect.sinks.runner._REOPEN_S", 0.0)
+    monkeypatch.setattr("connect.task.sinks.runner._RETRY_S", 0.001)
+    monkeypatch.setattr("connect.task.sinks.runner._REOPEN_S", 0.0)
 
 
 def busy_for(count):

@@ -4,7 +4,7 @@ from concurrent.futures import Future
 import pytest
 
 from connect.api import ConnectError
-from connect.sources.offsets import OffsetKeys, SubmittedBatches
+from connect.task.sources.offsets import OffsetKeys, SubmittedBatches
 
 
 def sent(count=1):

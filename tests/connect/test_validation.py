@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
-import connect.operations.validation as validation
+import connect.validation.validation as validation
 from connect.api import SourceConnector
 from connect.errors import BadRequest, UnknownPlugin
-from connect.plugins import load_plugins
-from connect.operations.validation import key_infos, validate_connector
+from connect.plugins.registry import load_plugins
+from connect.validation.validation import key_infos, validate_connector
 from tests.support.toys import NumbersConfig
 
 PLUGINS = load_plugins(["tests.support.toy_plugins"], entry_points=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from connect.plugins import PluginRegistry
+from connect.plugins.registry import PluginRegistry
 from connect.testing import SourceSuite
 
 GUIDE = Path(__file__).parents[2] / "docs" / "writing-connectors.md"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from connect.operations.validation import validate_connector
-from connect.plugins import load_plugins
+from connect.validation.validation import validate_connector
+from connect.plugins.registry import load_plugins
 
 PLUGINS = load_plugins()
 

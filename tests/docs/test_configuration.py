@@ -16,7 +16,7 @@ from tidegate.platform import make_plan
 CONFIGS = {
     "broker": "broker.config:BrokerConfig",
     "registry": "registry.server.config:RegistryConfig",
-    "connect": "connect.config:WorkerConfig",
+    "connect": "connect.config.worker:WorkerConfig",
     "events": "events.config:EventsConfig",
 }
 

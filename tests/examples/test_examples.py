@@ -12,7 +12,7 @@ import requests
 import responses
 
 from connect.api import Record, RecordBatch
-from connect.providers import resolved
+from connect.plugins.config_providers import resolved
 from connectors.salesforce.sink import ObjectSink
 from tests.servers.fetch import require
 from tests.servers.fixtures import or_skip

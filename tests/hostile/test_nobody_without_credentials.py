@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from starlette.routing import Route
 
-from connect.routes import admin_routes, all_routes
+from connect.rest.routes import admin_routes, all_routes
 from events.config import EventsConfig
 from events.proto import pubsub_api_pb2 as pb
 from events.server.service import EventsServer

@@ -26,8 +26,8 @@ from broker.security.sasl.mechanism import InvalidCredentials
 from broker.security.sasl.scram import client_final, client_first
 from broker.telemetry.otlp import points
 from broker.work import OFF_THE_LOOP, Allowance
-from connect.distributed.protocol import decode_assignment, decode_state
-from connect.standalone.java_map import load_map
+from connect.group.protocol import decode_assignment, decode_state
+from connect.server.standalone.java_map import load_map
 from connectors.sql.urls import parse_jdbc_url
 from events.model import xml
 from events.model.filters import Filter

@@ -22,7 +22,7 @@ import requests
 
 from broker.client import ClientConfig
 from broker.client.blocking import Admin, BatchConsumer
-from connect.distributed.protocol import decode_assignment
+from connect.group.protocol import decode_assignment
 from tests.proofs import effort, run_seeds, seeds
 from tests.servers.kafka import KafkaBroker
 from tests.servers.process import wait_until

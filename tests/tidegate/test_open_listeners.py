@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.config import BrokerConfig
-from connect.faces.config import RestConfig
+from connect.config.rest import RestConfig
 from events.config import EventsConfig
 from registry.server.config import RegistryConfig
 from tidegate.kit.addresses import warn_of_open

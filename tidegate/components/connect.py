@@ -43,4 +43,4 @@ def _properties(assembly: Assembly) -> dict[str, str]:
     return {**made, **assembly.kafka_client}
 
 
-CONNECT: Final = Component("connect", "connect.server:ConnectServer", None, (REST,), _properties)
+CONNECT: Final = Component("connect", "connect.server.distributed:ConnectServer", None, (REST,), _properties)

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from connect.api import Field, JavaRegex, Problem, RecordBatch, Schema, SchemaType, Transformation, config, key
+from connect.data.structs import struct_of
 from connect.transforms.debezium.fields import is_envelope
-from connect.transforms.sides import copied_basics, struct_columns, struct_of
+from connect.transforms.sides import copied_basics, struct_columns
 from tidegate.kit.config import KeyType
 
 if TYPE_CHECKING:

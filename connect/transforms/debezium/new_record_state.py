@@ -20,11 +20,13 @@ from connect.api import (
     key,
     one_of,
 )
-from connect.defaults import with_default
-from connect.headers import added, header_lists
+from connect.data.defaults import with_default
+from connect.data.header_changes import added
+from connect.data.headers import header_lists
+from connect.data.structs import struct_of
 from connect.transforms.debezium.fields import EnvelopeField, envelope_fields, is_envelope
 from connect.transforms.replace_field import ReplaceFieldConfig, ReplaceKeyField, ReplaceValueField
-from connect.transforms.sides import copied_basics, struct_of
+from connect.transforms.sides import copied_basics
 from connect.transforms.timestamp_router import routed
 
 if TYPE_CHECKING:

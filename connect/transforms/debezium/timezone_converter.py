@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from connect.api import DataError, Field, Problem, RecordBatch, Schema, SchemaType, Transformation, config, key
-from connect.api.schema import DATE, TIME, TIMESTAMP
+from connect.data.schema import DATE, TIME, TIMESTAMP
+from connect.data.structs import struct_of
 from connect.transforms.debezium.fields import is_envelope
-from connect.transforms.sides import struct_of
 from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:

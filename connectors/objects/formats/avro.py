@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from connect.api import DataError, Schema
-from connect.api.formats import avro_blocks, avro_bodies, avro_text
+from connect.formats import avro_blocks, avro_bodies, avro_text
 from connectors.objects.formats import Chunk, FileFormat, OpenFile
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connect.api import DataError, Schema
-from connect.api.formats import json_column
+from connect.formats import json_column
 from connectors.objects.formats import Chunk, FileFormat, FormatOptions, OpenFile
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 
 from connect.api import ConverterContext, DataError, PluginType, Schema, SchemaType
 from connect.converters.binary_data import BinaryDataConfig
-from connect.plugins import load_plugins
+from connect.plugins.registry import load_plugins
 from tidegate.kit.config import parse, validate
 
 BEAT = Schema.struct({"ts_ms": Schema(SchemaType.INT64)}, name="io.debezium.connector.common.Heartbeat")

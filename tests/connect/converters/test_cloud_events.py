@@ -18,8 +18,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from connect.api import Converter, ConverterContext, DataError, Schema, SchemaType
 from connect.converters.cloud_events import CloudEventsConfig, CloudEventsConverter
 from connect.converters.json import JsonConfig, JsonConverter
-from connect.converters.json_schema import schema_from_json
-from connect.converters.json_values import reader_of
+from connect.data.json_schema import schema_from_json
+from connect.data.json_values import reader_of
 from tests.support.registry import RegistryThread
 from tidegate.kit.config import parse, validate
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from connect.api import ConverterContext, DataError, Schema, SchemaType
 from connect.converters.json import JsonConfig, JsonConverter
-from connect.converters.json_schema import schema_from_json, schema_to_json
+from connect.data.json_schema import schema_from_json, schema_to_json
 from tests.support.schemas import schemas, values_of
 from tidegate.kit.config import parse
 

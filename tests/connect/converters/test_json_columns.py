@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from connect.api import ConverterContext, DataError, Schema, SchemaType
 from connect.converters.json import JsonConfig, JsonConverter
 from connect.converters.json_columns import common_envelope, read_columns
-from connect.converters.json_text import json_texts
-from connect.converters.json_values import from_json
+from connect.data.json_text import json_texts
+from connect.data.json_values import from_json
 from tests.support.schemas import schemas, values_of
 
 FLAT = Schema.struct({"id": Schema(SchemaType.INT64), "name": Schema(SchemaType.STRING, optional=True)})

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from connect.distributed.protocol import Item
+from connect.group.protocol import Item
 
 URL = "http://127.0.0.1:8083/"
 

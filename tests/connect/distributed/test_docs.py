@@ -7,7 +7,7 @@ from pathlib import Path
 
 import javaproperties
 
-from connect.config import WorkerConfig
+from connect.config.worker import WorkerConfig
 from tidegate.kit.config import keys_of, parse, unknown_keys
 
 PAGE = (Path(__file__).parents[3] / "docs/connect-groups.md").read_text()

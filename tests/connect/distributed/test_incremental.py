@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connect.distributed.eager import deal_in_turn
-from connect.distributed.incremental import IncrementalAssignor
-from connect.distributed.protocol import CONNECTOR, Item
+from connect.group.eager import deal_in_turn
+from connect.group.incremental import IncrementalAssignor
+from connect.group.protocol import CONNECTOR, Item
 from tests.connect.distributed.recorded import items_of, recorded
 
 ROUNDS = [line for line in recorded() if line["kind"] == "round"]

@@ -10,12 +10,12 @@ import pytest
 
 from broker.client import Admin, BatchProducer, ClientConfig, NewTopic, TopicPartition
 from broker.client.fenced import FencedWriter
-from connect.config import WorkerConfig
-from connect.distributed.fencing import ZombieFencing
-from connect.distributed.leadership import FencingLeaderWriter, Leadership
-from connect.distributed.protocol import Protocol
+from connect.config.worker import WorkerConfig
+from connect.group.fencing import ZombieFencing
+from connect.group.leadership import FencingLeaderWriter, Leadership
+from connect.group.protocol import Protocol
 from connect.errors import Conflict, NotFound
-from connect.standalone.logs import MemoryLog
+from connect.server.standalone.logs import MemoryLog
 from connect.stores import CompactedTopic, ConfigStore, TopicClients
 from tidegate.kit.config import parse
 

@@ -7,7 +7,7 @@ import heapq
 
 import pytest
 
-from connect.distributed.pacing import Pacing
+from connect.group.pacing import Pacing
 
 
 class Clock(asyncio.SelectorEventLoop):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect.distributed.protocol import (
+from connect.group.protocol import (
     Assignment,
     Item,
     MalformedWorkerMessage,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connect.distributed.session_keys import new_key, require_signature, same_kind, signed
+from connect.group.session_keys import new_key, require_signature, same_kind, signed
 from connect.errors import BadRequest, Forbidden, StartingUp
 from connect.stores import SessionKey
 

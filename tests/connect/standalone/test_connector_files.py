@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect.standalone.connector_files import ConnectorFile, read_connector_file
+from connect.server.standalone.connector_files import ConnectorFile, read_connector_file
 from connect.stores import TargetState
 from tidegate.kit.errors import UsageError
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect.standalone.java_map import NotAnOffsetFile, dump_map, load_map
+from connect.server.standalone.java_map import NotAnOffsetFile, dump_map, load_map
 
 # What the ObjectOutputStream of Java 17 wrote of maps of these entries.
 THREE = (

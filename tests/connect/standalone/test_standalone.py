@@ -8,7 +8,7 @@ import sys
 import pytest
 import requests
 
-from connect.standalone.java_map import load_map
+from connect.server.standalone.java_map import load_map
 from tests.servers.process import ServerFailed, ServerProcess, free_ports, wait_until
 
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect.api import DataError, Header, Origin, PluginType, RecordBatch, Schema, SchemaType
-from connect.java.date_format import date_format
-from connect.headers import column_of
-from connect.plugins import load_plugins
+from connect.data.java.date_format import date_format
+from connect.data.headers import column_of
+from connect.plugins.registry import load_plugins
 from connect.transforms.cast_columns import cast_column
 from connect.transforms.cast_values import cast_value
 from tests.support.schemas import values_of

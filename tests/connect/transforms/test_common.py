@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from connect.api import DataError, PluginType, Record, RecordBatch, Schema, SchemaType
-from connect.plugins import load_plugins
+from connect.plugins.registry import load_plugins
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connect.api import PluginType, Record, RecordBatch, Schema, SchemaType
-from connect.plugins import load_plugins
+from connect.plugins.registry import load_plugins
 from tidegate.kit.config import parse
 
 PLUGINS = load_plugins(entry_points=False)

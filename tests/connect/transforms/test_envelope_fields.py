@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect.api import PluginType, Record, RecordBatch, Schema, SchemaType
-from connect.plugins import load_plugins
+from connect.plugins.registry import load_plugins
 from tidegate.kit.config import parse
 
 _LONG = Schema(SchemaType.INT64)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.api import ConnectError, DataError, PluginType, RecordBatch, Schema, SchemaType
-from connect.plugins import load_plugins
+from connect.plugins.registry import load_plugins
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pytest
 
 from connect.api import DataError, Header, Origin, PluginType, RecordBatch, Schema
-from connect.converters.json_schema import schema_from_json
-from connect.converters.json_values import reader_of
-from connect.headers import column_of
-from connect.plugins import load_plugins
+from connect.data.json_schema import schema_from_json
+from connect.data.json_values import reader_of
+from connect.data.headers import column_of
+from connect.plugins.registry import load_plugins
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError
 

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from connect.api import DataError, Header, Origin, PluginType, Record, RecordBatch, Schema, SchemaType
-from connect.connector_config import SinkConfig
-from connect.plugins import load_plugins
+from connect.config.connector import SinkConfig
+from connect.plugins.registry import load_plugins
 from connect.transforms.chain import TransformChain
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect.api import ConnectError, RecordBatch
-from connect.api.formats import avro_schema
+from connect.formats import avro_schema
 from connect.bench import Bench
 from connectors.datagen.generator import generator_of
 from connectors.datagen.quickstarts import QUICKSTARTS

@@ -10,9 +10,10 @@ from typing import Any
 
 from broker.client import ClientConfig, KafkaRecord, NewTopic, TopicPartition
 from broker.client.blocking import Admin, BatchConsumer, BatchProducer
-from connect.assembly import TaskParts, assembled
-from connect.control import TaskControl
-from connect.plugins import PluginRegistry, load_plugins
+from connect.task.assembly import assembled
+from connect.task.parts import TaskParts
+from connect.task.control import TaskControl
+from connect.plugins.registry import PluginRegistry, load_plugins
 from connect.stores.offsets import canonical
 from tests.servers.process import wait_until
 from tests.support.broker import BrokerThread, settings

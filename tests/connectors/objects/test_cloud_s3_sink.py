@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from connect.operations.unknown_keys import unknown_keys
-from connect.operations.validation import validate_connector
-from connect.plugins import load_plugins
+from connect.validation.unknown_keys import unknown_keys
+from connect.validation.validation import validate_connector
+from connect.plugins.registry import load_plugins
 from connectors.s3.cloud_config import CloudS3SinkConfig
 from connectors.s3.sink import CloudS3SinkConnector, S3SinkConnector
 from connectors.s3.config import S3SinkConfig

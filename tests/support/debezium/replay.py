@@ -9,7 +9,7 @@ from typing import Any
 from connect.api import ConverterContext, RecordBatch
 from connect.bench import Bench
 from connect.converters.json import JsonConverter
-from connect.headers import header_lists
+from connect.data.headers import header_lists
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connections import connect
 from connectors.postgres.setup import drop_slot

@@ -78,7 +78,7 @@ def preview(
     A source shows its first records and their schemas, and needs no platform. A sink reads its topics and shows its records
     and what it would make of them: names of objects, statements.
     """
-    from connect.plugins import load_plugins
+    from connect.plugins.registry import load_plugins
     from connect.preview import preview as shown
     from tidegate.kit.properties import read_properties
 
@@ -131,7 +131,7 @@ _SUITE: Final = """\
 import pytest
 
 from connect.notebook import batches
-from connect.plugins import load_plugins
+from connect.plugins.registry import load_plugins
 from connect.testing import SourceSuite
 
 CONFIG = {config!r}

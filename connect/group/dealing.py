@@ -1,0 +1,114 @@
+"""The leader's part of a round: from what members say of themselves to what each is to do, in their protocol's bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+from connect.group.eager import deal_in_turn
+from connect.group.incremental import IncrementalAssignor
+from connect.group.protocol import (
+    CONFIG_MISMATCH,
+    Assignment,
+    Item,
+    MalformedWorkerMessage,
+    Protocol,
+    WorkerState,
+    decode_state,
+    encode_assignment,
+)
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from connect.stores import ConfigStore
+
+__all__ = ["Dealer"]
+
+log = logger(__name__)
+
+
+class Dealer:
+    """Remembers who got what. ``catch_up`` reads the config topic to its end, for a bounded time."""
+
+    def __init__(self, configs: ConfigStore, max_delay_ms: int, catch_up: Callable[[], Awaitable[None]]) -> None:
+        self._configs, self._catch_up = configs, catch_up
+        self._assignor = IncrementalAssignor(max_delay_ms)
+        self._dealt = False
+        self._homes: dict[str, frozenset[Item]] = {}
+        """What each worker had last, by its address, absent ones too: it is given back when they return."""
+        self._urls: dict[Item, str] = {}
+
+    def settled(self, generation_id: int, *, leads: bool) -> None:
+        """The group has come to a new generation; if this worker leads it, by what was dealt last."""
+        if self._dealt and leads:
+            self._assignor.settled(generation_id)
+        self._dealt = False
+
+    def url_of(self, item: Item) -> str | None:
+        """The address of the worker that runs something, as it was dealt last."""
+        return self._urls.get(item)
+
+    @property
+    def has_new_work(self) -> bool:
+        """Whether there is work that was not there at the last round."""
+        return any(Item(*item) not in self._urls for item in self._configs.items())
+
+    async def deal(
+        self, protocol: str, leader_id: str, members: Mapping[str, bytes], *, last_generation: int | None
+    ) -> dict[str, bytes]:
+        spoken = Protocol(protocol)
+        states = {member: _state_of(member, data) for member, data in members.items()}
+        newest = max(state.offset for state in states.values())
+        if self._configs.position < newest:
+            await self._catch_up()
+        made = Assignment(leader_id, states[leader_id].url, newest)
+        if self._configs.position < newest:
+            log.warning("cannot assign: this worker leads and has not read the config topic as far as another one")
+            failed = dataclasses.replace(made, error=CONFIG_MISMATCH)
+            return {member: encode_assignment(failed, spoken) for member in states}
+        made = dataclasses.replace(made, offset=self._configs.position)
+        if spoken.cooperative:
+            dealt = self._deal_incrementally(made, states, last_generation)
+        else:
+            dealt = self._deal_eagerly(made, states)
+        return {member: encode_assignment(assignment, spoken) for member, assignment in dealt.items()}
+
+    def _wanted(self) -> list[Item]:
+        return [Item(*item) for item in self._configs.items()]
+
+    def _deal_eagerly(self, made: Assignment, states: Mapping[str, WorkerState]) -> dict[str, Assignment]:
+        shares = deal_in_turn(self._wanted(), states)
+        self._remember(states, shares)
+        return {member: dataclasses.replace(made, items=items) for member, items in shares.items()}
+
+    def _deal_incrementally(
+        self, made: Assignment, states: Mapping[str, WorkerState], last_generation: int | None
+    ) -> dict[str, Assignment]:
+        running = {m: state.assignment.items if state.assignment else frozenset() for m, state in states.items()}
+        returned = {
+            member: self._homes.get(state.url, frozenset())
+            for member, state in states.items()
+            if not running[member] and state.url
+        }
+        dealt = self._assignor.deal(self._wanted(), running, last_generation, returned=returned)
+        self._dealt = True
+        self._remember(states, {m: running[m] - dealt.revoked[m] | dealt.assigned[m] for m in states})
+        return {
+            member: dataclasses.replace(
+                made, items=dealt.assigned[member], revoked=dealt.revoked[member], delay_ms=dealt.delay_ms
+            )
+            for member in states
+        }
+
+    def _remember(self, states: Mapping[str, WorkerState], shares: Mapping[str, frozenset[Item]]) -> None:
+        self._homes |= {state.url: shares[member] for member, state in states.items()}
+        self._urls = {item: state.url for member, state in states.items() for item in shares[member]}
+
+
+def _state_of(member: str, data: bytes) -> WorkerState:
+    try:
+        return decode_state(data)
+    except MalformedWorkerMessage as error:
+        log.warning("a member of the group cannot be understood", member=member, error=str(error))
+        return WorkerState("", -1)

@@ -1,0 +1,212 @@
+"""Who runs what, incrementally: members keep what they have, and only what must move is taken from one and given to another.
+
+The rules are those of Kafka Connect's IncrementalCooperativeAssignor (KIP-415, and KAFKA-12495 for the pauses between
+rounds that revoke), so that a group may have leaders of both kinds, one after the other:
+
+- what is new goes to who has least;
+- what is gone, or runs twice, is revoked;
+- what a member that left had is *lost*: it is held back for up to ``scheduled.rebalance.max.delay.ms`` in case the member
+  returns, and is dealt out after that, first to members that came empty-handed in the meantime;
+- members with more than their share give up the excess at once; the next round, which they start, deals it out. A
+  second such round in a row waits 40 ms, the third 1.6 s, then 64 s and the whole delay: a group that does not
+  settle must not spend its time rebalancing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from connect.group.protocol import Item
+from tidegate.kit.logs import logger
+
+__all__ = ["IncrementalAssignor", "Round"]
+
+log = logger(__name__)
+
+_BACKOFF_FACTOR: Final = 40
+Loads = dict[str, set[Item]]
+"""What each member has, by its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The outcome of one rebalance: what each member begins with, what it stops, and when all should meet again."""
+
+    assigned: Mapping[str, frozenset[Item]]
+    revoked: Mapping[str, frozenset[Item]]
+    delay_ms: int
+
+
+class IncrementalAssignor:
+    """The leader's. It remembers its last round, to tell what is new from what was lost."""
+
+    def __init__(self, max_delay_ms: int, clock_ms: Callable[[], float] = lambda: time.monotonic() * 1000) -> None:
+        self._max_delay_ms, self._clock_ms = max_delay_ms, clock_ms
+        self._previous: set[Item] = set()
+        self._previous_revocation: set[Item] = set()
+        self._previous_members: frozenset[str] = frozenset()
+        self._previous_generation: int | None = None
+        self._candidates: dict[str, None] = {}
+        self._due_ms = 0.0
+        self._delay_ms = 0
+        self._revoked_before = False
+        self._revoking_rounds = 0
+
+    def settled(self, generation_id: int) -> None:
+        """The last round was taken up by the group as this generation."""
+        self._previous_generation = generation_id
+
+    def deal(
+        self,
+        configured: Iterable[Item],
+        running: Mapping[str, Iterable[Item]],
+        last_generation: int | None,
+        *,
+        returned: Mapping[str, Iterable[Item]] = MappingProxyType({}),
+    ) -> Round:
+        """One round. ``running`` is what each member says it has, ``last_generation`` the last one that this worker was
+        part of: where that was not this assignor's own, its memory is of no use. ``returned`` is what new members had
+        before they were lost: who has come back need not be waited for (Kafka Connect sits the delay out even so)."""
+        wanted, has = set(configured), {member: set(items) for member, items in running.items()}
+        active = set().union(*has.values())
+        if self._previous_generation is None or self._previous_generation != last_generation:
+            self._previous = set()
+        if self._previous_revocation & active:  # it did not take effect
+            self._previous = set(active)
+        self._previous_revocation = set()
+
+        deleted = self._previous - wanted
+        counts = Counter(item for items in has.values() for item in items)
+        doubled = {item for item, count in counts.items() if count > 1}
+        lost = self._previous - active - deleted
+        created = wanted - self._previous - active
+
+        revoked = {member: items & (deleted | doubled) for member, items in has.items()}
+        loads: Loads = {member: items - revoked[member] for member, items in has.items()}
+        for member, items in returned.items():
+            loads[member] |= lost & set(items)
+            lost = lost - set(items)
+        reassigned = self._lost(lost, loads)
+        if self._delay_ms == 0:
+            self._balance(wanted, has, loads, revoked)
+        else:
+            self._revoked_before = False
+        _spread(loads, [*sorted(created), *sorted(reassigned)])
+
+        self._previous = set().union(*loads.values()) - set().union(*revoked.values()) | lost
+        self._previous_revocation = set().union(*revoked.values())
+        self._previous_members = frozenset(has)
+        self._previous_generation = None
+        assigned = {member: frozenset(loads[member] - (has[member] - deleted)) for member in has}
+        return Round(assigned, {member: frozenset(items) for member, items in revoked.items()}, self._delay_ms)
+
+    def _lost(self, lost: set[Item], loads: Loads) -> set[Item]:
+        """What of the lost is dealt out now like something new; it may also go to candidates at once, or wait."""
+        if not lost and not self._revoked_before:
+            self._calm()
+            return set()
+        if self._due_ms <= 0 and self._previous_members <= loads.keys():
+            return lost  # nobody left: some member did not hear of its assignment
+        if self._max_delay_ms == 0:
+            return lost
+        now_ms = self._clock_ms()
+        if 0 < self._due_ms <= now_ms:
+            candidates = [member for member in self._candidates if member in loads]
+            self._calm()
+            self._revoked_before = False
+            if not candidates:
+                return lost
+            _deal_in_turn(lost, candidates, loads)
+            return set()
+        self._candidates.update(dict.fromkeys(sorted(member for member, items in loads.items() if not items)))
+        remaining_ms = self._due_ms - now_ms
+        self._delay_ms = min(int(remaining_ms), self._max_delay_ms) if remaining_ms > 0 else self._max_delay_ms
+        self._due_ms = now_ms + self._delay_ms
+        return set()
+
+    def _calm(self) -> None:
+        self._candidates.clear()
+        self._due_ms, self._delay_ms = 0.0, 0
+
+    def _balance(self, wanted: set[Item], has: Loads, loads: Loads, revoked: Loads) -> None:
+        excess = _excess(wanted, has, loads)
+        if not excess:
+            if self._revoked_before:
+                self._revoked_before, self._revoking_rounds = False, 0
+            return
+        if self._revoked_before:
+            self._revoking_rounds += 1
+            self._delay_ms = self._backoff_ms()
+            if self._delay_ms:
+                self._due_ms = self._clock_ms() + self._delay_ms
+                return
+        else:
+            self._revoked_before = True
+        for member, items in excess.items():
+            revoked[member] |= items
+            loads[member] -= items
+
+    def _backoff_ms(self) -> int:
+        if self._max_delay_ms == 0:
+            return 0
+        rounds = min(self._revoking_rounds, 10)  # 40 to the 10th is more than any delay
+        return min(int(_BACKOFF_FACTOR**rounds), self._max_delay_ms)
+
+
+def _excess(wanted: set[Item], has: Loads, loads: Loads) -> Loads:
+    """What members should give up so that none has more than its share, of connectors and of tasks; none where all who
+    had something will have lost it, or nobody has anything yet."""
+    if sum(1 for items in loads.values() if items) == 0 or not wanted:
+        return {}
+    given_up: Loads = {}
+    for kind in (False, True):
+        total = sum(1 for item in wanted if item.is_task is kind)
+        ordered = {member: _in_order(items, has[member], kind) for member, items in loads.items()}
+        for member, items in _excess_of(ordered, total):
+            given_up.setdefault(member, set()).update(items)
+    return given_up
+
+
+def _in_order(items: set[Item], has: set[Item], kind: bool) -> list[Item]:
+    """Those of a kind, in the order in which they are given up: what runs before what was given a moment ago."""
+    return [item for part in (items & has, items - has) for item in sorted(part) if item.is_task is kind]
+
+
+def _excess_of(loads: Mapping[str, Sequence[Item]], total: int) -> Iterable[tuple[str, Sequence[Item]]]:
+    least, extras = divmod(total, len(loads))
+    sizes = [len(items) for items in loads.values()]
+    if sizes.count(least + 1) == extras and sizes.count(least) + extras == len(loads):
+        return
+    for member in sorted(loads):
+        size = len(loads[member])
+        if size <= least:
+            continue
+        most = least
+        if extras:
+            extras -= 1
+            most += 1
+        if size > most:
+            yield member, loads[member][: size - most]
+
+
+def _spread(loads: Loads, items: Sequence[Item]) -> None:
+    """Give each, in their order, to who has least of its kind, connectors first; among equals to who had least before, then by id."""
+    for kind in (False, True):
+        had = {member: sum(1 for item in held if item.is_task is kind) for member, held in loads.items()}
+        order = sorted(had, key=lambda name: (had[name], name))
+        counts = {member: had[member] for member in order}
+        for item in (item for item in items if item.is_task is kind):
+            member = min(counts, key=lambda name: counts[name])  # the first of those in order
+            loads[member].add(item)
+            counts[member] += 1
+
+
+def _deal_in_turn(items: Iterable[Item], members: list[str], loads: Loads) -> None:
+    for kind in (False, True):
+        for place, item in enumerate(sorted(item for item in items if item.is_task is kind)):
+            loads[members[place % len(members)]].add(item)

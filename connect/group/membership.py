@@ -1,0 +1,401 @@
+"""A worker's place in its group: it joins, leads or follows, takes up what it is given and gives up what is taken.
+
+The group is one of Kafka's classic groups of type ``connect``. The member that Kafka makes leader also leads the workers: it
+deals out connectors and tasks, and it alone writes the config topic. A round of the group goes like this:
+
+1. somebody joins, leaves, or the leader asks for a round because there is new work;
+2. everyone joins, saying what they run and how far they have read the config topic;
+3. the leader deals out (``incremental`` or ``eager``), and each hears its share;
+4. each stops what was taken from it and, if that was anything, asks for another round, in which it is dealt out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from connect.errors import Conflict, Elsewhere
+from connect.group.dealing import Dealer
+from connect.group.pacing import Pacing
+from connect.group.peers import Peers, resource
+from connect.group.protocol import (
+    Assignment,
+    Item,
+    MalformedWorkerMessage,
+    WorkerState,
+    decode_assignment,
+    decode_state,
+    encode_state,
+)
+from connect.group.protocol import Protocol as ConnectProtocol
+from connect.group.session_keys import signed
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from broker.client import Admin, ClientConfig, Generation, GroupMember
+    from connect.config.group import GroupConfig
+    from connect.stores import ConfigStore
+
+__all__ = ["Membership", "Work"]
+
+log = logger(__name__)
+
+_ATTENTIVE_S: Final = 3.0
+"""How long after a round, or after new work was seen, heartbeats come quickly: rounds come in series."""
+_ANNOUNCED_S: Final = 2.0
+"""How long a worker that joins waits for others to hear of it."""
+_PATIENCE_S: Final = 10.0
+"""How long a request that only the leader can answer waits for a rebalance to end."""
+_LEADER_LATE_S: Final = 15.0
+_RETRY_S: Final = 0.5
+_REFUSED_S: Final = 5.0
+NO_LEADER: Final = (
+    "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
+)
+
+
+class Work(Protocol):
+    """What the membership decides about; the herder."""
+
+    async def release(self, items: frozenset[Item]) -> None:
+        """Stop these, which ``has`` says are not this worker's any more; returns when they have stopped."""
+
+    def take_up(self, names: Iterable[str]) -> None:
+        """The share of these connectors has changed, or their tasks may start now."""
+
+    async def lead(self) -> None:
+        """This worker leads as of this generation; called in each one."""
+
+    def expects_tasks(self) -> bool:
+        """Whether connectors that were given to workers have yet to plan their tasks."""
+        ...
+
+
+class Membership:
+    """A Group of many. Started when the stores have been read; ``url`` is where others reach this worker."""
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        client: ClientConfig,
+        group_id: str,
+        *,
+        configs: ConfigStore,
+        work: Work,
+        peers: Peers,
+    ) -> None:
+        self._config, self._client, self._group_id = config, client, group_id
+        self._configs, self._work, self._peers = configs, work, peers
+        self._offered = ConnectProtocol.configured(config.connect_protocol).offered
+        self.protocol = self._offered[0]
+        """The group's protocol; before there is a group, this worker's newest."""
+        self._dealer = Dealer(configs, config.scheduled_rebalance_max_delay_ms, self._catch_up)
+        self._pacing = Pacing(self._ask_for_round, work.expects_tasks)
+        self._member: GroupMember | None = None
+        self._held: frozenset[Item] = frozenset()
+        self._assignment: Assignment | None = None
+        self._member_id = ""
+        self._last_generation: int | None = None
+        self._settled = asyncio.Event()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.url = ""
+        """Where others reach this worker; set before the start."""
+        self.generation = 0
+        self.rounds = 0
+        """How many rounds this worker has been through."""
+        self.failure: TidegateError | None = None
+        """Why the group would not have this worker when it last tried."""
+        self.rebalanced_at = time.monotonic()
+        self.rebalance_times_s: deque[float] = deque(maxlen=100)
+        self._joining_since = time.monotonic()
+
+    # -- Life ----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Begin to join; raises NotReachable."""
+        from broker.client import GroupMember
+
+        config = self._config
+        self._member = GroupMember(
+            self._client,
+            self._group_id,
+            "connect",
+            self,
+            session_timeout_ms=config.session_timeout_ms,
+            rebalance_timeout_ms=config.rebalance_timeout_ms,
+            heartbeat_interval_ms=config.heartbeat_interval_ms,
+        )
+        await self._member.start()
+        self._start(self._watch(self._member))
+
+    async def _watch(self, member: GroupMember) -> None:
+        """Say when the group will not have this worker, and try again: rights may be given meanwhile."""
+        try:
+            await member.wait_failed()
+        except TidegateError as error:
+            self.failure = error
+            log.error("cannot take part in the group; trying again", group=self._group_id, error=str(error))
+            await member.stop()
+            await asyncio.sleep(_REFUSED_S)
+            await self.start()
+
+    async def meet(self, admin: Admin) -> None:
+        """Look at the group before joining it. A member with our address, which is ours alone now, is what this worker was before
+        it was killed: it is removed, or the group would wait for its session to end. The others are told to expect a round, which
+        they would hear of with their next heartbeat only, seconds later."""
+        try:
+            described = await admin.describe_group(self._group_id)
+            for member in described.members:
+                with contextlib.suppress(MalformedWorkerMessage):
+                    url = decode_state(member.metadata).url if member.metadata else ""
+                    if url == self.url:
+                        await admin.remove_member(self._group_id, member.member_id)
+                        log.info("removed what this worker was before from its group", member=member.member_id)
+                    elif url:
+                        self._start(self._announce(url))
+        except TidegateError as error:
+            log.info("cannot look at the group before joining it", group=self._group_id, error=str(error))
+
+    async def _announce(self, url: str) -> None:
+        """A worker that does not answer, or is Kafka Connect's own, hears of the round by itself."""
+        with contextlib.suppress(TidegateError):
+            await self._peers.order(
+                "PUT", resource(url, "tidegate", "round"), headers=self._signature(b""), timeout_s=_ANNOUNCED_S
+            )
+
+    async def stop(self) -> None:
+        """Leave the group; what ran must have been stopped."""
+        self._pacing.stop()
+        for timer in self._timers.values():
+            timer.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        if self._member is not None:
+            await self._member.stop()
+
+    # -- Group ---------------------------------------------------------------------------------------------------
+
+    @property
+    def position(self) -> float:
+        return self._assignment.offset if self._assignment is not None and not self._assignment.error else -1
+
+    @property
+    def is_leader(self) -> bool:
+        return self._assignment is not None and self._assignment.leader == self._member_id != ""
+
+    @property
+    def leader_url(self) -> str | None:
+        return (self._assignment.leader_url or None) if self._assignment is not None else None
+
+    @property
+    def rebalancing(self) -> bool:
+        return not self._settled.is_set()
+
+    def has(self, item: Item) -> bool:
+        return item in self._held
+
+    @property
+    def held(self) -> frozenset[Item]:
+        """This worker's share."""
+        return self._held
+
+    @property
+    def client_id(self) -> str:
+        return self._client.properties.get("client.id", f"connect-{urlsplit(self.url).netloc}-{self._group_id}")
+
+    def work_changed(self) -> None:
+        if self._member is None:
+            return
+        if self.is_leader:
+            self._pacing.changed()
+            return
+        # The leader sees the same records and will ask; should it not, for whatever reason, somebody has to.
+        self._member.attend(_ATTENTIVE_S)
+        if "late leader" not in self._timers:
+            self._after("late leader", _LEADER_LATE_S, self._doubt_leader)
+
+    def expect_round(self) -> None:
+        if self._member is not None:
+            self._member.attend(_ATTENTIVE_S)
+
+    def _doubt_leader(self) -> None:
+        if self._configs.position > self.position:
+            self._ask_for_round()
+
+    async def require_leader(self) -> None:
+        await self._wait_settled()
+        if not self.is_leader:
+            raise Elsewhere(NO_LEADER, self.leader_url)
+
+    async def require_owner(self, item: Item) -> None:
+        await self._wait_settled()
+        if self.has(item):
+            return
+        raise Elsewhere(NO_LEADER, self._dealer.url_of(item) if self.is_leader else self.leader_url)
+
+    async def _wait_settled(self) -> None:
+        if not await self.wait_settled_for(_PATIENCE_S):
+            raise Conflict(NO_LEADER)
+
+    async def wait_settled_for(self, seconds: float) -> bool:
+        """Wait for the end of a round, for this long at most; returns whether there is none under way."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not self._settled.is_set():  # the next round may have begun before this is told of the end of one
+                    await self._settled.wait()
+        return self._settled.is_set()
+
+    async def submit_tasks(self, connector: str, tasks: Sequence[Mapping[str, str]]) -> None:
+        body = json.dumps([dict(task) for task in tasks], separators=(",", ":")).encode()
+        await self._order("POST", body, "connectors", connector, "tasks")
+
+    async def fence(self, connector: str) -> None:
+        await self._order("PUT", b"", "connectors", connector, "fence")
+
+    async def _order(self, method: str, body: bytes, *path: str) -> None:
+        await self._wait_settled()
+        if self.leader_url is None:
+            raise Conflict(NO_LEADER)
+        await self._peers.order(method, resource(self.leader_url, *path), body=body, headers=self._signature(body))
+
+    def _signature(self, body: bytes) -> Mapping[str, str]:
+        if self._configs.session_key is None or self.protocol is not ConnectProtocol.SESSIONED:
+            return {}
+        return signed(body, self._configs.session_key, self._config.signature_algorithm)
+
+    # -- GroupBehaviour ------------------------------------------------------------------------------------------
+
+    def protocols(self) -> Sequence[tuple[str, bytes]]:
+        state = WorkerState(self.url, self._configs.position, self._assignment)
+        return [(protocol.value, encode_state(state, protocol)) for protocol in self._offered]
+
+    async def before_join(self) -> None:
+        self._settled.clear()
+        self._joining_since = time.monotonic()
+        # While nobody answers, nobody can have been given what is ours; when the others have had the time to, they have.
+        away_s = self._config.session_timeout_ms + self._config.rebalance_timeout_ms
+        away_s += self._config.scheduled_rebalance_max_delay_ms
+        self._after("cut off", away_s / 1000, lambda: self._start(self._give_up_all()))
+        if self.protocol is ConnectProtocol.EAGER:
+            await self._give_up_all()
+
+    async def assign(self, protocol: str, leader_id: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        return await self._dealer.deal(protocol, leader_id, members, last_generation=self._last_generation)
+
+    async def on_generation(self, generation: Generation) -> None:
+        self._cancel("cut off", "late leader", "scheduled")
+        self._member_id, self.protocol = generation.member_id, ConnectProtocol(generation.protocol)
+        self._last_generation = self.generation = generation.generation_id
+        self.rounds += 1
+        self.failure = None
+        self.rebalanced_at = time.monotonic()
+        self.rebalance_times_s.append(self.rebalanced_at - self._joining_since)
+        self._dealer.settled(generation.generation_id, leads=generation.is_leader)
+        try:
+            given = decode_assignment(generation.assignment)
+        except MalformedWorkerMessage as error:
+            log.warning("the leader sent no assignment; joining again", group=self._group_id, error=str(error))
+            self._after("scheduled", _RETRY_S, self._ask_for_round)
+            return
+        await self._take(given)
+
+    async def _take(self, given: Assignment) -> None:
+        assert self._member is not None
+        before, position = self._held, self.position
+        kept = self._held - given.revoked if self.protocol.cooperative else frozenset()
+        self._held = kept
+        released = before - kept
+        if released:
+            await self._work.release(released)
+        self._held = kept | given.items
+        self._assignment = dataclasses.replace(given, items=self._held, revoked=frozenset(), delay_ms=0)
+        log.info(
+            "joined the group",
+            generation=self.generation,
+            protocol=self.protocol.value,
+            leader=given.leader_url,
+            items=len(self._held),
+            begins=len(given.items - before),
+            stops=len(given.revoked),
+            delay_ms=given.delay_ms,
+        )
+        if self._configs.position < given.offset:
+            await self._catch_up()
+        if self._configs.position < given.offset:
+            self._start(self._stay_away(given.offset))
+            return
+        if given.error:
+            self._after("scheduled", _RETRY_S, self._ask_for_round)
+            return
+        self._settled.set()
+        self._member.attend(_ATTENTIVE_S)
+        if self.is_leader:
+            await self._work.lead()
+        ready = {name for name, stored in self._configs.connectors.items() if stored.committed_at > position}
+        self._work.take_up({item.connector for item in self._held ^ before} | ready)
+        if given.revoked and self.protocol.cooperative:
+            self._ask_for_round()
+        elif given.delay_ms > 0:
+            self._after("scheduled", given.delay_ms / 1000, self._ask_for_round)
+        elif self.is_leader and self._configs.position > given.offset and self._dealer.has_new_work:
+            self.work_changed()
+
+    async def _catch_up(self) -> None:
+        """Read the config topic to its end, for as long as ``worker.sync.timeout.ms`` says."""
+        try:
+            await self._configs.refresh(self._config.worker_sync_timeout_ms / 1000)
+        except (TimeoutError, TidegateError) as error:
+            log.warning("cannot read the config topic to its end in time", error=str(error) or "no answer in time")
+
+    async def _stay_away(self, position: int) -> None:
+        """Leave the group until the config topic has been read: who lags behind would hold up every round."""
+        assert self._member is not None
+        log.warning("leaving the group until the config topic has been read", position=position)
+        await self._member.stop()
+        pause_s = _RETRY_S
+        while self._configs.position < position:
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, self._config.worker_unsync_backoff_ms / 1000)
+            await self._catch_up()
+        await self.start()
+
+    async def _give_up_all(self) -> None:
+        released, self._held = self._held, frozenset()
+        self._assignment = None
+        if released:
+            await self._work.release(released)
+
+    # -- Odds and ends -------------------------------------------------------------------------------------------
+
+    def _ask_for_round(self) -> None:
+        if self._member is not None:
+            self._member.rejoin()
+
+    def _after(self, what: str, delay_s: float, call: Callable[[], object]) -> None:
+        self._cancel(what)
+
+        def fire() -> None:
+            self._timers.pop(what, None)
+            call()
+
+        self._timers[what] = asyncio.get_running_loop().call_later(delay_s, fire)
+
+    def _cancel(self, *what: str) -> None:
+        for one in what:
+            timer = self._timers.pop(one, None)
+            if timer is not None:
+                timer.cancel()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,31 @@
+"""Plugins: which there are, their keys, and what is wrong with a configuration."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from connect.herder.operations import Operations
+from connect.rest.requests import string_map
+from tidegate.kit.http import json_response
+
+__all__ = ["PluginRoutes"]
+
+
+class PluginRoutes:
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+
+    async def list(self, request: Request) -> Response:
+        only = request.query_params.get("connectorsOnly", "true").lower() != "false"
+        return json_response(self._operations.plugins(connectors_only=only))
+
+    async def keys(self, request: Request) -> Response:
+        return json_response(await self._operations.plugin_keys(request.path_params["plugin"]))
+
+    async def validate(self, request: Request) -> Response:
+        plugin = request.path_params["plugin"]
+        return json_response(await self._operations.validate(plugin, await string_map(request)))
+
+    async def unknown_keys(self, request: Request) -> Response:
+        return json_response(await self._operations.unknown_keys(await string_map(request)))

@@ -1,0 +1,63 @@
+"""Every route of the REST face on one screen. Bodies and texts are Kafka Connect's; ``/tidegate/v1`` is ours."""
+
+from __future__ import annotations
+
+from starlette.routing import BaseRoute, Route
+
+from connect.rest.connectors import ConnectorRoutes
+from connect.rest.loggers import LoggerRoutes
+from connect.rest.plugins import PluginRoutes
+from connect.rest.requests import Answers, answering_json
+from connect.rest.root import RootRoutes
+
+__all__ = ["admin_routes", "all_routes"]
+
+
+def admin_routes(loggers: LoggerRoutes) -> list[BaseRoute]:
+    """What ``admin.listeners`` is about."""
+    return _in_json(
+        Route("/admin/loggers", loggers.list, methods=["GET"]),
+        Route("/admin/loggers/{logger}", loggers.show, methods=["GET"]),
+        Route("/admin/loggers/{logger}", loggers.set, methods=["PUT"]),
+    )
+
+
+def all_routes(root: RootRoutes, connectors: ConnectorRoutes, plugins: PluginRoutes) -> list[BaseRoute]:
+    one = "/connectors/{name}"
+    plugin = "/connector-plugins/{plugin}"
+    return _in_json(
+        Route("/", root.show, methods=["GET"]),
+        Route("/health", root.health, methods=["GET"]),
+        Route("/connectors", connectors.list, methods=["GET"]),
+        Route("/connectors", connectors.create, methods=["POST"]),
+        Route(one, connectors.show, methods=["GET"]),
+        Route(one, connectors.delete, methods=["DELETE"]),
+        Route(f"{one}/config", connectors.show_config, methods=["GET"]),
+        Route(f"{one}/config", connectors.put_config, methods=["PUT"]),
+        Route(f"{one}/config", connectors.patch_config, methods=["PATCH"]),
+        Route(f"{one}/status", connectors.status, methods=["GET"]),
+        Route(f"{one}/pause", connectors.pause, methods=["PUT"]),
+        Route(f"{one}/resume", connectors.resume, methods=["PUT"]),
+        Route(f"{one}/stop", connectors.stop, methods=["PUT"]),
+        Route(f"{one}/restart", connectors.restart, methods=["POST"]),
+        Route(f"{one}/tasks", connectors.tasks, methods=["GET"]),
+        Route(one + "/tasks/{task:int}/status", connectors.task_status, methods=["GET"]),
+        Route(one + "/tasks/{task:int}/restart", connectors.restart_task, methods=["POST"]),
+        Route(f"{one}/offsets", connectors.offsets, methods=["GET"]),
+        Route(f"{one}/offsets", connectors.alter_offsets, methods=["PATCH"]),
+        Route(f"{one}/offsets", connectors.reset_offsets, methods=["DELETE"]),
+        Route(f"{one}/topics", connectors.topics, methods=["GET"]),
+        Route(f"{one}/topics/reset", connectors.reset_topics, methods=["PUT"]),
+        Route("/connector-plugins", plugins.list, methods=["GET"]),
+        Route(f"{plugin}/config", plugins.keys, methods=["GET"]),
+        Route(f"{plugin}/config/validate", plugins.validate, methods=["PUT"]),
+        Route(f"/tidegate/v1{plugin}/config/unknown-keys", plugins.unknown_keys, methods=["PUT"]),
+        Route(f"/tidegate/v1{one}/progress", connectors.progress, methods=["GET"]),
+    )
+
+
+def _in_json(*routes: Route) -> list[BaseRoute]:
+    timed = Answers().timed
+    return [
+        Route(route.path, timed(answering_json(route.endpoint)), methods=list(route.methods or ())) for route in routes
+    ]

@@ -1,0 +1,97 @@
+"""The consumer of a sink task: an async client on the clients' loop, its news told to the task's thread through a queue."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.api import TopicPartition
+from connect.task.clients import ClientLoop
+from tidegate.kit.logs import logger
+
+if TYPE_CHECKING:
+    from broker.client import ClientConfig, FetchedBatches
+
+__all__ = ["KafkaSinkConsumer"]
+
+log = logger(__name__)
+
+_LEAVE_S: Final = 2.0
+
+
+class KafkaSinkConsumer:
+    """A SinkConsumer over any Kafka. Made and used by the task's thread."""
+
+    def __init__(self, loop: ClientLoop, config: ClientConfig, topics: Sequence[str], pattern: str | None) -> None:
+        from broker.client import BatchConsumer
+
+        self.events: queue.Queue[tuple[str, Any, Future[None] | None]] = queue.Queue()
+        self._loop, self._consumer = loop, BatchConsumer(config)
+        self._topics, self._pattern = topics, pattern
+
+    def start(self) -> None:
+        """Connect and join the group; waits for a cluster that is away. Raises Stopped."""
+        self._loop.patiently(self._consumer.start, "starting a sink's consumer")
+        self._loop.run(self._subscribed())
+
+    async def _subscribed(self) -> None:
+        await self._consumer.subscribe(self._topics, pattern=self._pattern, listener=_Listener(self.events))
+
+    def start_fetch(self, max_wait_ms: int, max_bytes: int) -> Future[list[FetchedBatches]]:
+        fetching = self._loop.submit(self._consumer.fetch(max_wait_ms, max_bytes))
+        fetching.add_done_callback(lambda done: self.events.put(("fetched", done, None)))
+        return fetching
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        self._loop.run(self._consumer.seek(partition, offset))
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        if partitions:
+            self._loop.run(self._consumer.pause(*partitions))
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        if partitions:
+            self._loop.run(self._consumer.resume(*partitions))
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        from broker.client import TopicPartition as ClientPartition
+
+        self._loop.run(self._consumer.commit({ClientPartition(*partition): at for partition, at in offsets.items()}))
+
+    def stop(self) -> None:
+        """Leave the group. What it still wants to tell about revoked partitions is waved through."""
+        stopping = self._loop.submit(self._consumer.stop())
+        stopping.add_done_callback(lambda _: self.events.put(("stopped", None, None)))
+        deadline = time.monotonic() + _LEAVE_S
+        while not stopping.done():
+            try:
+                _, _, done = self.events.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                log.warning("the group could not be left in time; it will notice")
+                stopping.cancel()
+                return
+            if done is not None and done.set_running_or_notify_cancel():
+                done.set_result(None)
+        stopping.result()
+
+
+class _Listener:
+    """Hands a rebalance to the task's thread and waits until that has dealt with it."""
+
+    def __init__(self, events: queue.Queue[tuple[str, Any, Future[None] | None]]) -> None:
+        self._events = events
+
+    async def on_revoked(self, partitions: set[Any]) -> None:
+        await self._told("revoked", partitions)
+
+    async def on_assigned(self, partitions: set[Any]) -> None:
+        await self._told("assigned", partitions)
+
+    async def _told(self, what: str, partitions: set[Any]) -> None:
+        done: Future[None] = Future()
+        self._events.put((what, frozenset(TopicPartition(*partition) for partition in partitions), done))
+        await asyncio.wrap_future(done)

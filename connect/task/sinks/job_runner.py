@@ -1,0 +1,192 @@
+"""The work of a job task: plans ranges of the log, runs the job over them, commits their ends, and waits for the next time."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from connect.api import ConnectError, JobTask, OffsetRange, RetriableConnectError, TopicPartition
+from connect.config.connector import JobConfig, SinkConfig
+from connect.task.control import TaskControl
+from connect.task.sinks.job_log import Intent, JobLog, PartitionState
+from tidegate.kit.logs import logger
+
+__all__ = ["JobRunner", "planned_ranges"]
+
+log = logger(__name__)
+
+_RETRY_S: Final = 5.0
+
+
+def planned_ranges(bounds: Mapping[TopicPartition, tuple[int, int]], max_records: int) -> list[OffsetRange]:
+    """The ranges of a run, at most ``max_records`` offsets in sum where that is not 0: an even share of each partition."""
+    open_ = {partition: (start, stop) for partition, (start, stop) in sorted(bounds.items()) if start < stop}
+    if max_records:
+        room, left = max_records, len(open_)
+        shares: dict[TopicPartition, int] = {}
+        for partition, (start, stop) in sorted(open_.items(), key=lambda item: item[1][1] - item[1][0]):
+            shares[partition] = min(stop - start, max(1, room // left)) if room else 0
+            room, left = room - shares[partition], left - 1
+        open_ = {p: (start, start + shares[p]) for p, (start, _) in open_.items() if shares[p]}
+    return [OffsetRange(partition, start, stop) for partition, (start, stop) in open_.items()]
+
+
+class _Run(NamedTuple):
+    id: str
+    ranges: Sequence[OffsetRange]
+
+    @property
+    def records(self) -> int:
+        return sum(one.stop - one.start for one in self.ranges)
+
+    @property
+    def intents(self) -> dict[TopicPartition, Intent]:
+        return {one.partition: Intent(self.id, one.stop) for one in self.ranges}
+
+
+class JobRunner:
+    """The Runner of a job's task (``connect.task.lifecycle``)."""
+
+    def __init__(
+        self,
+        task: JobTask[Any],
+        control: TaskControl,
+        *,
+        connector: str,
+        sink: SinkConfig,
+        job: JobConfig,
+        offsets: JobLog,
+        on_topic: Callable[[str], None],
+        close: Callable[[], None],
+    ) -> None:
+        self._task, self._control, self._connector = task, control, connector
+        self._sink, self._job, self._log = sink, job, offsets
+        self._on_topic, self.close = on_topic, close
+        self._runs = self._records = 0
+        self._topics: set[str] = set()
+        self._due: float | None = None
+
+    def begin(self) -> None:
+        if self._due is None:
+            self._due = self._first_due()
+
+    def pause(self) -> None:
+        """Nothing is under way between two steps."""
+
+    def rest(self) -> None:
+        self._control.wait_while_paused(1)
+
+    def finish(self) -> None:
+        """A run is whole or does not count; its commit is part of it."""
+
+    def abandon(self) -> None:
+        """Likewise."""
+
+    def step(self) -> None:
+        assert self._due is not None
+        self._control.stopping.wait(max(0.0, min(self._due - time.time(), 0.5)))
+        if time.time() >= self._due and not self._control.stopping.is_set():
+            self._due = self._run_once()
+
+    def _first_due(self) -> float:
+        return self._next_due() if self._job.schedule is not None else time.time()
+
+    def _next_due(self) -> float:
+        """When the next run is to start, in seconds since the epoch."""
+        if self._job.schedule is None:
+            return time.time() + self._job.interval_ms / 1000
+        from apscheduler.triggers.cron import CronTrigger
+
+        trigger = CronTrigger.from_crontab(self._job.schedule, timezone="UTC")
+        found = trigger.get_next_fire_time(None, dt.datetime.now(dt.UTC) + dt.timedelta(milliseconds=1))
+        return float(found.timestamp()) if found is not None else time.time() + 86_400
+
+    def _run_once(self) -> float:
+        """Run the job over what there is; returns when it is due again."""
+        partitions = self._positioned()
+        run = _begun(partitions)
+        if run is None:
+            bounds = {p: (state.start, state.end) for p, state in partitions.items()}
+            run = _Run(uuid.uuid4().hex[:16], planned_ranges(bounds, self._job.max_records))
+            if run.records < self._job.min_records:
+                return self._next_due()
+            with self._control.gate.passing():
+                self._log.commit({one.partition: one.start for one in run.ranges}, run.intents)
+        for topic in sorted({one.partition.topic for one in run.ranges} - self._topics):
+            self._topics.add(topic)
+            self._on_topic(topic)
+        try:
+            self._task.run(run.ranges, run.id)
+        except RetriableConnectError as error:
+            log.warning("job will be run again", connector=self._connector, error=str(error))
+            return time.time() + _RETRY_S
+        with self._control.gate.passing():
+            self._log.commit({one.partition: one.stop for one in run.ranges})
+        self._runs += 1
+        self._records += run.records
+        log.info("job done", connector=self._connector, records=run.records, partitions=len(run.ranges))
+        # What could not go into this run for its size is due at once.
+        more = self._job.max_records and run.records >= self._job.max_records and self._job.schedule is None
+        return time.time() if more else self._next_due()
+
+    def _positioned(self) -> dict[TopicPartition, PartitionState]:
+        """The partitions, each with what comes next in it. Raises ConnectError where records are missing and that is not allowed."""
+        partitions = self._log.partitions(self._sink)
+        lost = {partition: state for partition, state in sorted(partitions.items()) if not state.has_position}
+        return partitions | self._reset(lost) if lost else partitions
+
+    def _reset(self, lost: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
+        """Commit where to go on in these, and return that. Raises ConnectError where records may not be missing."""
+        policy = self._job.offset_reset
+        told = "; ".join(
+            f"{partition.topic}-{partition.partition} has offsets {state.first} to {state.end}, committed is {state.committed}"
+            + (f" and a run to {state.intent.stop} is not done" if state.intent is not None else "")
+            for partition, state in lost.items()
+        )
+        if policy == "none":
+            raise ConnectError(
+                f"records that the job has not read are gone: {told}. To go on without them, set job.offset.reset to "
+                "'earliest' or 'latest'"
+            )
+        offsets = {p: state.end if policy == "latest" else state.first for p, state in lost.items()}
+        # A topic that was made anew has a smaller end: how many records it had before cannot be known.
+        missing = sum(max(0, offsets[partition] - (state.committed or 0)) for partition, state in lost.items())
+        log.warning(
+            "job goes on without records that are gone",
+            connector=self._connector,
+            policy=policy,
+            missing_records=missing,
+            partitions=told,
+        )
+        # Committed at once: 'latest' would otherwise pass over what comes until the next run.
+        intents = {
+            p: state.intent
+            for p, state in lost.items()
+            if state.intent is not None and offsets[p] < state.intent.stop <= state.end
+        }
+        with self._control.gate.passing():
+            self._log.commit(offsets, intents)
+        return {p: state._replace(committed=offsets[p], intent=intents.get(p)) for p, state in lost.items()}
+
+    def statistics(self) -> dict[str, Any]:
+        return {
+            "sink-task-metrics": {"sink-record-send-total": self._records},
+            "job-task-metrics": {"job-run-total": self._runs},
+        }
+
+
+def _begun(partitions: Mapping[TopicPartition, PartitionState]) -> _Run | None:
+    """The run that is not done, as far as its partitions are still there."""
+    begun = {partition: state.intent for partition, state in sorted(partitions.items()) if state.intent is not None}
+    if not begun:
+        return None
+    run_id = min(intent.run_id for intent in begun.values())
+    ranges = [
+        OffsetRange(partition, partitions[partition].start, intent.stop)
+        for partition, intent in begun.items()
+        if intent.run_id == run_id
+    ]
+    return _Run(run_id, ranges)
