@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connect.api import JavaRegex
-from connectors.debezium.incremental.javaobjects import written_text
+from connectors.debezium.javaobjects import written_text
 
 __all__ = ["Mask", "Masks", "cut_problem", "mask_problem"]
 

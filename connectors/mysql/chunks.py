@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from connect.api import MAX_BATCH_BYTES, DataError, RecordBatch
 from connectors.debezium.events import ContextHeaders, constant
-from connectors.debezium.incremental.javaobjects import JavaInt
 from connectors.debezium.incremental.progress import TablePart, unknown_table
 from connectors.debezium.incremental.windows import Chunk
+from connectors.debezium.javaobjects import JavaInt
 from connectors.debezium.signals.signal import SnapshotRequest
 from connectors.mysql.catalog import Catalog
 from connectors.mysql.changes import Origin

@@ -14,9 +14,9 @@ from psycopg import sql
 
 from connect.api import MAX_BATCH_BYTES, DataError, RecordBatch
 from connectors.debezium.events import ContextHeaders, constant
-from connectors.debezium.incremental.javaobjects import JavaInt
 from connectors.debezium.incremental.progress import TablePart, unknown_table
 from connectors.debezium.incremental.windows import Chunk
+from connectors.debezium.javaobjects import JavaInt
 from connectors.debezium.signals.signal import SnapshotRequest
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connections import ArrowConnection, connect, database_errors, lsn_number

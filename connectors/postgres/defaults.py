@@ -12,8 +12,8 @@ from decimal import Context, Decimal
 from typing import Any, Final
 
 from connect.api import DataError, SchemaType
-from connectors.postgres.source_types import precision_and_scale
-from connectors.postgres.types import ColumnType, Form, literals
+from connectors.postgres.column_types import ColumnType, precision_and_scale
+from connectors.postgres.types import Form, literals
 
 __all__ = ["default_value"]
 

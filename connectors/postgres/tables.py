@@ -14,10 +14,10 @@ from connectors.debezium.envelope import source_block
 from connectors.debezium.events import Layout
 from connectors.debezium.filters import Filters
 from connectors.debezium.layouts import Layouts
+from connectors.postgres.column_types import ColumnType, character_length, source_parameters
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.defaults import default_value
-from connectors.postgres.source_types import character_length, source_parameters
-from connectors.postgres.types import ColumnType, Form, Modes, form_of
+from connectors.postgres.types import Form, Modes, form_of
 
 __all__ = ["SOURCE", "Catalog", "Column", "Shape", "Shapes", "Table"]
 

@@ -18,9 +18,9 @@ from connectors.debezium.envelope import ENUM
 from connectors.debezium.values import in_unit
 from connectors.postgres import casts, texts
 from connectors.postgres.casts import Convert
-from connectors.postgres.source_types import precision_and_scale
+from connectors.postgres.column_types import ColumnType, precision_and_scale
 
-__all__ = ["SESSION", "ColumnType", "Form", "Modes", "form_of", "literals", "selected"]
+__all__ = ["SESSION", "Form", "Modes", "form_of", "literals", "selected"]
 
 SESSION: Final = "-c datestyle=ISO -c intervalstyle=iso_8601 -c bytea_output=hex -c timezone=UTC -c extra_float_digits=3 -c lc_monetary=C"
 """Settings of every connection that values are read over, as libpq's ``options``."""
@@ -37,18 +37,6 @@ class Modes:
     hstore: str = "json"
     include_unknown: bool = False
     unavailable: str = "__debezium_unavailable_value"
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnType:
-    """A type as the catalog has it; a domain's is that of what it restricts. ``element`` is an array's."""
-
-    name: str
-    modifier: int = -1
-    labels: tuple[str, ...] = ()
-    element: str | None = None
-    declared: str = ""
-    """The name the column was declared with: a domain's own."""
 
 
 @dataclass(frozen=True, slots=True)

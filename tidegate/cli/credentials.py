@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegate.cli.options import context_in_use
+from tidegate.cli.options import address_of, context_in_use
 from tidegate.kit.errors import UsageError
 from tidegate.security import INTERNAL_USER, connect_token, find_security
 
 if TYPE_CHECKING:
     import requests
 
-__all__ = ["Credentials", "connect_credentials", "credentials_for"]
+    from registry.client import RegistryClient
+
+__all__ = ["Credentials", "connect_credentials", "credentials_for", "registry_client"]
 
 _USER, _PASSWORD, _CA = "TIDEGATE_USER", "TIDEGATE_PASSWORD", "TIDEGATE_CA"
 
@@ -89,3 +91,11 @@ def connect_credentials(data: Path, address: Any = None) -> Credentials:
         return known
     token = connect_token(data)
     return known if token is None else Credentials(INTERNAL_USER, token)
+
+
+def registry_client(data: Path, given: str | None = None) -> RegistryClient:
+    """A client of the registry at an address, else of the platform's."""
+    from registry.client import RegistryClient
+
+    settings = credentials_for(data, given).registry
+    return RegistryClient.from_properties({**settings, "schema.registry.url": address_of("registry", data, given)})

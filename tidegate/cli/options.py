@@ -15,7 +15,6 @@ from tidegate.kit.errors import UsageError
 from tidegate.platform import State, read_state
 
 if TYPE_CHECKING:
-    from registry.client import RegistryClient
     from tidegate.cli.contexts import Context
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "json_option",
     "print_json",
     "print_table",
-    "registry_client",
     "running_state",
 ]
 
@@ -127,15 +125,6 @@ def address_of(face: str, data: Path, given: str | None = None) -> str:
         return state.addresses[face]
     known = FACES[face]
     return f"http://{known.default}" if known.is_http else known.default
-
-
-def registry_client(data: Path, given: str | None = None) -> RegistryClient:
-    """A client of the registry at an address, else of the platform's."""
-    from registry.client import RegistryClient
-    from tidegate.cli.credentials import credentials_for
-
-    settings = credentials_for(data, given).registry
-    return RegistryClient.from_properties({**settings, "schema.registry.url": address_of("registry", data, given)})
 
 
 def as_json(value: Any) -> str:

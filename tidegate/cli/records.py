@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from tidegate.cli.credentials import registry_client
 from tidegate.cli.kafka import client_config, kafka_options
-from tidegate.cli.options import registry_client
 from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table, registry_client
+from tidegate.cli.credentials import registry_client
+from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
 from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from connect.api import DataError
-from connectors.debezium.incremental.javaobjects import read_keys, written_keys
+from connectors.debezium.javaobjects import read_keys, written_keys
 
 __all__ = ["MEMBER_PREFIX", "Progress", "TablePart", "Unreadable", "unknown_table", "without_members"]
 

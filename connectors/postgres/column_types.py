@@ -1,13 +1,23 @@
-"""What ``column.propagate.source.type`` tells of a column's type in the database."""
+"""Types of columns as the catalog has them, and what ``column.propagate.source.type`` tells of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final
 
-if TYPE_CHECKING:
-    from connectors.postgres.types import ColumnType
+__all__ = ["ColumnType", "character_length", "precision_and_scale", "source_parameters"]
 
-__all__ = ["character_length", "precision_and_scale", "source_parameters"]
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """A type as the catalog has it; a domain's is that of what it restricts. ``element`` is an array's."""
+
+    name: str
+    modifier: int = -1
+    labels: tuple[str, ...] = ()
+    element: str | None = None
+    declared: str = ""
+    """The name the column was declared with: a domain's own."""
 
 
 def precision_and_scale(modifier: int) -> tuple[int, int] | None:
