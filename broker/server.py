@@ -23,14 +23,14 @@ from broker.network.metrics_server import MetricsServer
 from broker.storage.cleaner import Cleaner
 from broker.storage.keeper import KEEP_LOGS_S
 from broker.unused_keys import UNUSED
-from tidegate.kit import logs
 from tidegate.kit.addresses import warn_of_open
 from tidegate.kit.config import parse
+from tidegate.kit.logs import get_logger
 from tidegate.kit.tls import follow_identity, server_context
 
 __all__ = ["BrokerServer", "serve"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _METADATA_CHECK_S: Final = 10
 _IDLE_CHECK_S: Final = 10

@@ -45,6 +45,8 @@ def main() -> int:
         for constraints in (ROOT / "constraints.txt", floors):
             try_wheel(wheel, constraints, scratch / constraints.stem)
             print(f"{wheel.name}: installed alone with {constraints.name}, ran, moved lines")
+        name_the_culprit(wheel, scratch / floors.stem / "venv", scratch)
+        print("a distribution that overwrites our events/__init__.py is named")
         print(write_sbom(wheel, scratch))
     return 0
 
@@ -69,6 +71,32 @@ def install(what: Path | str, constraints: Path, scratch: Path) -> Path:
     options = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", constraints, what]
     subprocess.run([environment / "bin" / "python", *options], check=True)
     return environment
+
+
+def name_the_culprit(wheel: Path, environment: Path, scratch: Path) -> None:
+    """Events 0.5 installs events/__init__.py over ours: an error that names it; ours over theirs: a warning."""
+    pip = [
+        environment / "bin" / "python",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+    ]
+    tidegate = [environment / "bin" / "tidegate", "use"]
+
+    def said(*options: str | Path) -> tuple[int, str]:
+        subprocess.run([*pip, *options], check=True)
+        done = subprocess.run(tidegate, cwd=scratch, capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stderr
+
+    over_ours = said("Events==0.5")
+    if over_ours[0] != 1 or "Events 0.5 installed events/__init__.py too, over ours" not in over_ours[1]:
+        raise SystemExit(f"Events over ours: {over_ours}")
+    over_theirs = said("--force-reinstall", wheel)
+    if over_theirs[0] != 0 or "warning: Events 0.5 installed events/__init__.py too" not in over_theirs[1]:
+        raise SystemExit(f"ours over Events: {over_theirs}")
 
 
 def write_sbom(wheel: Path, scratch: Path) -> Path:

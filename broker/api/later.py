@@ -8,11 +8,11 @@ from typing import Any
 
 from broker.api.connection import ConnectionRefusal
 from broker.api.routes import Answer, Context, Outcome, Pending
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Later"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 class Later:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from broker.client.windows import MOST_IN_FLIGHT
-from tidegate.kit import logs
 from tidegate.kit.config import (
     KeyType,
     Password,
@@ -22,11 +21,12 @@ from tidegate.kit.config import (
 )
 from tidegate.kit.errors import ConfigError, Problem
 from tidegate.kit.jaas import login_module
+from tidegate.kit.logs import get_logger
 from tidegate.kit.tls import TlsKeys, client_context
 
 __all__ = ["ClientConfig", "ConnectionSettings", "ConsumerSettings", "ProducerSettings"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 

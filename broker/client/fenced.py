@@ -23,15 +23,15 @@ from broker.errors import (
     MessageTooLarge,
     TransactionalIdAuthorizationFailed,
 )
-from tidegate.kit import logs
 from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from typing import Self
 
 __all__ = ["FencedWriter"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 T = TypeVar("T")
 
 _TRANSACTION_TIMEOUT_MS: Final = 60_000  # none is ever begun

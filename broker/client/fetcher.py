@@ -23,12 +23,12 @@ from aiokafka.structs import TopicPartition
 from broker.client.batches import Batch, split
 from broker.client.fetched import FetchedBatches
 from broker.errors import MessageTooLarge, NotLeaderOrFollower, OffsetOutOfRange, UnknownTopicOrPartition, error_for
-from tidegate.kit import logs
 from tidegate.kit.errors import TidegateError
+from tidegate.kit.logs import get_logger
 
 __all__ = ["BatchingConsumer"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _READ_COMMITTED: Final = 1
 _STALE: Final = (NotLeaderOrFollower.code, UnknownTopicOrPartition.code, 74, 76, 100)

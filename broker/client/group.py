@@ -24,12 +24,12 @@ from broker.errors import (
     SaslAuthenticationFailed,
     UnknownMemberId,
 )
-from tidegate.kit import logs
 from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Generation", "GroupBehaviour", "GroupMember"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _FINAL: Final = (UsageError, FencedInstanceId, GroupAuthorizationFailed, SaslAuthenticationFailed)
 """What no further attempt helps. A broker that starts or stops answers with odd errors: those are tried again."""

@@ -37,14 +37,14 @@ from broker.groups.modern.service import GroupService, Surroundings
 from broker.groups.modern.topics import TopicCatalog
 from broker.groups.offsets.service import GroupOffsets, warn
 from broker.groups.views import ListedGroup, described, listed
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from broker.groups.share.values import ShareState
 
 __all__ = ["GroupCoordinator"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 S = TypeVar("S", bound=GroupService[Any])
 

@@ -23,14 +23,14 @@ from broker.groups.records import (
     decode_offset,
 )
 from broker.protocol.records import Record
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["load"]
 
 _OffsetOf = tuple[str, str, int]
 """Group, topic, partition."""
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 def load(

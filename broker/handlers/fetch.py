@@ -15,12 +15,12 @@ from broker.protocol.api import ApiKey
 from broker.protocol.fetch import TOPIC_IDS_SINCE, FetchPartition, FetchRequest, FetchResponse, PartitionFetched
 from broker.security.access import Operation
 from broker.storage.partitions import READ_COMMITTED
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["routes"]
 
 routes = Routes()
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _FULL: Final = 0
 """The epoch of a fetch that names all its partitions and asks for a session; -1 asks for none."""

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from broker.errors import CorruptMessage
 from broker.protocol.records import BatchHeader, Record, decode_batch, decode_marker
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["committed_records"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 def committed_records(

@@ -12,11 +12,11 @@ from broker.log.config import LogConfig
 from broker.log.disk import NO_TOPIC_ID, Disk, failures, no_collection
 from broker.log.graves import Graves
 from broker.log.partition import Mark, PartitionLog
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["NO_TOPIC_ID", "LogDirectory"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 class LogDirectory:

@@ -28,11 +28,11 @@ from broker.log.graves import Graves
 from broker.log.partition import Mark, PartitionLog
 from broker.log.recovery import open_partition
 from broker.log.upkeep import Upkeep
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["FUTURE", "NO_TOPIC_ID", "Disk", "failures", "no_collection"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 NO_TOPIC_ID: Final = uuid.UUID(int=0)
 """Of a log whose files do not tell: a power cut took the file that did, or an old Kafka never wrote it."""

@@ -8,11 +8,11 @@ import threading
 import time
 from pathlib import Path
 
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Graves"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 class Graves:

@@ -21,11 +21,11 @@ from broker.log.segment import Segment
 from broker.log.swap import finish_swap
 from broker.log.transaction_index import TransactionIndex
 from broker.protocol.records import NO_PRODUCER_ID, BatchHeader, decode_batch, decode_marker
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["open_partition"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _NAME: Final = re.compile(r"(\d{20})\.(log|snapshot|txnindex)")
 _UNFINISHED: Final = (".deleted", ".cleaned", ".swap", ".tmp")

@@ -15,11 +15,11 @@ from broker.metadata.fold import MetadataFold, MetadataTransactions
 from broker.metadata.image import ClusterMetadata
 from broker.metadata.snapshot import Content, Snapshot, is_kraft, latest_snapshot, snapshots, write_snapshot
 from broker.protocol.records import Record, batches, decode_batch
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["MetadataKeeper"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 class _Source(NamedTuple):

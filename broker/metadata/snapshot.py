@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from broker.errors import CorruptMessage
 from broker.log.files import sync_data, sync_directory
 from broker.protocol.records import Record, batches, crc_is_right, decode_batch, encode_batch
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Snapshot", "latest_snapshot", "read_snapshot", "snapshots", "write_snapshot"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _KEY: Final = struct.Struct(">hh")

@@ -18,11 +18,11 @@ from typing import Final, Protocol
 from broker.api.connection import ConnectionRefusal, Promise
 from broker.protocol.fetch import FileSlice
 from broker.security.principal import ANONYMOUS
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Connection", "FrameHandler", "Slot", "Wire"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _SIZE: Final = Struct(">i")
 _BUFFER_BYTES: Final = 64 * 1024

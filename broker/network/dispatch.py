@@ -18,11 +18,11 @@ from broker.network.slow_requests import SlowRequests
 from broker.protocol.api import ApiKey, RequestHeader, begin_response, peek_request, read_request_header
 from broker.protocol.messages.api_versions import ApiVersionsResponse
 from broker.protocol.primitives import MalformedMessage
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Dispatcher"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _SIZE: Final = Struct(">i")
 _BEFORE_THE_PRODUCER: Final = 4

@@ -14,8 +14,8 @@ from broker.network.connection import Connection
 from broker.security.config import ListenerConfig, SecurityConfig
 from broker.security.principal import Principal
 from broker.security.scram import ScramMechanism
-from tidegate.kit import logs
 from tidegate.kit.errors import ConfigError, Problem
+from tidegate.kit.logs import get_logger
 from tidegate.kit.scram import MIN_ITERATIONS, ScramCredential
 from tidegate.kit.tls import follow_identity
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FrontDoor"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _VALIDATOR = "OAuthBearerValidatorCallbackHandler"
 _UNSECURED = "OAuthBearerUnsecuredValidatorCallbackHandler"

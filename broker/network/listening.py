@@ -14,13 +14,13 @@ from broker.network.connection import Connection
 from broker.network.connection_limits import ConnectionLimits
 from broker.network.front_door import FrontDoor
 from broker.security.config import SecurityProtocol
-from tidegate.kit import logs
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Listening"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _ACCEPTS_AT_ONCE: Final = 64
 _ACCEPT_AGAIN_S: Final = 0.2

@@ -7,11 +7,11 @@ from typing import Final
 from broker.api.routes import Context
 from broker.metrics.requests import Times
 from broker.protocol.api import ApiKey
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["SlowRequests"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _MOST_A_SECOND: Final = 10
 _WAITING_IS_NORMAL: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})

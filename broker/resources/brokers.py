@@ -12,16 +12,16 @@ from broker.metadata.image import ClusterMetadata
 from broker.metadata.records import BROKER_RESOURCE
 from broker.resources.entries import ConfigEntry, Source, Synonym, as_text
 from broker.unused_keys import refusal, why_unused
-from tidegate.kit import logs
 from tidegate.kit.config import Key, KeyType, keys_of, parse, validate
 from tidegate.kit.errors import ConfigError
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from broker.resources.kafka_keys import BrokerKey
 
 __all__ = ["BrokerResources"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 Layer = tuple[Mapping[str, str], Source]
 

@@ -8,11 +8,11 @@ from typing import Final
 from broker.security.access import Operation, Resource, ResourceType
 from broker.security.acls import WILDCARD, AccessControlEntry, AclSource, PatternType, Permission
 from broker.security.principal import Principal
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["StandardAuthorizer"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _EVERYONE: Final = "User:*"
 _MOST_REMEMBERED: Final = 20_000

@@ -35,11 +35,11 @@ from broker.share_coordinator.records import (
 )
 from broker.share_coordinator.state_batches import combined
 from broker.share_coordinator.values import ShareKey, StoredState
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["ShareCoordinator", "coordinator_key", "read_coordinator_key"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 def coordinator_key(key: ShareKey) -> str:

@@ -29,11 +29,11 @@ from broker.share_coordinator.values import (
 )
 from broker.share_delivery.delivery import NOBODY, Delivery, InFlight, InFlightBatch, RecordState
 from broker.share_delivery.values import ShareSettings
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Change", "SharePartition"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _SWEEP_MS = 10
 """Locks that end within so short a time are released together."""

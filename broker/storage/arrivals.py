@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from broker.log.partition import PartitionLog
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Arrivals", "Waiter", "Watcher"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 class Watcher(Protocol):

@@ -17,11 +17,11 @@ from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
 from broker.log.swap import Swap
 from broker.storage.keeper import unhurried
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Cleaner", "CleanerLimits", "own_process"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 class CleanerLimits(Protocol):

@@ -15,11 +15,11 @@ from typing import Final
 
 from broker.errors import BrokerError, KafkaStorageError
 from broker.log.partition import PartitionLog
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Durability", "Flushed"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 Flushed = dict[PartitionLog, BrokerError]
 """The logs of a round that could not be flushed, and why; empty is success."""

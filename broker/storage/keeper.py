@@ -11,11 +11,11 @@ from typing import Final
 from broker.errors import BrokerError
 from broker.log.directory import LogDirectory
 from broker.log.partition import PRODUCER_ID_EXPIRATION_MS, PartitionLog
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["KEEP_LOGS_S", "LogKeeper", "unhurried"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 KEEP_LOGS_S: Final = 1.0
 """How often ``keep`` is called; a recovery has to check what was written in such a time, and what it could not yet flush."""

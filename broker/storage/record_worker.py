@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 from broker.errors import KafkaStorageError, RequestTimedOut
 from broker.storage.cleaner import own_process
 from broker.work import TooMuchWork
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["RecordWorker"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 T = TypeVar("T")
 

@@ -12,11 +12,11 @@ from broker.log.disk import Disk
 from broker.log.move import Move
 from broker.log.partition import PartitionLog
 from broker.metadata.image import ClusterMetadata
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["ReplicaMoves"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _LAST_PART: Final = 1024 * 1024
 """So few bytes are copied with the broker held up: it is a matter of milliseconds."""

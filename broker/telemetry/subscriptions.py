@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from broker.errors import BrokerError, InvalidConfiguration, InvalidRequest
-from tidegate.kit import logs
 from tidegate.kit.config import KeyType, config, key, keys_of, parse
 from tidegate.kit.errors import ConfigError
+from tidegate.kit.logs import get_logger
 
 __all__ = [
     "ALL",
@@ -21,7 +21,7 @@ __all__ = [
     "subscription",
 ]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 ALL: Final = "*"
 """Among the metrics: all there are."""

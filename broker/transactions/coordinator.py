@@ -35,11 +35,11 @@ from broker.transactions.values import (
     Transaction,
     TransactionState,
 )
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Then", "TransactionCoordinator"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _RETRY_MARKERS_MS: Final = 1_000
 

@@ -6,11 +6,11 @@ from broker.coordinator.state_log import StateLog
 from broker.errors import CorruptMessage
 from broker.transactions.records import TRANSACTIONS_TOPIC, decode_key, decode_value
 from broker.transactions.values import Transaction
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["load"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 def load(log: StateLog) -> dict[str, Transaction]:

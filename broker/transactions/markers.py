@@ -13,11 +13,11 @@ from broker.protocol.records import MARKER_SIZE
 from broker.storage.durability import Flushed
 from broker.storage.partitions import Partitions
 from broker.transactions.values import Producer
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["GroupOffsets", "Marker", "MarkerLog", "Markers"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 class Marker(NamedTuple):

@@ -32,14 +32,14 @@ from connect.data.batch import MAX_BATCH_BYTES, RecordBatch
 from connect.data.errors import ConnectError
 from connect.data.schema import Schema, SchemaType, schema_from_arrow
 from tidegate.kit.config import at_least, config, key, non_empty
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Rows", "RowsConfig", "RowsTask"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _LINGER_S: Final = 0.1
 """How long single rows are gathered into one batch."""
@@ -175,7 +175,7 @@ class RowsTask(SourceTask[ConfigT]):
         if self.context.stopping.is_set():
             self._reader.join(None)  # where it does not end, ``cancel`` is called
         elif not self._reader.join(_PATIENCE_S):
-            log.warning("rows are still waited for, and will be dropped", connector=self.context.connector)
+            logger.warning("rows are still waited for, and will be dropped", connector=self.context.connector)
 
     def _batches(self, rows: Rows) -> Iterator[RecordBatch]:
         topic = rows.topic or self.config.topic

@@ -38,14 +38,14 @@ from connect.data.defaults import with_default
 from connect.data.json_text import json_texts
 from connect.data.structs import struct_of
 from tidegate.kit.config import parse, validate
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["CloudEventsConfig", "CloudEventsConverter"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _TYPES: Final = one_of("json", "avro", ignore_case=True)
 _MEMBERS: Final = ("id", "source", "specversion", "type")
@@ -221,7 +221,7 @@ class CloudEventsConverter(Converter):
         if schema is None or schema.type is not SchemaType.STRUCT or not (schema.name or "").endswith("Envelope"):
             if not self._told:
                 self._told = True
-                log.warning("records that are no change events are written as tombstones", topic=topic)
+                logger.warning("records that are no change events are written as tombstones", topic=topic)
             return pa.nulls(len(values), pa.binary())
         events = _Events(schema, values)
         written = [

@@ -18,14 +18,14 @@ from connect.group.protocol import (
     decode_state,
     encode_assignment,
 )
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from connect.stores import ConfigStore
 
 __all__ = ["Dealer"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 class Dealer:
@@ -64,7 +64,7 @@ class Dealer:
             await self._catch_up()
         made = Assignment(leader_id, states[leader_id].url, newest)
         if self._configs.position < newest:
-            log.warning("cannot assign: this worker leads and has not read the config topic as far as another one")
+            logger.warning("cannot assign: this worker leads and has not read the config topic as far as another one")
             failed = dataclasses.replace(made, error=CONFIG_MISMATCH)
             return {member: encode_assignment(failed, spoken) for member in states}
         made = dataclasses.replace(made, offset=self._configs.position)
@@ -110,5 +110,5 @@ def _state_of(member: str, data: bytes) -> WorkerState:
     try:
         return decode_state(data)
     except MalformedWorkerMessage as error:
-        log.warning("a member of the group cannot be understood", member=member, error=str(error))
+        logger.warning("a member of the group cannot be understood", member=member, error=str(error))
         return WorkerState("", -1)

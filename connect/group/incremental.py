@@ -22,11 +22,11 @@ from types import MappingProxyType
 from typing import Final
 
 from connect.group.protocol import Item
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["IncrementalAssignor", "Round"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _BACKOFF_FACTOR: Final = 40
 Loads = dict[str, set[Item]]

@@ -13,7 +13,7 @@ from connect.group.protocol import Protocol
 from connect.group.session_keys import new_key, same_kind
 from connect.stores import ConfigStore
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from broker.client.fenced import FencedWriter
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FencingLeaderWriter", "Leadership"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _RETRY_S: Final = 1.0
 _NOT_WRITTEN: Final = (
@@ -61,7 +61,7 @@ class Leadership:
                     key = new_key(self._config.key_algorithm, self._config.key_size, now_ms)
                     await self._configs.put_session_key(key)
                 except TidegateError as error:
-                    log.warning("cannot write a new session key; trying again", error=str(error))
+                    logger.warning("cannot write a new session key; trying again", error=str(error))
             await asyncio.sleep(pause_s)
 
     def _due_in_s(self) -> float:
@@ -92,7 +92,7 @@ class FencingLeaderWriter:
             self._claimed = True
         except TidegateError as error:
             self._claimed = False
-            log.warning("cannot claim the config topic as its leader", error=str(error))
+            logger.warning("cannot claim the config topic as its leader", error=str(error))
 
     async def write(self, topic: str, entries: Sequence[Entry]) -> None:
         """Raises Conflict where another leader has taken the topic over, or it cannot be claimed now."""

@@ -37,7 +37,7 @@ from connect.group.protocol import (
 from connect.group.protocol import Protocol as ConnectProtocol
 from connect.group.session_keys import signed
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from broker.client import Admin, ClientConfig, Generation, GroupMember
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Membership", "Work"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _ATTENTIVE_S: Final = 3.0
 """How long after a round, or after new work was seen, heartbeats come quickly: rounds come in series."""
@@ -143,7 +143,7 @@ class Membership:
             await member.wait_failed()
         except TidegateError as error:
             self.failure = error
-            log.error("cannot take part in the group; trying again", group=self._group_id, error=str(error))
+            logger.error("cannot take part in the group; trying again", group=self._group_id, error=str(error))
             await member.stop()
             await asyncio.sleep(_REFUSED_S)
             await self.start()
@@ -159,11 +159,11 @@ class Membership:
                     url = decode_state(member.metadata).url if member.metadata else ""
                     if url == self.url:
                         await admin.remove_member(self._group_id, member.member_id)
-                        log.info("removed what this worker was before from its group", member=member.member_id)
+                        logger.info("removed what this worker was before from its group", member=member.member_id)
                     elif url:
                         self._start(self._announce(url))
         except TidegateError as error:
-            log.info("cannot look at the group before joining it", group=self._group_id, error=str(error))
+            logger.info("cannot look at the group before joining it", group=self._group_id, error=str(error))
 
     async def _announce(self, url: str) -> None:
         """A worker that does not answer, or is Kafka Connect's own, hears of the round by itself."""
@@ -303,7 +303,7 @@ class Membership:
         try:
             given = decode_assignment(generation.assignment)
         except MalformedWorkerMessage as error:
-            log.warning("the leader sent no assignment; joining again", group=self._group_id, error=str(error))
+            logger.warning("the leader sent no assignment; joining again", group=self._group_id, error=str(error))
             self._after("scheduled", _RETRY_S, self._ask_for_round)
             return
         await self._take(given)
@@ -318,7 +318,7 @@ class Membership:
             await self._work.release(released)
         self._held = kept | given.items
         self._assignment = dataclasses.replace(given, items=self._held, revoked=frozenset(), delay_ms=0)
-        log.info(
+        logger.info(
             "joined the group",
             generation=self.generation,
             protocol=self.protocol.value,
@@ -354,12 +354,12 @@ class Membership:
         try:
             await self._configs.refresh(self._config.worker_sync_timeout_ms / 1000)
         except (TimeoutError, TidegateError) as error:
-            log.warning("cannot read the config topic to its end in time", error=str(error) or "no answer in time")
+            logger.warning("cannot read the config topic to its end in time", error=str(error) or "no answer in time")
 
     async def _stay_away(self, position: int) -> None:
         """Leave the group until the config topic has been read: who lags behind would hold up every round."""
         assert self._member is not None
-        log.warning("leaving the group until the config topic has been read", position=position)
+        logger.warning("leaving the group until the config topic has been read", position=position)
         await self._member.stop()
         pause_s = _RETRY_S
         while self._configs.position < position:

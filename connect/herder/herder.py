@@ -18,11 +18,11 @@ from connect.plugins.registry import PluginRegistry
 from connect.stores import ConfigStore, OffsetStore, RestartRequest, State, Status, StatusStore, TargetState
 from connect.worker.worker import TaskId, Worker
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Herder"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _LAST_WORDS_S: Final = 5.0
 _START_S: Final = 10.0
@@ -88,7 +88,7 @@ class Herder:
                     await self._reconciler.tell_unassigned()
                     await self._reconciler.written()
             except (TimeoutError, TidegateError) as error:
-                log.warning("the log did not take the last statuses", error=str(error))
+                logger.warning("the log did not take the last statuses", error=str(error))
 
     def _wake(self, name: str) -> None:
         if self._reconciler is not None:

@@ -15,11 +15,11 @@ from connect.plugins.registry import CONNECTORS, PluginRegistry
 from connect.stores import RestartRequest, State, TargetState
 from connect.stores.configs import StoredConnector
 from connect.worker.worker import Worker
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Operations"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _SOURCE: Final = PluginType.SOURCE.value
 
@@ -138,7 +138,7 @@ class Operations:
         self._plugins.learn(whole.get("connector.class") or "", judged["type"], judged["version"])
         for key, near in judged["unknown"].items():
             hint = {"nearest": near} if near is not None else {}
-            log.warning("nobody knows this key of the connector", connector=name, key=key, **hint)
+            logger.warning("nobody knows this key of the connector", connector=name, key=key, **hint)
         return {key: value for key, value in whole.items() if value is not None}
 
     def _changes_of(self, name: str) -> asyncio.Lock:

@@ -24,11 +24,11 @@ from connect.stores import ConfigStore, OffsetStore, State, Status, StatusStore,
 from connect.stores.configs import StoredConnector
 from connect.worker.worker import TaskId, Worker
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Reconciler", "StartedTask"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _FIRST_RETRY_S: Final = 0.2
 _LONGEST_RETRY_S: Final = 60.0
@@ -168,7 +168,7 @@ class Reconciler:
                     running.failures = 0
                 except TidegateError as error:
                     running.failures += 1
-                    log.error("connector not as it should be; trying again", connector=name, error=str(error))
+                    logger.error("connector not as it should be; trying again", connector=name, error=str(error))
                     await asyncio.sleep(_pause_s(running.failures))
                     self._dirty.add(name)
         finally:
@@ -264,7 +264,7 @@ class Reconciler:
             running.failures = 0
         except TidegateError as error:
             running.failures += 1
-            log.warning("tasks cannot be committed now; trying again", connector=name, error=str(error))
+            logger.warning("tasks cannot be committed now; trying again", connector=name, error=str(error))
             running.plan_due = True
             await asyncio.sleep(_pause_s(running.failures))
         finally:
@@ -350,7 +350,7 @@ class Reconciler:
         try:
             await self._worker.stop_connector(name)
         except TidegateError as error:
-            log.warning("connector did not stop as it should", connector=name, error=str(error))
+            logger.warning("connector did not stop as it should", connector=name, error=str(error))
 
     async def offsets_of(self, connector: str) -> list[dict[str, Any]]:
         found = await self._offsets.read(connector)
@@ -384,7 +384,7 @@ class Reconciler:
     def _written(self, task: asyncio.Task[None]) -> None:
         self._writes.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a status could not be written", error=str(error))
+            logger.error("a status could not be written", error=str(error))
 
     async def written(self) -> None:
         """Wait for the statuses under way."""

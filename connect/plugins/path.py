@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from connect.plugins.registry import PluginRegistry
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["ModuleGraph", "hook_modules", "python_folders", "watch"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _LOOK_S: Final = 0.3
 _HOOK: Final = "register_plugins"
@@ -43,7 +43,7 @@ def _has_hook(file: Path) -> bool:
     try:
         body = ast.parse(file.read_bytes()).body
     except (OSError, SyntaxError, ValueError) as error:
-        log.warning("a module of plugin.path cannot be read", file=str(file), error=str(error))
+        logger.warning("a module of plugin.path cannot be read", file=str(file), error=str(error))
         return False
     return any(isinstance(statement, ast.FunctionDef) and statement.name == _HOOK for statement in body)
 

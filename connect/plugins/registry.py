@@ -13,11 +13,11 @@ from connect.api import hookspecs
 from connect.api.plugins import Plugin, PluginType
 from connect.errors import UnknownPlugin
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["BUILT_IN", "CONNECTORS", "PluginRegistry", "load_plugins", "short_names"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 BUILT_IN: Final = ("connect.converters", "connect.transforms")
 """Modules of this package with a ``register_plugins`` hook; the platform adds those of the connectors."""
@@ -54,7 +54,7 @@ def load_plugins(
         try:
             manager.register(importlib.import_module(module), name=module)
         except (Exception, SystemExit):
-            log.exception("plugins left out: their module cannot be imported", module=module)
+            logger.exception("plugins left out: their module cannot be imported", module=module)
     if entry_points:
         manager.load_setuptools_entrypoints("tidegate")
     declared: list[Plugin] = []
@@ -62,7 +62,7 @@ def load_plugins(
         try:
             declared.extend(hook())
         except (Exception, SystemExit):  # a foreign distribution must not take the worker down
-            log.exception("plugins left out: their hook failed", distribution=owner)
+            logger.exception("plugins left out: their hook failed", distribution=owner)
     return PluginRegistry(declared)
 
 

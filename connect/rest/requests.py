@@ -14,7 +14,7 @@ from starlette.responses import Response
 from connect.errors import BadRequest, TimedOut
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import json_body, json_response
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = [
     "REQUEST_TIMEOUT_S",
@@ -29,7 +29,7 @@ __all__ = [
     "string_map_of",
 ]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 REQUEST_TIMEOUT_S: Final = 90.0
 """As long as Kafka Connect's workers let a request wait (``RestServer.DEFAULT_REST_REQUEST_TIMEOUT_MS``)."""
@@ -104,7 +104,7 @@ class Answers:
     def _ended_late(self, work: asyncio.Future[Response]) -> None:
         self._late.discard(work)
         if not work.cancelled() and (error := work.exception()) is not None:
-            log.warning("a request whose time was over failed", error=str(error))
+            logger.warning("a request whose time was over failed", error=str(error))
 
 
 async def string_map(request: Request) -> dict[str, str | None]:

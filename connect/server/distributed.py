@@ -42,7 +42,7 @@ from connect.worker.worker import Worker
 from tidegate.kit.config import parse
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.http import face
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 from tidegate.kit.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConnectServer"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _RETRY_S: Final = 0.5
 _FIRST_ROUND_S: Final = 1.0
@@ -242,7 +242,7 @@ class ConnectServer:
                 self._admin = None
                 if not error.retriable:
                     raise
-                log.warning("the log cannot be reached; trying again", error=str(error))
+                logger.warning("the log cannot be reached; trying again", error=str(error))
                 await asyncio.sleep(_RETRY_S)
         consumer = worker_client(self._properties, "consumer").with_properties({"isolation.level": "read_committed"})
         return TopicClients(admin, self._producer, consumer, self._config.replication_fit)
@@ -318,11 +318,11 @@ async def _reload(herder: Herder, plugins: PluginRegistry, folders: Sequence[Pat
         try:
             connectors = await herder.reload(concerns)
         except TidegateError as error:
-            log.error("not everything could be started again with its new code", files=files, error=str(error))
+            logger.error("not everything could be started again with its new code", files=files, error=str(error))
         else:
-            log.info("code has changed; started again", files=files, connectors=connectors)
+            logger.info("code has changed; started again", files=files, connectors=connectors)
         for why in (why for name, why in modules.broken.items() if name in changed):
-            log.error("code that cannot be read; the old one goes on", error=why, connectors=kept)
+            logger.error("code that cannot be read; the old one goes on", error=why, connectors=kept)
 
     await watch(folders, on_change)
 

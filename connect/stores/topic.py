@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from connect.stores.topics import create_topic
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from broker.client import Ack, Admin, BatchConsumer, BatchProducer, ClientConfig, KafkaRecord, NewTopic
 
 __all__ = ["CompactedTopic", "Entry", "StoreLog", "TopicClients"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _PAUSE_S: Final = 0.5
 
@@ -161,7 +161,7 @@ class CompactedTopic:
                 except TidegateError as error:
                     if not error.retriable:
                         raise
-                    log.warning("cannot read an internal topic; trying again", topic=self.name, error=str(error))
+                    logger.warning("cannot read an internal topic; trying again", topic=self.name, error=str(error))
                     await asyncio.sleep(_PAUSE_S)
                     continue
                 for part in fetched:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from broker.client import Admin, NewTopic
 
 __all__ = ["create_topic"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 async def create_topic(admin: Admin, topic: NewTopic, *, fit: bool) -> bool:
@@ -31,7 +31,7 @@ async def create_topic(admin: Admin, topic: NewTopic, *, fit: bool) -> bool:
         return False
     brokers = len(admin.brokers())
     if fit and topic.replication_factor > brokers > 0:
-        log.warning(
+        logger.warning(
             "replication factor lowered to the number of brokers",
             topic=topic.name,
             wanted=topic.replication_factor,

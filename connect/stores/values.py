@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["decoded", "encoded"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 def encoded(value: Any) -> bytes:
@@ -25,6 +25,6 @@ def decoded(data: bytes | None, topic: str, key: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        log.warning("record of an internal topic left aside: its value is not a JSON object", topic=topic, key=key)
+        logger.warning("record of an internal topic left aside: its value is not a JSON object", topic=topic, key=key)
         return None
     return value

@@ -16,7 +16,7 @@ from connect.task.control import Stopped, TaskControl
 from connect.task.exactly_once import transactional_id
 from tidegate.kit.config import parse
 from tidegate.kit.errors import RetriableError, TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from broker.client import Ack, ClientConfig
@@ -26,7 +26,7 @@ __all__ = ["LAST_WORDS_S", "ClientLoop", "TaskClients", "follow", "patiently", "
 LAST_WORDS_S: Final = 1.0
 """How long a producer that is closed waits for what was not acknowledged yet: its task has waited before."""
 
-log = logger(__name__)
+logger = get_logger(__name__)
 T = TypeVar("T")
 
 _LOOK_S: Final = 0.2
@@ -89,7 +89,7 @@ def patiently(attempt: Callable[[], T], stopping: threading.Event, about: str) -
             if not error.retriable:
                 raise
             if not stopping.is_set():
-                log.warning("not possible now; trying again", about=about, error=str(error))
+                logger.warning("not possible now; trying again", about=about, error=str(error))
         if stopping.wait(pause_s):
             raise Stopped
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -11,11 +11,11 @@ from typing import Any, Final, TypeVar
 
 from connect.api import ConnectError, DataError, RecordBatch, RetriableConnectError
 from connect.config.connector import CommonConfig
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["ErrorPolicy", "Failure", "ToleranceExceeded"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 T = TypeVar("T")
 
 _FIRST_DELAY_S: Final = 0.3
@@ -136,7 +136,7 @@ class ErrorPolicy:
         if self._config.errors_log:
             self.logged += 1
             shown = place if self._config.errors_log_messages else {}
-            log.error(
+            logger.error(
                 "record left out",
                 connector=self._connector,
                 task=self._task,

@@ -16,11 +16,11 @@ from typing import Any, Final, Protocol
 
 from connect.api import RetriableConnectError, Task
 from connect.task.control import Stopped, TaskCancelled, TaskControl
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["TRANSITIONS", "Lifecycle", "Runner", "TaskState"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 30.0
@@ -164,7 +164,7 @@ class Lifecycle:
                 return True
             except RetriableConnectError as raised:
                 error = raised
-                log.warning("start will be repeated", error=str(raised), again_in_s=pause_s)
+                logger.warning("start will be repeated", error=str(raised), again_in_s=pause_s)
                 self._task.resources.close()
             self._control.stopping.wait(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -192,7 +192,7 @@ class Lifecycle:
 
     @staticmethod
     def _tell_trouble(call: str, error: BaseException, failure: BaseException | None) -> None:
-        log.error(
+        logger.error(
             "a task did not end as it should", call=call, error=f"{type(error).__name__}: {error}", exc_info=error
         )
         if failure is not None:

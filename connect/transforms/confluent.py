@@ -15,7 +15,7 @@ from connect.data.java.date_format import date_format
 from connect.transforms.field_path import FieldPath
 from connect.transforms.sides import SideTransformation
 from connect.transforms.timestamp_router import routed
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ __all__ = [
     "TombstoneHandler",
 ]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 @config
@@ -272,5 +272,5 @@ class TombstoneHandler(Transformation):
                 f"Tombstone record encountered in topic {batch.topic}, failing due to configured 'fail'", rows=rows
             )
         if behaviour != "drop_silent":
-            log.warning("tombstones dropped", topic=batch.topic, records=batch.values.null_count)
+            logger.warning("tombstones dropped", topic=batch.topic, records=batch.values.null_count)
         return [batch.filter(batch.values.is_valid())]

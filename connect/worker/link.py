@@ -19,11 +19,11 @@ from typing import Any, Final
 
 from connect.errors import RemoteError
 from tidegate.kit.errors import RetriableError, TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["MAX_LINE_BYTES", "ThreadedLink", "error_message", "line_of", "raised"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _ANSWER_S: Final = 60.0
@@ -98,7 +98,7 @@ class ThreadedLink:
         except TidegateError as error:
             answer |= error_message(error)
         except BaseException as error:  # a plugin's own code, SystemExit too: the worker tells whoever asked
-            log.exception("a request to the task host failed", call=message["call"])
+            logger.exception("a request to the task host failed", call=message["call"])
             answer |= error_message(error)
         self._write(answer)
 

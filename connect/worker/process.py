@@ -18,11 +18,11 @@ from typing import IO, Any, Final
 from connect.errors import HostDied
 from connect.worker.link import MAX_LINE_BYTES, error_message, line_of, raised
 from connect.worker.scratch import Scratch
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["HostProcess"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _STACKS_S: Final = 0.3
 """How long a process may take to write down its stacks."""
@@ -187,7 +187,7 @@ class HostProcess:
         try:
             answer["result"] = await self._on_call(message["call"], message["with"])
         except Exception as error:
-            log.exception("a task host's question could not be answered", call=message["call"])
+            logger.exception("a task host's question could not be answered", call=message["call"])
             answer |= error_message(error)
         assert self._writer is not None
         if not self._writer.is_closing():

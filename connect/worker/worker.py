@@ -16,11 +16,11 @@ from connect.errors import HostDied, NotFound, RemoteError
 from connect.task.control import CANCEL_S
 from connect.worker.process import HostProcess
 from tidegate.kit.config import parse
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Startups", "TaskId", "Worker", "WorkerListener"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 TaskId = tuple[str, int]
 """A connector's name and a task's number."""
@@ -252,7 +252,7 @@ class Worker:
         except HostDied:
             return
         if not stopped:
-            log.warning("connector did not stop in time; its host is replaced", connector=name)
+            logger.warning("connector did not stop in time; its host is replaced", connector=name)
             self._replace_soon(host, f"moved: connector {name} did not stop and took its host along")
         await self._end_retired()
 
@@ -307,7 +307,7 @@ class Worker:
         stopped = await self._stopped_in(host, task)
         host.tasks.discard(task)
         if not stopped:
-            log.warning("task did not stop in time; its host is replaced", connector=task[0], task=task[1])
+            logger.warning("task did not stop in time; its host is replaced", connector=task[0], task=task[1])
             await self._replace(host, f"moved: task {task[1]} of {task[0]} did not stop and took its host along")
         elif host.own and not host.tasks:
             self._hosts.remove(host)
@@ -368,13 +368,13 @@ class Worker:
                 process = host.process
                 if silence_s and process.silent_s > silence_s:
                     stacks = await process.stacks()
-                    log.error("a task host does not answer and is replaced", host=process.number, stacks=stacks)
+                    logger.error("a task host does not answer and is replaced", host=process.number, stacks=stacks)
                     said = f"task host {process.number} did not answer for {process.silent_s:.0f} s"
                     await process.kill()
                     self._replace_soon(host, f"{said}; its threads were here:\n{stacks}")
                 elif most_bytes and process.memory_bytes > most_bytes:
                     said = f"task host {process.number} takes {process.memory_bytes} bytes of memory"
-                    log.error("a task host takes too much memory and is replaced", host=process.number, reason=said)
+                    logger.error("a task host takes too much memory and is replaced", host=process.number, reason=said)
                     self._replace_soon(host, f"{said}, more than task.host.memory.max.bytes={most_bytes}")
 
     @property
@@ -421,7 +421,7 @@ class Worker:
             starts = (self._new_host(own=False) for _ in range(count - len(self._hosts)))
             for error in await asyncio.gather(*starts, return_exceptions=True):
                 if error is not None and not isinstance(error, _Host):
-                    log.warning("a task host could not be started ahead of its tasks", error=str(error))
+                    logger.warning("a task host could not be started ahead of its tasks", error=str(error))
 
     async def _own_host(self) -> _Host:
         async with self._starting:
@@ -441,7 +441,7 @@ class Worker:
             if host in self._hosts:
                 self._hosts.remove(host)
             raise
-        log.info("task host started", host=process.number, pid=process.pid)
+        logger.info("task host started", host=process.number, pid=process.pid)
         return host
 
     async def _answer(self, name: str, values: dict[str, Any]) -> Any:
@@ -498,7 +498,7 @@ class Worker:
             self.listener.on_connector_trouble(connector, None, failed=False)
 
     def _notice_death(self, process: HostProcess, reason: str) -> None:
-        log.error("a task host died", reason=reason)
+        logger.error("a task host died", reason=reason)
         for host in [host for host in self._hosts if host.process is process]:
             self._hosts.remove(host)
             if self.listener is not None:

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from connect.api import ConnectError, DataError, Problem, Schema, config, key, non_empty, one_of
+from connect.api import ConnectError, DataError, KeyType, Problem, Schema, config, key, non_empty, one_of
 from connect.formats import avro_schema
 from connectors.datagen.generator import generator_of
 from connectors.datagen.quickstarts import QUICKSTARTS
-from tidegate.kit.config import KeyType
 
 __all__ = ["DatagenConfig", "DatagenTaskConfig"]
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from connect.api import at_least, config, key
-from tidegate.kit.config import KeyType, keys_of
+from connect.api import KeyType, at_least, config, key, keys_of
 
 __all__ = ["AcceptedKeys", "given_without_effect", "only", "without_effect"]
 

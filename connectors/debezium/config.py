@@ -6,11 +6,22 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from connect.api import JavaRegex, Problem, at_least, config, family, key, non_empty, one_of, valid_regexes
+from connect.api import (
+    Check,
+    JavaRegex,
+    KeyType,
+    Problem,
+    at_least,
+    config,
+    family,
+    key,
+    non_empty,
+    one_of,
+    valid_regexes,
+)
 from connectors.debezium.masks import cut_problem, mask_problem
 from connectors.debezium.reading_config import ReadingConfig
 from connectors.debezium.signal_config import SignalConfig
-from tidegate.kit.config import Check, KeyType
 
 __all__ = ["CaptureConfig", "not_both", "parse_key_columns", "snapshot_mode_key"]
 

@@ -7,13 +7,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from connect.api import Field, Record, RecordBatch, Schema, SchemaType
+from connect.api import Field, Record, RecordBatch, Schema, SchemaType, get_logger
 from connectors.debezium.config import CaptureConfig
-from tidegate.kit.logs import logger
 
 __all__ = ["Notifications", "SnapshotReport"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 _TEXT: Final = Schema(SchemaType.STRING)
 _KEY: Final = Schema.struct([Field("id", _TEXT)], name="io.debezium.connector.common.NotificationKey", version=1)
 _VALUE: Final = Schema.struct(
@@ -43,7 +42,7 @@ class Notifications:
         told = notification_id or str(uuid.uuid4())
         data = {"connector_name": self._name, **more}
         if self._logged:
-            log.info("notification", id=told, aggregate_type=aggregate, type=kind, additional_data=data)
+            logger.info("notification", id=told, aggregate_type=aggregate, type=kind, additional_data=data)
         if self._topic is not None:
             value: dict[str, Any] = {"id": told, "type": kind, "aggregate_type": aggregate, "additional_data": data}
             value["timestamp"] = time.time_ns() // 1_000_000

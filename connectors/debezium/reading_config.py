@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from connect.api import at_least, config, key
+from connect.api import KeyType, at_least, config, key
 from connectors.debezium.accepted import without_effect
-from tidegate.kit.config import KeyType
 
 __all__ = ["ReadingConfig"]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from connect.api import Password, Problem, at_least, config, family, key, non_empty, one_of
+from connect.api import KeyType, Password, Problem, at_least, config, family, key, non_empty, one_of
 from connectors.debezium.accepted import AcceptedKeys
 from connectors.debezium.config import CaptureConfig
-from tidegate.kit.config import KeyType
 
 __all__ = ["DebeziumConfig"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from connect.api import at_least, config, family, key, one_of
-from tidegate.kit.config import KeyType
+from connect.api import KeyType, at_least, config, family, key, one_of
 
 __all__ = ["SignalConfig"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from connect.api import ConnectError, RecordBatch, RetriableConnectError, SourceTask
+from connect.api import ConnectError, RecordBatch, RetriableConnectError, SourceTask, get_logger
 from connectors.debezium.accepted import given_without_effect
 from connectors.debezium.config import CaptureConfig
 from connectors.debezium.envelope import topic_name
@@ -17,11 +17,10 @@ from connectors.debezium.events import ContextHeaders, heartbeat
 from connectors.debezium.incremental.snapshots import Chunks, IncrementalSnapshots
 from connectors.debezium.notifications import Notifications, SnapshotReport
 from connectors.debezium.signals.channels import channels_of
-from tidegate.kit.logs import logger
 
 __all__ = ["CaptureTask", "Changes", "snapshot_pending"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 CaptureConfigT = TypeVar("CaptureConfigT", bound=CaptureConfig)
 
 
@@ -122,7 +121,7 @@ class CaptureTask(SourceTask[CaptureConfigT]):
     def start(self) -> None:
         config = self.config
         if unused := given_without_effect(type(config), self.context.properties):
-            log.info("these keys have no effect here", connector=self.context.connector, keys=unused)
+            logger.info("these keys have no effect here", connector=self.context.connector, keys=unused)
         table = config.signal_collection if "source" in config.signal_channels else None
         self._signals = IncrementalSnapshots(
             self._chunks(),
@@ -166,14 +165,16 @@ class CaptureTask(SourceTask[CaptureConfigT]):
     def _tell_missing(self, patterns: Sequence[str]) -> None:
         """What is to be captured and not there; it may be made later, so that is no error."""
         if patterns:
-            log.warning("no table has a name of table.include.list", connector=self.context.connector, names=patterns)
+            logger.warning(
+                "no table has a name of table.include.list", connector=self.context.connector, names=patterns
+            )
 
     def _guard(self, said: str | None, *, fail: bool) -> None:
         """What is said against the number of captured tables, if anything."""
         if said is not None and fail:
             raise ConnectError(said)
         if said is not None:
-            log.warning(said, connector=self.context.connector)
+            logger.warning(said, connector=self.context.connector)
 
     def _next(self) -> Sequence[RecordBatch]:
         signals = self._signals
@@ -197,7 +198,9 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         """Hand out what a snapshot reads, batch by batch; ``_snapshot`` is closed after it. ``tables`` are whole names by topic."""
         self._pieces = pieces
         self._report = SnapshotReport(self._notifications, tables, in_order=in_order)
-        log.info("a snapshot begins", connector=self.context.connector, tables=len(tables), position=dict(self._offset))
+        logger.info(
+            "a snapshot begins", connector=self.context.connector, tables=len(tables), position=dict(self._offset)
+        )
 
     def _next_piece(self, pieces: Iterator[list[RecordBatch]]) -> Sequence[RecordBatch]:
         assert self._report is not None
@@ -212,7 +215,7 @@ class CaptureTask(SourceTask[CaptureConfigT]):
             return []
         self._report.completed()
         self._finished = self.config.snapshot_mode.lower() == "initial_only"
-        log.info("the snapshot is complete", connector=self.context.connector)
+        logger.info("the snapshot is complete", connector=self.context.connector)
         self._end_snapshot()
         if not self._finished:
             self.context.stopping.wait(self.config.streaming_delay_ms / 1000)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from connect.api import config, key, non_empty
-from tidegate.kit.config import KeyType
+from connect.api import KeyType, config, key, non_empty
 
 __all__ = ["FileStreamSinkConfig", "FileStreamSourceConfig"]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from connect.api import Problem, config, key
+from connect.api import KeyType, Problem, config, key
 from connectors.objects.config import ObjectSinkConfig, class_of
 from connectors.objects.formats import FORMATS
-from tidegate.kit.config import KeyType
 
 __all__ = ["HdfsSinkConfig"]
 

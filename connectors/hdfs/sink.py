@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from connect.api import Problem, SinkConnector
+from connect.api import Problem, SinkConnector, TidegateError
 from connectors.hdfs.client import HdfsStore
 from connectors.hdfs.config import HdfsSinkConfig
 from connectors.objects.sink import ObjectSinkTask, store_problems
 from connectors.objects.store import Store
-from tidegate.kit.errors import TidegateError
 
 __all__ = ["HdfsSinkConnector", "HdfsSinkTask"]
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from connect.api import Password, Problem, at_least, config, key, one_of
+from connect.api import ConfigError, KeyType, Password, Problem, at_least, config, key, one_of
 from connectors.http.config import http_url
 from connectors.http.settings import HttpSettings, OAuth, Retries
-from tidegate.kit.config import KeyType
-from tidegate.kit.errors import ConfigError
 from tidegate.kit.tls import TlsKeys, client_context
 
 __all__ = ["AivenHttpSinkConfig"]

@@ -7,15 +7,14 @@ from typing import Final
 
 import requests
 
-from connect.api import ConnectError, Password, RetriableConnectError
+from connect.api import ConnectError, Password, RetriableConnectError, get_logger
 from connectors.http.requests_of import HttpRequest
 from connectors.http.settings import HttpSettings, OAuth
-from tidegate.kit.logs import logger
 from tidegate.kit.requests_abort import abort, abortable_session
 
 __all__ = ["HttpClient", "Refused"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _SHOWN: Final = 500
 _NOT_TAKEN: Final = 300
@@ -69,7 +68,7 @@ class HttpClient:
                 )
             if not again:
                 break
-            log.info("request not taken", url=request.url, attempt=attempt + 1, said=said)
+            logger.info("request not taken", url=request.url, attempt=attempt + 1, said=said)
         raise Refused(f"{request.method} {request.url}: the API {said}")
 
     def _answer(self, request: HttpRequest) -> requests.Response:

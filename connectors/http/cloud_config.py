@@ -7,10 +7,22 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
-from connect.api import ConnectError, Password, Problem, between, config, family, key, one_of
+from connect.api import (
+    ConnectError,
+    KeyType,
+    Password,
+    Problem,
+    between,
+    config,
+    family,
+    key,
+    keys_of,
+    one_of,
+    parse,
+    validate,
+)
 from connectors.http.config import HttpAccess, HttpSinkConfig, http_url
 from connectors.http.settings import HttpSettings
-from tidegate.kit.config import KeyType, keys_of, parse, validate
 
 __all__ = ["HttpSinkV2Config"]
 

@@ -9,10 +9,22 @@ from contextlib import ExitStack
 from functools import cached_property
 from urllib.parse import quote, urlsplit
 
-from connect.api import ConnectError, JavaRegex, Password, Problem, at_least, between, config, family, key, one_of
+from connect.api import (
+    ConfigError,
+    ConnectError,
+    JavaRegex,
+    KeyType,
+    Password,
+    Problem,
+    at_least,
+    between,
+    config,
+    family,
+    key,
+    one_of,
+    parse,
+)
 from connectors.http.settings import HttpSettings, OAuth, Retries, status_codes
-from tidegate.kit.config import KeyType, parse
-from tidegate.kit.errors import ConfigError
 from tidegate.kit.keystores import secret_file
 from tidegate.kit.tls import TlsKeys, client_context
 

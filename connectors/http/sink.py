@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from connect.api import DataError, OffsetChanges, Record, RecordBatch, SinkConnector, SinkTask
+from connect.api import DataError, OffsetChanges, Record, RecordBatch, SinkConnector, SinkTask, get_logger
 from connectors.http.aiven_config import AivenHttpSinkConfig
 from connectors.http.cloud_config import HttpSinkV2Config
 from connectors.http.config import HttpSinkConfig
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from connectors.http.client import HttpClient
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AivenHttpSinkConnector", "HttpSinkConnector", "HttpSinkTask", "HttpSinkV2Connector"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 class HttpSinkTask(SinkTask[HttpSinkConfig | AivenHttpSinkConfig | HttpSinkV2Config]):
@@ -59,7 +58,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig | AivenHttpSinkConfig | HttpSinkV2Con
     def _refused(self, records: Sequence[Record], error: Exception, settings: HttpSettings) -> None:
         """To ``errors.*``, which raises where they are not tolerated; or nothing but a line in the log."""
         if settings.skips_errors:
-            log.error("records passed over", count=len(records), first_offset=records[0].offset, error=str(error))
+            logger.error("records passed over", count=len(records), first_offset=records[0].offset, error=str(error))
             return
         for record in records:
             self.context.errant_records.report(record, error if isinstance(error, DataError) else DataError(str(error)))

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from connect.api import Password, Problem, at_least, config, key, one_of, valid_regex, valid_regexes
+from connect.api import Check, KeyType, Password, Problem, at_least, config, key, one_of, valid_regex, valid_regexes
 from connectors.jdbc.connection import ConnectionKeys
-from tidegate.kit.config import Check, KeyType
 
 __all__ = ["MODES", "JdbcSourceConfig", "JdbcSourceTaskConfig", "MySqlSourceConfig", "MySqlSourceTaskConfig"]
 

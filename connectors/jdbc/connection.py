@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
 from urllib.parse import quote
 
-from connect.api import Password, Problem, at_least, config, key, one_of, time_zone
+from connect.api import KeyType, Password, Problem, at_least, config, key, one_of, time_zone
 from connectors.sql.urls import Database, parse_jdbc_url
-from tidegate.kit.config import KeyType
 
 __all__ = ["URL_DOC", "ConnectionKeys"]
 

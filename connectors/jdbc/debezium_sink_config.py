@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from connect.api import Password, Problem, at_least, config, key, non_empty, one_of, time_zone
+from connect.api import KeyType, Password, Problem, at_least, config, key, non_empty, one_of, time_zone
 from connectors.jdbc.connection import URL_DOC
 from connectors.jdbc.sink_config import SinkKeys
 from connectors.jdbc.sink_settings import SinkSettings
 from connectors.sql.urls import Database, parse_jdbc_url
-from tidegate.kit.config import KeyType
 
 __all__ = ["DebeziumSinkConfig"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from connect.api import RecordBatch
+from connect.api import RecordBatch, get_logger
 from connectors.jdbc.batches import Chunk, cut
 from connectors.jdbc.config import JdbcSourceConfig
 from connectors.jdbc.drivers import RowReader, Rows
@@ -14,11 +14,10 @@ from connectors.jdbc.queries import Plan, Source, plan
 from connectors.sql.dialects import Dialect
 from connectors.sql.engines import database_errors
 from connectors.sql.urls import Database
-from tidegate.kit.logs import logger
 
 __all__ = ["SourceReader"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 class SourceReader:
@@ -102,7 +101,7 @@ class SourceReader:
 
     def _tell_skipped(self, made: Plan) -> None:
         if made.skipped and not self._skipped_told:
-            log.warning(
+            logger.warning(
                 "columns have no place in Connect's types and are left out",
                 table=str(self.source),
                 columns=made.skipped,

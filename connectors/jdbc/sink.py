@@ -19,15 +19,15 @@ from connect.api import (
     RetriableConnectError,
     SinkConnector,
     SinkTask,
+    TidegateError,
     TopicPartition,
+    get_logger,
 )
 from connectors.jdbc.debezium_sink_config import DebeziumSinkConfig
 from connectors.jdbc.sink_config import JdbcSinkConfig, MySqlSinkConfig
 from connectors.jdbc.sink_settings import SinkConfig
 from connectors.sql.errors import login_fault
 from connectors.sql.write_dialects import write_dialect
-from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from connectors.jdbc.sink_offsets import StoredOffsets
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DebeziumSinkConnector", "JdbcSinkConnector", "JdbcSinkTask", "MySqlSinkConnector"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 def _connected(config: SinkConfig) -> Writer:
@@ -126,7 +126,7 @@ class JdbcSinkTask(SinkTask[Any]):
                 self._after_failure(lost=not isinstance(error, Conflict))
                 if attempt > self._settings.max_retries:
                     raise ConnectError(f"{error} (tried {attempt} times)") from error
-                log.warning("trying again", connector=self.context.connector, problem=str(error), attempt=attempt)
+                logger.warning("trying again", connector=self.context.connector, problem=str(error), attempt=attempt)
                 short = isinstance(error, Conflict)
                 pause_ms = random.uniform(10, 100 * attempt) if short else self._settings.retry_backoff_ms
                 if self.context.stopping.wait(pause_ms / 1000):
@@ -221,8 +221,8 @@ class _SinkConnector(SinkConnector[Any]):
 
     @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
+        from connect.api import parse
         from connectors.jdbc.sink_offsets import StoredOffsets
-        from tidegate.kit.config import parse
 
         config: SinkConfig = parse(cls.config_class, properties)
         table = config.settings.offsets_table

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from connect.api import Problem, at_least, config, key, non_empty, one_of
+from connect.api import KeyType, Problem, at_least, config, key, non_empty, one_of
 from connectors.jdbc.connection import ConnectionKeys
 from connectors.jdbc.sink_settings import SinkSettings
-from tidegate.kit.config import KeyType
 
 __all__ = ["JdbcSinkConfig", "MySqlSinkConfig", "SinkKeys"]
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from connect.api import ConnectError, DataError, Record, RecordBatch, RetriableConnectError, TopicPartition
+from connect.api import (
+    ConnectError,
+    DataError,
+    Record,
+    RecordBatch,
+    RetriableConnectError,
+    TidegateError,
+    TopicPartition,
+)
 from connectors.jdbc.sink_offsets import StoredOffsets
 from connectors.jdbc.sink_rows import Part, RowShaper
 from connectors.jdbc.sink_settings import SinkSettings
 from connectors.jdbc.writers.writer import Change, Conflict, RowsRefused, TargetColumn, Writer
 from connectors.sql.write_types import ColumnSpec
-from tidegate.kit.errors import TidegateError
 
 __all__ = ["described", "write"]
 

@@ -15,13 +15,13 @@ from connect.api import (
     RetriableConnectError,
     SourceConnector,
     SourceTask,
+    TidegateError,
+    get_logger,
 )
 from connectors.jdbc.config import JdbcSourceConfig, JdbcSourceTaskConfig, MySqlSourceConfig, MySqlSourceTaskConfig
 from connectors.jdbc.discovery import choose_tables, dialect_for, look
 from connectors.jdbc.offsets import Position, find_position
 from connectors.jdbc.queries import Source
-from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from connectors.jdbc.drivers import RowReader
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JdbcSourceConnector", "JdbcSourceTask", "MySqlSourceConnector", "choose_tables"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _LOOK_S, _LAST_LOOK_S = 0.5, 2.0
 _CHUNK_ROWS = 10_000
@@ -84,7 +84,7 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
             except RetriableConnectError as error:
                 if attempt + 1 == self.config.attempts or self.context.stopping.wait(self.config.backoff_ms / 1000):
                     raise ConnectError(str(error)) from error
-                log.warning("connecting again", connector=self.context.connector, problem=str(error))
+                logger.warning("connecting again", connector=self.context.connector, problem=str(error))
 
     def _cut_off_at_stop(self) -> None:
         """Have a thread cancel the statement that runs when the task is to stop: it may run for hours, and its rows are read
@@ -206,7 +206,7 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
             self._tables = look(self.config)
         tables = self._tables
         if not tables:
-            log.warning("no table is there to be read", connector=self.context.name, **_filters(self.config))
+            logger.warning("no table is there to be read", connector=self.context.name, **_filters(self.config))
         count = min(max_tasks, len(tables))
         shares = [tables[i * len(tables) // count : (i + 1) * len(tables) // count] for i in range(count)]
         return [{**self.properties, "tables": ",".join(table.quoted() for table in share)} for share in shares]
@@ -216,7 +216,7 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
             try:
                 tables = look(self.config)
             except TidegateError as error:
-                log.warning("could not look for new tables", connector=self.context.name, problem=str(error))
+                logger.warning("could not look for new tables", connector=self.context.name, problem=str(error))
                 continue
             if self._tables is not None and tables != self._tables:
                 self._tables = tables

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
-from connect.api import Problem
+from connect.api import Problem, TidegateError
 from connectors.jdbc.config import JdbcSourceConfig
 from connectors.jdbc.discovery import dialect_for, find, open_connection
 from connectors.jdbc.drivers import RowReader
 from connectors.jdbc.queries import Source, UnfitColumn, plan
 from connectors.sql.engines import database_errors
 from connectors.sql.tables import TableId
-from tidegate.kit.errors import TidegateError
 
 __all__ = ["problems"]
 

@@ -14,7 +14,9 @@ from connect.api import (
     RetriableConnectError,
     SourceConnector,
     SourceTask,
+    TidegateError,
     TopicPartition,
+    get_logger,
 )
 from connectors.mirror.batches import batch_of
 from connectors.mirror.client import Calls, Side, TopicReader, admin_of, client_config, create_compacted
@@ -23,15 +25,13 @@ from connectors.mirror.positions import check_positions
 from connectors.mirror.records import Checkpoint, MalformedRecord
 from connectors.mirror.schedule import Schedule
 from connectors.mirror.translation import OffsetSyncStore
-from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from broker.client import Admin, KafkaRecord
 
 __all__ = ["MirrorCheckpointConnector", "MirrorCheckpointTask"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
@@ -90,7 +90,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
             except RetriableConnectError:
                 raise
             except TidegateError as error:  # not to be read: groups then go on from what is mirrored from now on
-                log.warning("checkpoints cannot be read", topic=config.checkpoints_topic, error=str(error))
+                logger.warning("checkpoints cannot be read", topic=config.checkpoints_topic, error=str(error))
                 readable = False
             finally:
                 reader.close()
@@ -102,7 +102,9 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
             try:
                 one = Checkpoint.read(record.key, record.value)
             except MalformedRecord as error:
-                log.warning("a checkpoint is passed over", topic=record.topic, offset=record.offset, error=str(error))
+                logger.warning(
+                    "a checkpoint is passed over", topic=record.topic, offset=record.offset, error=str(error)
+                )
                 continue
             if one.group in self._groups:
                 found.setdefault(one.group, {})[one.place] = one
@@ -150,14 +152,16 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
                     except RetriableConnectError:
                         raise
                     except TidegateError as error:  # somebody may have joined just now
-                        log.warning("positions of a group could not be set", group=group, error=str(error))
+                        logger.warning("positions of a group could not be set", group=group, error=str(error))
 
     def _sync_group(self, target: Admin, group: str, checkpoints: Mapping[TopicPartition, Checkpoint]) -> None:
         from broker.client import TopicPartition as LogPartition
 
         state = self._calls.run(target.describe_group(group)).state
         if state not in ("Empty", "Dead"):
-            log.info("positions of a group are left alone, since it is in use in the target", group=group, state=state)
+            logger.info(
+                "positions of a group are left alone, since it is in use in the target", group=group, state=state
+            )
             return
         now = self._calls.run(target.group_offsets(group)) if state == "Empty" else {}
         there = {LogPartition(*place): one for place, one in checkpoints.items()}
@@ -212,12 +216,12 @@ class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
         self._known = self._groups()
         if self._planned_too_early and self._known:
             self.context.request_task_reconfiguration()
-        log.info("consumer groups to follow", connector=self.context.name, count=len(self._known))
+        logger.info("consumer groups to follow", connector=self.context.name, count=len(self._known))
 
     def _refresh(self) -> None:
         found = self._groups()
         if found != self._known:
-            log.info("consumer groups to follow have changed", connector=self.context.name, count=len(found))
+            logger.info("consumer groups to follow have changed", connector=self.context.name, count=len(found))
             self._known = found
             self.context.request_task_reconfiguration()
 

@@ -7,9 +7,8 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from connect.api import RetriableConnectError
+from connect.api import RetriableConnectError, TidegateError
 from connectors.mirror.config import MirrorConfig
-from tidegate.kit.errors import TidegateError
 
 if TYPE_CHECKING:
     from broker.client import Admin, BatchConsumer, ClientConfig, KafkaRecord, TopicPartition

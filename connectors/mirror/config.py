@@ -6,9 +6,21 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from connect.api import JavaRegex, Problem, config, family, key, non_empty, one_of, valid_regexes
+from connect.api import (
+    Check,
+    JavaRegex,
+    KeyType,
+    Problem,
+    all_of,
+    config,
+    distinct,
+    family,
+    key,
+    non_empty,
+    one_of,
+    valid_regexes,
+)
 from connectors.mirror.policies import POLICIES, DefaultReplicationPolicy
-from tidegate.kit.config import Check, KeyType, all_of, distinct
 
 __all__ = [
     "MirrorCheckpointConfig",

@@ -9,10 +9,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from connect.api import Acknowledged, TopicPartition
+from connect.api import Acknowledged, TidegateError, TopicPartition, get_logger
 from connectors.mirror.records import OffsetSync
-from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OffsetSyncWriter", "PartitionState"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _MOST_OUTSTANDING: Final = 10
 _LAST_WORDS_S: Final = 2.0
@@ -143,7 +141,7 @@ class OffsetSyncWriter:
                 answer = await self._producer.enqueue(self._topic, sync.key, sync.value, partition=0)
             await answer
         except TidegateError as error:
-            log.warning(
+            logger.warning(
                 "an offset sync could not be written", topic=self._topic, place=str(sync.place), error=str(error)
             )
             self._failed.append(sync)

@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from connect.api import RetriableConnectError
-from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from connect.api import RetriableConnectError, TidegateError, get_logger
 
 __all__ = ["Schedule"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _AGAIN_S: Final = 1.0
 _LAST_JOB_S: Final = 3.0
@@ -63,11 +61,13 @@ class Schedule:
             job()
         except RetriableConnectError as error:
             if not self._stopping.is_set():
-                log.warning("not possible now; it is tried again", connector=self._about, job=about, error=str(error))
+                logger.warning(
+                    "not possible now; it is tried again", connector=self._about, job=about, error=str(error)
+                )
         except TidegateError as error:
-            log.error("a job failed; it is tried again", connector=self._about, job=about, error=str(error))
+            logger.error("a job failed; it is tried again", connector=self._about, job=about, error=str(error))
         except BaseException:
-            log.exception("a job failed; it is tried again", connector=self._about, job=about)
+            logger.exception("a job failed; it is tried again", connector=self._about, job=about)
         else:
             return True
         return False

@@ -19,7 +19,9 @@ from connect.api import (
     SchemaType,
     SourceConnector,
     SourceTask,
+    TidegateError,
     TopicPartition,
+    get_logger,
 )
 from connectors.mirror.client import Calls, Side, admin_of, client_config, close, create_compacted
 from connectors.mirror.config import MirrorSourceConfig
@@ -27,8 +29,6 @@ from connectors.mirror.offset_syncs import OffsetSyncWriter
 from connectors.mirror.positions import check_positions
 from connectors.mirror.schedule import Schedule
 from connectors.mirror.topics import MirroredTopics
-from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MirrorSourceConnector", "MirrorSourceTask"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _SLICE_MS: Final = 200
 """How long a fetch waits at a time, so that a task stops soon."""
@@ -216,14 +216,14 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
         self._known = found
         if self._planned_too_early and found:
             self.context.request_task_reconfiguration()
-        log.info("partitions to mirror", connector=self.context.name, count=len(found))
+        logger.info("partitions to mirror", connector=self.context.name, count=len(found))
 
     def _refresh(self) -> None:
         with self._both() as (source, target):
             found = self._topics.in_source(source)
             made = self._topics.make(source, target, found)
         if made or found != self._known:
-            log.info("partitions to mirror have changed", connector=self.context.name, count=len(found))
+            logger.info("partitions to mirror have changed", connector=self.context.name, count=len(found))
             self._known = found
             self.context.request_task_reconfiguration()
 

@@ -8,18 +8,16 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from connect.api import TopicPartition
+from connect.api import TidegateError, TopicPartition, get_logger
 from connectors.mirror.client import Calls
 from connectors.mirror.config import MirrorSourceConfig
-from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from broker.client import AclBinding, Admin, ConfigEntry
 
 __all__ = ["MirroredTopics"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _DEFAULT: Final = "DEFAULT_CONFIG"
 _OF_THE_TOPIC: Final = "DYNAMIC_TOPIC_CONFIG"
@@ -87,9 +85,9 @@ class MirroredTopics:
             try:
                 with suppress(InvalidPartitions):  # somebody else was faster
                     self._calls.run(target.create_partitions(name, counts[topic]))
-                    log.info("partitions added", topic=name, partitions=counts[topic])
+                    logger.info("partitions added", topic=name, partitions=counts[topic])
             except TidegateError as error:
-                log.warning("partitions could not be added", topic=name, error=str(error))
+                logger.warning("partitions could not be added", topic=name, error=str(error))
         return bool(missing or grown)
 
     def _create(self, source: Admin, target: Admin, topic: str, partitions: int) -> None:
@@ -104,9 +102,9 @@ class MirroredTopics:
         new = NewTopic(name, partitions, self._config.replication_factor, configs)
         try:
             self._calls.run(target.create_topics([new], exist_ok=True))
-            log.info("remote topic created", topic=name, partitions=partitions)
+            logger.info("remote topic created", topic=name, partitions=partitions)
         except TidegateError as error:
-            log.warning("remote topic could not be created", topic=name, error=str(error))
+            logger.warning("remote topic could not be created", topic=name, error=str(error))
 
     def _entries(self, source: Admin, topic: str) -> list[ConfigEntry]:
         """The configuration of a topic of the source, as far as the target is to have it."""
@@ -136,9 +134,9 @@ class MirroredTopics:
             if changes:
                 try:
                     self._calls.run(target.alter_configs(name, changes))
-                    log.info("remote topic configured", topic=name, keys=sorted(changes))
+                    logger.info("remote topic configured", topic=name, keys=sorted(changes))
                 except TidegateError as error:
-                    log.warning("remote topic could not be configured", topic=name, error=str(error))
+                    logger.warning("remote topic could not be configured", topic=name, error=str(error))
 
     def sync_acls(self, source: Admin, target: Admin) -> None:
         """Who may read or describe a topic of the source may the remote one; nobody may write to that but Mirror."""
@@ -148,7 +146,7 @@ class MirroredTopics:
             rules = self._calls.run(source.describe_topic_acls())
         except SecurityDisabled:
             if not self._told_no_authorizer:
-                log.info(
+                logger.info(
                     "the source cluster has no authorizer, so there are no ACLs to mirror",
                     key="sync.topic.acls.enabled",
                 )
@@ -156,7 +154,7 @@ class MirroredTopics:
             return
         wanted = [made for rule in rules if (made := self._remote_rule(rule)) is not None]
         for binding, error in self._calls.run(target.create_acls(wanted)) if wanted else ():
-            log.warning("ACL could not be mirrored", topic=binding.resource_name, error=str(error))
+            logger.warning("ACL could not be mirrored", topic=binding.resource_name, error=str(error))
 
     def _remote_rule(self, rule: AclBinding) -> AclBinding | None:
         allows = rule.permission == rule.ALLOW

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from connect.api import TopicPartition
+from connect.api import TopicPartition, get_logger
 from connectors.mirror.records import MalformedRecord, OffsetSync
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from broker.client import KafkaRecord
 
 __all__ = ["OffsetSyncStore"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _KEPT: Final = 64
 _FURTHEST: Final = 1 << 63
@@ -39,7 +38,9 @@ class OffsetSyncStore:
             try:
                 self.add(OffsetSync.read(record.key, record.value))
             except MalformedRecord as error:
-                log.warning("an offset sync is passed over", topic=record.topic, offset=record.offset, error=str(error))
+                logger.warning(
+                    "an offset sync is passed over", topic=record.topic, offset=record.offset, error=str(error)
+                )
         self._read_once = True
 
     def add(self, sync: OffsetSync) -> None:

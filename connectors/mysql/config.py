@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Final
 
-from connect.api import JavaRegex, Password, Problem, at_least, between, config, key, one_of, valid_regexes
+from connect.api import JavaRegex, KeyType, Password, Problem, at_least, between, config, key, one_of, valid_regexes
 from connectors.debezium.accepted import only, without_effect
 from connectors.debezium.config import not_both, snapshot_mode_key
 from connectors.debezium.filters import Chosen
 from connectors.debezium.server_config import DebeziumConfig
 from connectors.mysql.history_config import HistoryConfig
-from tidegate.kit.config import KeyType
 
 __all__ = ["SYSTEM_DATABASES", "MariaDbConfig", "MySqlConfig"]
 

@@ -12,11 +12,10 @@ from typing import Any, Final
 import pymysql
 from pymysql.constants import COMMAND
 
-from connect.api import ConnectError, RetriableConnectError
+from connect.api import ConnectError, RetriableConnectError, parse
 from connectors.mysql.binlog.gtid import MariaDbGtids, MySqlGtids
 from connectors.mysql.config import MySqlConfig
 from connectors.sql.mysql import LOST_CONNECTION, abort_mysql
-from tidegate.kit.config import parse
 from tidegate.kit.tls import TlsKeys, client_context
 
 __all__ = ["Binlog", "Server", "connect", "database_errors"]

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from connect.api import ConnectError, RecordBatch
+from connect.api import ConnectError, RecordBatch, get_logger
 from connectors.debezium.events import ContextHeaders, bounded
 from connectors.mysql.binlog import events
 from connectors.mysql.binlog.events import HEADER_BYTES, EventType, Header, TableMap
@@ -18,11 +18,10 @@ from connectors.mysql.position import Position, place_number
 from connectors.mysql.structure import TableName
 from connectors.mysql.tables import Shape, Shapes
 from connectors.mysql.transactions import Transaction, boundary
-from tidegate.kit.logs import logger
 
 __all__ = ["Decoder"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 _WRITE, _UPDATE, _DELETE = range(3)
 _ROWS: Final[dict[int, tuple[int, bool, bool]]] = {
     EventType.WRITE_ROWS_V1: (_WRITE, False, False),
@@ -159,7 +158,7 @@ class Decoder:
         elif kind == EventType.START_ENCRYPTION:
             raise ConnectError("the server sent its log encrypted")
         elif kind == EventType.INCIDENT:
-            log.warning("the server reports an incident in its log: changes may be missing", file=self._file)
+            logger.warning("the server reports an incident in its log: changes may be missing", file=self._file)
         self._position.events += self._transaction.open
         if self._skipping:
             self._skip_events -= 1
@@ -243,7 +242,7 @@ class Decoder:
             if word == "ROLLBACK":
                 self._commit(head)  # rows of tables without transactions, which stay
             elif not word.startswith(("XA ", "SAVEPOIN", "ROLLBACK")):
-                log.warning("the log holds a statement instead of its rows", statement=sql[:200])
+                logger.warning("the log holds a statement instead of its rows", statement=sql[:200])
         else:
             self._statement(head, sql, query.database)
 
@@ -302,7 +301,7 @@ class Decoder:
             case "fail":
                 raise ConnectError(message)
             case "warn":
-                log.warning(message)
+                logger.warning(message)
         return None
 
     def _rows(self, head: Header, body: bytes) -> None:

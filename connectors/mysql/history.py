@@ -9,17 +9,16 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from connect.api import ConnectError, DataError
+from connect.api import ConnectError, DataError, get_logger
 from connectors.mysql.binlog.gtid import gtid_set
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.ddl import apply
 from connectors.mysql.history_stores import History
 from connectors.mysql.structure import Change, Column, Structure, Table, TableName
-from tidegate.kit.logs import logger
 
 __all__ = ["at_or_before", "record", "recover", "table_struct"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 # what a record holds
@@ -195,4 +194,4 @@ def _apply_ddl(structure: Structure, found: Mapping[str, Any], config: MySqlConf
                 f"the history holds DDL that is not understood: {error}. To go on without it set "
                 "schema.history.internal.skip.unparseable.ddl=true"
             ) from error
-        log.warning("DDL in the history is skipped", problem=str(error))
+        logger.warning("DDL in the history is skipped", problem=str(error))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from connect.api import Problem, config, family, key, valid_regexes
+from connect.api import KeyType, Problem, config, family, key, valid_regexes
 from connectors.debezium.accepted import without_effect
-from tidegate.kit.config import KeyType
 
 __all__ = ["HistoryConfig"]
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from connect.api import ConnectError, DataError, Field, JavaRegex, Record, RecordBatch, Schema, SchemaType
+from connect.api import ConnectError, DataError, Field, JavaRegex, Record, RecordBatch, Schema, SchemaType, get_logger
 from connectors.debezium.events import ContextHeaders
 from connectors.mysql.catalog import TableDdl
 from connectors.mysql.changes import Origin, Place, source_column
@@ -19,11 +19,10 @@ from connectors.mysql.history import record, table_struct
 from connectors.mysql.history_stores import History
 from connectors.mysql.structure import Change, Structure, TableName
 from connectors.mysql.tables import Shapes
-from tidegate.kit.logs import logger
 
 __all__ = ["SchemaChanges"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 _S: Final = Schema(SchemaType.STRING)
 _S_OPT: Final = _S.as_optional()
 _I32: Final = Schema(SchemaType.INT32)
@@ -110,7 +109,7 @@ class SchemaChanges:
                     f"a statement in the log is not understood: {error}. To go on without it set "
                     "schema.history.internal.skip.unparseable.ddl=true"
                 ) from error
-            log.warning("a statement in the log is skipped", problem=str(error))
+            logger.warning("a statement in the log is skipped", problem=str(error))
             return [], set(), []
         changed = {change.name for change in applied.changes}
         changed |= {change.previous for change in applied.changes if change.previous is not None}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from connect.api import Problem, at_least, config, key, one_of, time_zone
+from connect.api import Check, KeyType, Problem, Visible, at_least, config, key, one_of, time_zone
 from connectors.objects.formats import FORMATS, FormatOptions
 from connectors.objects.joda import problem_of
-from tidegate.kit.config import Check, KeyType, Visible
 
 __all__ = ["PARTITIONERS", "ObjectSinkConfig", "class_of", "separator_of"]
 

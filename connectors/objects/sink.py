@@ -10,11 +10,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from connect.api import ConnectError, DataError, Problem, RecordBatch, SinkTask, TopicPartition
+from connect.api import ConnectError, DataError, Problem, RecordBatch, SinkTask, TidegateError, TopicPartition
 from connectors.objects.config import ObjectSinkConfig
 from connectors.objects.formats import format_of
 from connectors.objects.store import Finished, Mark, Store
-from tidegate.kit.errors import TidegateError
 
 if TYPE_CHECKING:
     from connectors.objects.writer import PartitionWriter, WriterParts

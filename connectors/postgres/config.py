@@ -6,12 +6,23 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from connect.api import JavaRegex, Password, Problem, at_least, between, config, key, non_empty, one_of, valid_regexes
+from connect.api import (
+    JavaRegex,
+    KeyType,
+    Password,
+    Problem,
+    at_least,
+    between,
+    config,
+    key,
+    non_empty,
+    one_of,
+    valid_regexes,
+)
 from connectors.debezium.accepted import without_effect
 from connectors.debezium.config import not_both, snapshot_mode_key
 from connectors.debezium.filters import Chosen, compiled
 from connectors.debezium.server_config import DebeziumConfig
-from tidegate.kit.config import KeyType
 
 __all__ = ["PostgresConfig"]
 

@@ -17,6 +17,7 @@ from connect.api import (
     RecordBatch,
     RetriableConnectError,
     SourceConnector,
+    get_logger,
 )
 from connectors.debezium.filters import Filters
 from connectors.debezium.task import CaptureTask, Changes, snapshot_pending
@@ -36,11 +37,10 @@ from connectors.postgres.setup import (
 )
 from connectors.postgres.snapshot import Moment, Snapshot, exported
 from connectors.postgres.tables import Catalog, Shapes, Table, captured
-from tidegate.kit.logs import logger
 
 __all__ = ["PostgresSource", "PostgresTask"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 _BATCH_BYTES: Final = 4 * 1024 * 1024
 _MANY: Final = 100
 _IN_USE: Final = "55006"
@@ -303,7 +303,9 @@ class PostgresTask(CaptureTask[PostgresConfig]):
             with connect(self.config) as connection:
                 drop_slot(connection, self.config.slot)
         except psycopg.Error as error:
-            log.warning("the replication slot could not be dropped", slot=self.config.slot, problem=str(error).strip())
+            logger.warning(
+                "the replication slot could not be dropped", slot=self.config.slot, problem=str(error).strip()
+            )
 
 
 class PostgresSource(SourceConnector[PostgresConfig]):

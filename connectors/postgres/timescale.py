@@ -23,16 +23,17 @@ from connect.api import (
     Transformation,
     config,
     family,
+    get_logger,
     key,
+    parse,
+    validate,
 )
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connections import connect, database_errors
-from tidegate.kit.config import parse, validate
-from tidegate.kit.logs import logger
 
 __all__ = ["TimescaleDb", "TimescaleDbConfig"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _CHUNKS: Final = (
     "SELECT c.schema_name, c.table_name, h.schema_name, h.table_name FROM _timescaledb_catalog.chunk c "
@@ -129,7 +130,7 @@ class TimescaleDb(Transformation):
         chunk = _Table(source["schema"], source["table"])
         hypertable = self._hypertable(chunk)
         if hypertable is None:
-            log.warning("TimescaleDB's catalog has no hypertable of a chunk", chunk=".".join(chunk))
+            logger.warning("TimescaleDB's catalog has no hypertable of a chunk", chunk=".".join(chunk))
             return record
         aggregate = self._aggregates.get(hypertable)
         target = aggregate or hypertable

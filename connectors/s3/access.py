@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from connect.api import Password, Problem, at_least, config, family, key, non_empty
-from tidegate.kit.config import KeyType, keys_of
+from connect.api import KeyType, Password, Problem, at_least, config, family, key, keys_of, non_empty
 
 __all__ = ["S3AccessConfig", "access_problems", "role_options", "role_problems"]
 

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from connect.api import Password, Problem, at_least, config, key, non_empty, one_of
+from connect.api import KeyType, Password, Problem, at_least, config, key, non_empty, one_of
 from connectors.objects.formats import FileFormat, FormatOptions, format_of
 from connectors.s3.access import access_problems, role_options, role_problems
 from connectors.s3.layouts import Layout, Template, template_pattern
-from tidegate.kit.config import KeyType
 
 __all__ = ["AivenS3SourceConfig", "AivenS3SourceTaskConfig"]
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from connect.api import Problem, at_least, config, key, one_of, time_zone
+from connect.api import KeyType, Problem, at_least, config, key, one_of, time_zone
 from connectors.objects.config import class_of
 from connectors.objects.formats import FORMATS
 from connectors.objects.joda import problem_of
 from connectors.s3.config import S3SinkConfig
-from tidegate.kit.config import KeyType
 
 __all__ = ["CloudS3SinkConfig"]
 

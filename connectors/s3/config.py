@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from connect.api import Password, Problem, between, config, key, one_of
+from connect.api import KeyType, Password, Problem, between, config, key, one_of
 from connectors.objects.config import ObjectSinkConfig
 from connectors.objects.formats import FormatOptions
 from connectors.s3.access import S3AccessConfig
-from tidegate.kit.config import KeyType
 
 __all__ = ["S3SinkConfig"]
 

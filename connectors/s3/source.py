@@ -18,10 +18,10 @@ from connect.api import (
     SchemaType,
     SourceConnector,
     SourceTask,
+    get_logger,
 )
 from connectors.s3.aiven_config import AivenS3SourceConfig, AivenS3SourceTaskConfig
 from connectors.s3.source_config import S3SourceConfig, S3SourceTaskConfig
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AivenS3SourceConnector", "S3SourceConnector", "S3SourceTask"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _KEY: Final = Schema(SchemaType.BYTES, optional=True)
 _IDLE_S: Final = 1.0
@@ -115,7 +115,7 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
                 message = f"s3://{self._layout.bucket}/{item.name} cannot be read: {error}"
                 if not self.config.skips_errors:
                     raise ConnectError(message) from error
-                log.warning("object passed over", object=item.name, error=str(error))
+                logger.warning("object passed over", object=item.name, error=str(error))
             self._took(item, self._position(item)._replace(done=True, first=item.first))
             self._queue.popleft()
             self._reading = None

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from connect.api import Problem, at_least, config, key, one_of, valid_regex
+from connect.api import KeyType, Problem, at_least, config, key, one_of, valid_regex
 from connectors.objects.config import class_of, separator_of
 from connectors.objects.formats import FORMATS, FileFormat, FormatOptions, format_of
 from connectors.s3.access import S3AccessConfig
 from connectors.s3.layouts import Backup, Layout, Objects
-from tidegate.kit.config import KeyType
 
 __all__ = ["S3SourceConfig", "S3SourceTaskConfig"]
 

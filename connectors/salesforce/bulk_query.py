@@ -9,19 +9,18 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.api import ConnectError, RecordBatch, RetriableConnectError, Schema, SchemaType
+from connect.api import ConnectError, RecordBatch, RetriableConnectError, Schema, SchemaType, get_logger
 from connectors.salesforce.bulk import ENDED, BulkClient
 from connectors.salesforce.bulk_csv import from_csv
 from connectors.salesforce.following import within_bounds
 from connectors.salesforce.schemas import EVENT_TYPE, OBJECT_TYPE, object_schema
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["ObjectReader", "Wanted", "instant", "time_text"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _NOT_IN_BULK: Final = frozenset({"address", "location", "base64", "complexvalue"})
 """Types that query jobs refuse; the parts of an address are fields of their own."""
@@ -144,7 +143,7 @@ class ObjectReader:
             except ConnectError as error:
                 if "NOT_FOUND" not in error.message:
                     raise
-                log.warning("a query job is gone; its window is read anew", job=self.position["jobId"])
+                logger.warning("a query job is gone; its window is read anew", job=self.position["jobId"])
                 self._open()
                 continue
             if job.get("state") in ENDED:

@@ -19,6 +19,7 @@ from connect.api import (
     SinkConnector,
     SinkTask,
     TopicPartition,
+    get_logger,
 )
 from connectors.salesforce.bulk import ENDED, BulkClient
 from connectors.salesforce.bulk_config import BulkSinkConfig
@@ -28,14 +29,13 @@ from connectors.salesforce.bulk_rows import BulkRows
 from connectors.salesforce.client import SalesforceClient
 from connectors.salesforce.errors import RETRIABLE_CODES
 from connectors.salesforce.sink import check_login
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["BulkSink", "BulkSinkTask"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _ERROR: Final = re.compile(r"([A-Z_]+):")
 
@@ -120,7 +120,7 @@ class BulkSinkTask(SinkTask[BulkSinkConfig]):
         try:
             self._write()
         except RetriableConnectError as error:
-            log.warning("rows wait to be written", connector=self.context.connector, error=str(error))
+            logger.warning("rows wait to be written", connector=self.context.connector, error=str(error))
 
     def _write(self) -> None:
         """Write all layers; raises RetriableConnectError with the rest still waiting."""
@@ -181,7 +181,7 @@ class BulkSinkTask(SinkTask[BulkSinkConfig]):
         if self.config.on_error == "fail":
             self.context.errant_records.report(record, DataError(words))
         elif self.config.on_error == "log":
-            log.warning("a record is dropped", connector=self.context.connector, offset=record.offset, error=words)
+            logger.warning("a record is dropped", connector=self.context.connector, offset=record.offset, error=words)
 
 
 def _file(parts: Sequence[Part]) -> pa.Table:

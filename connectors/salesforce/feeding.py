@@ -7,12 +7,11 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from connect.api import RecordBatch, RetriableConnectError, SourceTaskContext
-from tidegate.kit.logs import logger
+from connect.api import RecordBatch, RetriableConnectError, SourceTaskContext, get_logger
 
 __all__ = ["Feed", "Feeder"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 Feed = Callable[[], Iterable[Sequence[RecordBatch]]]
 """Yields what has come, nothing now and then as a sign of life. It is called anew, to go on where it was, after a
@@ -68,7 +67,7 @@ class Feeder:
                 return
             except RetriableConnectError as error:
                 if not self._is_over:
-                    log.info("trying again", connector=self._context.connector, feed=name, error=str(error))
+                    logger.info("trying again", connector=self._context.connector, feed=name, error=str(error))
                 self._context.stopping.wait(wait_s)
                 wait_s = min(wait_s * 2, _LONGEST_S)
             except BaseException as error:  # noqa: BLE001 - the task's thread raises it

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from connect.api import MAX_BATCH_BYTES, Record, RecordBatch
+from connect.api import MAX_BATCH_BYTES, Record, RecordBatch, get_logger
 from connectors.salesforce.client import SalesforceClient
 from connectors.salesforce.errors import ReplayIdGone
 from connectors.salesforce.streaming import StreamingClient
-from tidegate.kit.logs import logger
 
 __all__ = ["OFFSET", "START", "Follower", "Placed", "batches_of", "replay_id_of", "within_bounds"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 OFFSET: Final = "replayId"
 START: Final = {"latest": -1, "all": -2}
@@ -114,7 +113,7 @@ class Follower:
             where = self._when_gone
             if where is None:
                 raise
-            log.warning(
+            logger.warning(
                 "the position is not kept any more", channel=self._channel, goes_on_with=where, error=str(error)
             )
             self.go_to(where)

@@ -16,6 +16,7 @@ from connect.api import (
     RetriableConnectError,
     SourceConnector,
     SourceTask,
+    get_logger,
 )
 from connectors.salesforce.bulk import BulkClient
 from connectors.salesforce.bulk_config import ObjectSourceConfig
@@ -25,11 +26,10 @@ from connectors.salesforce.errors import ReplayIdGone
 from connectors.salesforce.feeding import Feeder
 from connectors.salesforce.following import OFFSET, START, Follower, Placed, batches_of
 from connectors.salesforce.object_events import ObjectEvents
-from tidegate.kit.logs import logger
 
 __all__ = ["ObjectSource", "ObjectSourceTask"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _SNAPSHOT: Final = "Historical Snapshot"
 _STREAMING: Final = "Event-Driven Sync"
@@ -180,7 +180,7 @@ class _Object:
             raise ConnectError(
                 f"{self._name} has an event {kind} at replay id {replay_id}, and gap.event.recovery is fail"
             )
-        log.warning("changes are missing from the channel", object=self._name, kind=kind, recovery=recovery)
+        logger.warning("changes are missing from the channel", object=self._name, kind=kind, recovery=recovery)
         before = self._last
         if recovery == "resync":
             yield from self._resync(before)
@@ -192,7 +192,7 @@ class _Object:
         recovery = self._config.when_gap.lower()
         if recovery == "fail":
             raise error
-        log.warning("the position is not kept any more", object=self._name, recovery=recovery, error=str(error))
+        logger.warning("the position is not kept any more", object=self._name, recovery=recovery, error=str(error))
         if recovery == "latest":
             self._follower.go_to("latest")
             return

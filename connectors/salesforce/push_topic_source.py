@@ -7,18 +7,17 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final
 
-from connect.api import ConnectError, Problem, Record, Schema, SchemaType, SourceConnector
+from connect.api import ConnectError, Problem, Record, Schema, SchemaType, SourceConnector, get_logger
 from connectors.salesforce.channel_task import ChannelTask
 from connectors.salesforce.checking import problems_of
 from connectors.salesforce.client import SalesforceClient
 from connectors.salesforce.following import OFFSET, Placed
 from connectors.salesforce.schemas import EVENT_TYPE, OBJECT_TYPE, object_schema, python_value
 from connectors.salesforce.streaming_config import PushTopicSourceConfig
-from tidegate.kit.logs import logger
 
 __all__ = ["PushTopicSource", "PushTopicSourceTask", "query_of"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _KEY: Final = Schema(SchemaType.STRING)
 _NOT_IN_QUERY: Final = frozenset({"address", "location", "base64", "complexvalue", "encryptedstring", "textarea"})
@@ -56,7 +55,7 @@ def find(config: PushTopicSourceConfig, client: SalesforceClient) -> bool:
 
 def create(config: PushTopicSourceConfig, client: SalesforceClient, description: Mapping[str, Any]) -> None:
     """Make the push topic; raises ConnectError with Salesforce's words."""
-    log.info("creating a push topic", name=config.push_topic, object=config.object_name)
+    logger.info("creating a push topic", name=config.push_topic, object=config.object_name)
     client.call_json(
         "POST",
         "sobjects/PushTopic",

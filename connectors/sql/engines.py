@@ -17,10 +17,9 @@ from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.pool import NullPool
 
-from connect.api import ConnectError, RetriableConnectError
+from connect.api import ConnectError, MissingExtra, RetriableConnectError, TidegateError
 from connectors.sql.errors import is_lost_connection, mysql_code
 from connectors.sql.urls import Database
-from tidegate.kit.errors import MissingExtra, TidegateError
 
 __all__ = ["AdbcSqliteDialect", "database_errors", "open_engine"]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from connect.api import Problem, at_least, config, key
+from connect.api import KeyType, Problem, at_least, config, key
 from connectors.debezium.config import CaptureConfig
-from tidegate.kit.config import KeyType
 
 __all__ = ["SqliteConfig"]
 

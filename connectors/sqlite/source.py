@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from connect.api import ConnectError, OffsetChanges, Problem, RecordBatch, SourceConnector
+from connect.api import ConnectError, OffsetChanges, Problem, RecordBatch, SourceConnector, get_logger, parse
 from connectors.debezium.filters import Filters, compiled
 from connectors.debezium.task import CaptureTask, Changes, snapshot_pending
 from connectors.sqlite.batches import Events
@@ -21,12 +21,10 @@ from connectors.sqlite.reading import changes
 from connectors.sqlite.snapshot import Snapshot
 from connectors.sqlite.tables import Shape, Shapes, Table, captured
 from connectors.sqlite.validation import find_problems
-from tidegate.kit.config import parse
-from tidegate.kit.logs import logger
 
 __all__ = ["SqliteSource", "SqliteTask"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 _LOOK_S: Final = 0.05
 _PRUNE_S: Final = 1.0
 
@@ -108,7 +106,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
         assert self._connection is not None and self._log is not None
         version = self._pragma("schema_version")
         while changed := self._log.renew(self._tables, copy=copy):
-            log.info("triggers were made", connector=self.context.connector, tables=changed)
+            logger.info("triggers were made", connector=self.context.connector, tables=changed)
             version = self._pragma("schema_version")
         self._schema_version = version
         self._data_version = -1

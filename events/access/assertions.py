@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 from events.access.accounts import ConnectedApp
 from events.access.certificates import public_key
 from events.access.errors import InvalidGrant, UnknownClient
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Assertion", "read_assertion"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _INVALID: Final = "invalid assertion"
 _LONGEST_MS: Final = 24 * 60 * 60 * 1000
@@ -56,11 +56,11 @@ def read_assertion(
     except jwt.InvalidAudienceError as error:
         raise InvalidGrant("audience is invalid") from error
     except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        log.info("an assertion is refused", client=app.client_id, reason=str(error))
+        logger.info("an assertion is refused", client=app.client_id, reason=str(error))
         raise InvalidGrant(_INVALID) from error
     if expires_s * 1000 <= now_ms:
         raise InvalidGrant("expired authorization code")
     if expires_s * 1000 - now_ms > _LONGEST_MS:
-        log.info("an assertion is refused", client=app.client_id, reason="its exp is more than a day ahead")
+        logger.info("an assertion is refused", client=app.client_id, reason="its exp is more than a day ahead")
         raise InvalidGrant(f"{_INVALID}: exp must be within a day, Salesforce asks for 3 minutes")
     return Assertion(app, str(claims["sub"]))

@@ -32,11 +32,11 @@ from events.model.payloads import instant_text
 from events.store.catalog import Catalog
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.files import write_whole
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["DELIMITERS", "BulkJob", "BulkJobs", "InvalidJob", "State"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 DELIMITERS: Final = {"COMMA": ",", "BACKQUOTE": "`", "CARET": "^", "PIPE": "|", "SEMICOLON": ";", "TAB": "\t"}
 KEPT_MS: Final = 7 * 24 * 3600 * 1000
@@ -253,7 +253,7 @@ class BulkJobs:
                 await asyncio.sleep(_RETRY_S)
                 self._queue.put_nowait(job)
             except Exception as error:
-                log.exception("a bulk job broke off", job=job.id)
+                logger.exception("a bulk job broke off", job=job.id)
                 job.error = f"InternalError : {type(error).__name__}; the log has the details"
                 with contextlib.suppress(OSError):
                     self._become(job, State.FAILED)

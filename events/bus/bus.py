@@ -19,11 +19,11 @@ from events.errors import BusUnavailable, InvalidReplayId, UndecodablePayload
 from events.model.payloads import frame, unframe
 from events.store.log import EventLog, LogBounds, LogRecord, LogSlice
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["EARLIEST", "LATEST", "Event", "EventBus", "Outgoing", "Stale", "Start", "Subscription"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 LATEST: Final = -1
 """Replay only what is published from now on."""
@@ -158,7 +158,7 @@ class EventBus:
             uuid = record.key.decode() if record.key else ""
         except (UndecodablePayload, UnicodeDecodeError) as error:
             self._on_skipped(topic)
-            log.warning(
+            logger.warning(
                 "a record in an event topic is not an event", topic=topic, offset=record.offset, error=str(error)
             )
             return None
@@ -237,7 +237,9 @@ class _Tail:
             except TidegateError:
                 continue  # a topic that is away for a moment is looked for again
             if found != self.identity:
-                log.warning("an event topic was made anew; its subscribers have to subscribe again", topic=self.topic)
+                logger.warning(
+                    "an event topic was made anew; its subscribers have to subscribe again", topic=self.topic
+                )
                 self.ended = True
                 for subscription in self.subscriptions:
                     subscription.wake.set()
@@ -254,9 +256,9 @@ class _Tail:
                         self._add(piece)
             except BusUnavailable as error:
                 if failures == 0:
-                    log.warning("cannot follow an event topic; trying again", topic=self.topic, error=str(error))
+                    logger.warning("cannot follow an event topic; trying again", topic=self.topic, error=str(error))
             except Exception:
-                log.exception("the reader of an event topic broke; trying again", topic=self.topic)
+                logger.exception("the reader of an event topic broke; trying again", topic=self.topic)
             await asyncio.sleep(_RETRY_S[min(failures, len(_RETRY_S) - 1)])
             failures += 1
 

@@ -16,11 +16,11 @@ from typing import Final, NamedTuple
 
 from events.errors import BusUnavailable
 from events.store.log import EventLog, LogRecord
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["KEPT_MS", "PublishedId", "PublishedIds"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 KEPT_MS: Final = 24 * 3600 * 1000
 _MARGIN_MS: Final = 120_000
@@ -111,13 +111,13 @@ class PublishedIds:
         try:
             self._remember(topic, published)
         except sqlite3.OperationalError as error:
-            log.warning("published ids cannot be written down", file=str(self._path), error=str(error))
+            logger.warning("published ids cannot be written down", file=str(self._path), error=str(error))
             self.doubt(topic)
         except sqlite3.DatabaseError as error:
             self._make_anew(error)
 
     def _make_anew(self, error: sqlite3.DatabaseError) -> None:
-        log.warning("the index of published ids is damaged; making it anew", file=str(self._path), error=str(error))
+        logger.warning("the index of published ids is damaged; making it anew", file=str(self._path), error=str(error))
         self._database.close()
         _delete(self._path)
         self._database = _opened(self._path)
@@ -213,7 +213,7 @@ def _opened(path: Path) -> sqlite3.Connection:
             database.close()
             if attempt or isinstance(error, sqlite3.OperationalError):
                 raise
-            log.warning("the index of published ids is damaged; making it anew", file=str(path), error=str(error))
+            logger.warning("the index of published ids is damaged; making it anew", file=str(path), error=str(error))
             _delete(path)
         else:
             return database

@@ -19,14 +19,14 @@ from events.model.filters import Filter
 from events.model.payloads import frame, unframe
 from events.store.catalog import Catalog
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from events.channels.entities import ChangeEntity
 
 __all__ = ["ChangeSource"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -124,7 +124,7 @@ class ChangeSource:
         try:
             payload = version.schema.encode(made.values)
         except UndecodablePayload as error:
-            log.warning(
+            logger.warning(
                 "a change does not fit its event; it is sent as a gap", entity=self._entity.name, error=str(error)
             )
             payload = b""
@@ -158,7 +158,7 @@ class ChangeSource:
         return RecordKey(await self._catalog.text(schema_id))
 
     def _say(self, record: KafkaRecord, error: Exception) -> None:
-        log.warning(
+        logger.warning(
             "a record of a table is no change that can be read; its channel goes without it",
             entity=self._entity.name,
             topic=record.topic,

@@ -20,11 +20,11 @@ from events.channels.relay_sources import EventSource, RelaySource
 from events.errors import BusUnavailable
 from events.store.catalog import Catalog
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["ChannelRelays"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _RETRY_S: Final = 1.0
 _FETCH_BYTES: Final = 1024 * 1024
@@ -133,10 +133,10 @@ class _Relay:
                 await self._relay()
             except TidegateError as error:
                 if not said:
-                    log.warning("a channel is not filled; trying again", channel=self._channel, error=str(error))
+                    logger.warning("a channel is not filled; trying again", channel=self._channel, error=str(error))
                 said = True
             except Exception:
-                log.exception("the relay of a channel broke; trying again", channel=self._channel)
+                logger.exception("the relay of a channel broke; trying again", channel=self._channel)
             await asyncio.sleep(_RETRY_S)
 
     async def _relay(self) -> None:

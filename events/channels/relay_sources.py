@@ -13,14 +13,14 @@ from events.model.filters import Filter
 from events.model.payloads import EventSchema, unframe
 from events.store.catalog import Catalog
 from registry.client import AvroSchema
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Copy", "EventSource", "RelaySource"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 Header = tuple[str, bytes | None]
 
@@ -85,7 +85,7 @@ class EventSource:
                     raise UndecodablePayload("The record has no value")
                 schema = await self._catalog.schema(unframe(record.value)[0])
             except (UndecodablePayload, NotThere) as error:
-                log.warning(
+                logger.warning(
                     "a record in an event topic is not an event; its channel goes without it",
                     channel=self._member.channel,
                     topic=record.topic,
@@ -113,7 +113,7 @@ class EventSource:
         except CorruptRecord as error:
             if len(found) > 1:  # one by one, so that the others are not lost with it
                 return [record for each in found for record in self._filtered([each])]
-            log.warning(
+            logger.warning(
                 "an event cannot be decoded; its channel goes without it",
                 channel=self._member.channel,
                 error=str(error),
@@ -133,7 +133,7 @@ class EventSource:
                 made = Filter(self._member.filter, schemas[schema_id].definition)
             except InvalidMetadata as error:
                 # The event's definition lost a field since: nothing of this version can be told to pass.
-                log.warning(
+                logger.warning(
                     "a filter does not fit its event any more",
                     channel=self._member.channel,
                     topic=self.topic,

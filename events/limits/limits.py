@@ -12,11 +12,11 @@ from events.config import EventsConfig
 from events.limits.allowance import Allowance
 from events.limits.errors import TooManyClients
 from tidegate.kit.files import write_whole
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Limits"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _HOUR_MS: Final = 3600 * 1000
 _DAY_MS: Final = 24 * _HOUR_MS
@@ -76,7 +76,7 @@ class Limits:
         try:
             write_whole(self._file, json.dumps({name: allowance.dump() for name, allowance in self._by_name.items()}))
         except OSError as error:
-            log.warning("the counts of the limits cannot be kept", file=str(self._file), reason=str(error))
+            logger.warning("the counts of the limits cannot be kept", file=str(self._file), reason=str(error))
 
 
 def _load(path: Path, by_name: dict[str, Allowance]) -> None:
@@ -88,4 +88,4 @@ def _load(path: Path, by_name: dict[str, Allowance]) -> None:
     except FileNotFoundError:
         return
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        log.warning("the counts of the limits cannot be read; they begin anew", file=str(path), reason=str(error))
+        logger.warning("the counts of the limits cannot be read; they begin anew", file=str(path), reason=str(error))

@@ -11,11 +11,11 @@ from grpc import aio
 from events.fronts.pubsub.service import MAX_REQUEST_BYTES, PubSubFront
 from tidegate.kit.certificates import TlsFiles
 from tidegate.kit.errors import UsageError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["GrpcServer"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
@@ -75,10 +75,10 @@ def _credentials(tls: TlsFiles) -> grpc.ServerCredentials:
                 return None
             made = _configuration(tls)
         except (OSError, ValueError) as error:  # half of a new pair is there: the old one goes on
-            log.warning("the certificate of the Pub/Sub API cannot be read again", reason=str(error))
+            logger.warning("the certificate of the Pub/Sub API cannot be read again", reason=str(error))
             return None
         stamp = now
-        log.info("the Pub/Sub API has a new certificate")
+        logger.info("the Pub/Sub API has a new certificate")
         return made
 
     return grpc.dynamic_ssl_server_credentials(configuration, current, require_client_authentication=False)

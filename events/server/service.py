@@ -53,14 +53,14 @@ from registry.client import RegistryClient
 from tidegate.kit.addresses import host_port
 from tidegate.kit.certificates import CA_FILE, TlsFiles, certificates
 from tidegate.kit.http import HttpServer
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from events.server.grpc_listeners import GrpcServer
 
 __all__ = ["EventLogService", "EventsServer"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _FIRST_RETRY_S: Final = 0.1
 _LAST_RETRY_S: Final = 2.0
@@ -176,7 +176,7 @@ class EventsServer:
                 return
             except BusUnavailable as error:
                 if not said:
-                    log.warning("the log cannot be reached yet; trying on", reason=str(error))
+                    logger.warning("the log cannot be reached yet; trying on", reason=str(error))
                     said = True
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LAST_RETRY_S)

@@ -31,11 +31,11 @@ from events.triggers.states import Status, SubscriptionState, TriggerStates
 from events.triggers.subscription import Subscription
 from registry.client import RegistryClient
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["TriggersServer", "read_project"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _RETRY_S: Final = 1.0
 
@@ -77,7 +77,7 @@ class TriggersServer:
         self._seen = fingerprint(self._folder)
         project = read_project(self._folder)
         for name, problem in project.problems.items():
-            log.error("the triggers of a file do not run", file=name, problem=problem)
+            logger.error("the triggers of a file do not run", file=name, problem=problem)
         self._tasks.append(asyncio.create_task(self._run(project), name="triggers"))
         if self._config.reload_ms:
             self._tasks.append(asyncio.create_task(self._watch(), name="triggers reload"))
@@ -107,7 +107,7 @@ class TriggersServer:
         while True:
             await asyncio.sleep(self._config.reload_ms / 1000)
             if fingerprint(self._folder) != self._seen:
-                log.info("the project has changed; loading it anew", folder=str(self._folder))
+                logger.info("the project has changed; loading it anew", folder=str(self._folder))
                 self._reload = True
                 os.kill(os.getpid(), signal.SIGTERM)
                 return
@@ -128,7 +128,7 @@ class TriggersServer:
                 break
             except TidegateError as error:
                 if not said:
-                    log.warning("the log cannot be reached yet; trying on", reason=str(error))
+                    logger.warning("the log cannot be reached yet; trying on", reason=str(error))
                     said = True
                 await self._disconnect()
                 await asyncio.sleep(_RETRY_S)
@@ -148,7 +148,7 @@ class TriggersServer:
                         await self._states.put_problem(name, project.problems.get(name))
                 return
             except TidegateError as error:
-                log.warning("the state of the triggers cannot be read yet; trying on", reason=str(error))
+                logger.warning("the state of the triggers cannot be read yet; trying on", reason=str(error))
                 await asyncio.sleep(_RETRY_S)
 
     async def _keep(self, trigger: Trigger) -> None:
@@ -163,7 +163,7 @@ class TriggersServer:
                     said = str(error)
                     with contextlib.suppress(TidegateError):
                         await self._states.put_problem(trigger.name, said)
-                    log.warning("a trigger cannot begin yet; trying on", trigger=trigger.name, reason=said)
+                    logger.warning("a trigger cannot begin yet; trying on", trigger=trigger.name, reason=said)
                 await asyncio.sleep(_RETRY_S)
         with contextlib.suppress(TidegateError):
             if trigger.name in await self._states.problems():

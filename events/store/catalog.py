@@ -12,11 +12,11 @@ from events.model.changes.schemas import ChangeEventSchema
 from events.model.definition_errors import DuplicateEvent
 from events.model.definitions import EventDefinition, to_avro_text
 from events.model.payloads import EventSchema
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Catalog", "SchemaStore", "TopicStore"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 T = TypeVar("T")
 _SUFFIX: Final = "__e-value"
@@ -104,7 +104,7 @@ class Catalog:
             try:
                 found.append(await self.find(name))
             except (NotThere, TopicUnfit) as error:
-                log.warning(
+                logger.warning(
                     "a subject that is named as an event's is not one", subject=f"{name}-value", reason=str(error)
                 )
         return found
@@ -248,7 +248,7 @@ class Catalog:
         except BusUnavailable as error:
             if held is None:
                 raise
-            log.warning("the registry is away; keeping a definition as it was", event_name=name, reason=str(error))
+            logger.warning("the registry is away; keeping a definition as it was", event_name=name, reason=str(error))
             return held
 
     async def _load(self, name: str) -> EventSchema | None:

@@ -15,11 +15,11 @@ from typing import Any, Final, Protocol
 from events.errors import BusUnavailable
 from events.store.log import EventLog, LogRecord
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["STATE_TOPIC", "EventState", "StateLog"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 STATE_TOPIC: Final = "_tidegate-events"
 _READY_S: Final = 10.0
@@ -103,10 +103,10 @@ class EventState:
                 await self._follow()
             except BusUnavailable as error:
                 if not said:
-                    log.warning("cannot follow the state of the events service; trying on", error=str(error))
+                    logger.warning("cannot follow the state of the events service; trying on", error=str(error))
                 said = True
             except Exception:
-                log.exception("the reader of the state of the events service broke; trying on")
+                logger.exception("the reader of the state of the events service broke; trying on")
             await asyncio.sleep(_RETRY_S)
 
     async def _follow(self) -> None:
@@ -132,7 +132,7 @@ class EventState:
             key = (record.key or b"").decode()
             value = None if record.value is None else json.loads(record.value)
         except ValueError:
-            log.warning("a record in the state of the events service is not JSON", offset=record.offset)
+            logger.warning("a record in the state of the events service is not JSON", offset=record.offset)
             return
         if value is None:
             self._values.pop(key, None)

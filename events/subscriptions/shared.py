@@ -20,11 +20,11 @@ from events.bus.bus import Event, EventBus, Subscription
 from events.errors import BusUnavailable, SubscriptionElsewhere, SubscriptionTakenOver
 from events.subscriptions.managed import ManagedSubscription, ManagedSubscriptions, SharedPosition
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["MOST_OPEN", "SharedSubscriptions", "Worker"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _LEASE_MS: Final = 10_000
 _RENEW_S: Final = 3.0
@@ -223,7 +223,9 @@ class SharedSubscriptions:
                 if await self._managed.lease(dealer.name, self._server, _now_ms(), _LEASE_MS):
                     continue
             except BusUnavailable as error:
-                log.warning("the lease of a shared subscription cannot be renewed", name=dealer.name, error=str(error))
+                logger.warning(
+                    "the lease of a shared subscription cannot be renewed", name=dealer.name, error=str(error)
+                )
                 continue
             self._dealers.pop(dealer.name, None)
             dealer.end(SubscriptionTakenOver(dealer.name))

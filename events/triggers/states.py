@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, TypeVar
 
 from events.store.state import EventState
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Command", "Status", "SubscriptionState", "TriggerStates"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 T = TypeVar("T")
 _STATE: Final = "trigger/state/"
@@ -71,7 +71,7 @@ def _read(cls: type[T], value: Any) -> T | None:
     try:
         return cls(**{name: given for name, given in value.items() if name in names})
     except (AttributeError, TypeError) as error:
-        log.warning("a state of a trigger cannot be read", value=str(value)[:100], error=str(error))
+        logger.warning("a state of a trigger cannot be read", value=str(value)[:100], error=str(error))
         return None
 
 

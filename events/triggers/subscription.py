@@ -28,11 +28,11 @@ from events.triggers.filtering import Passing, filterable
 from events.triggers.outputs import Outputs
 from events.triggers.states import Status, SubscriptionState, TriggerStates
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Subscription"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _DAY_MS: Final = 86_400_000
 _PAUSE_S: Final = 1.0
@@ -86,10 +86,12 @@ class Subscription:
                     while True:
                         await self._step(consumer)
             except TidegateError as error:
-                log.warning("a trigger waits for the log or the registry", trigger=self.state.name, reason=str(error))
+                logger.warning(
+                    "a trigger waits for the log or the registry", trigger=self.state.name, reason=str(error)
+                )
                 await asyncio.sleep(_PAUSE_S)
             except Exception:
-                log.exception("a trigger's subscription broke; starting it again", trigger=self.state.name)
+                logger.exception("a trigger's subscription broke; starting it again", trigger=self.state.name)
                 await asyncio.sleep(_PAUSE_S)
             finally:
                 await self._outputs.stop()
@@ -158,7 +160,7 @@ class Subscription:
                 return
             for part in fetched:
                 if self._next >= 0 and part.offset > self._next:
-                    log.error(
+                    logger.error(
                         "events were deleted before a trigger had them",
                         trigger=self.state.name,
                         first=self._next,
@@ -191,7 +193,7 @@ class Subscription:
                 if isinstance(schema, ChangeEventSchema):
                     fields = dict.fromkeys(field.name for field in schema.fields) | fields
             except (UndecodablePayload, NotThere) as error:
-                log.warning(
+                logger.warning(
                     "a record in an event topic is not an event",
                     topic=record.topic,
                     offset=record.offset,
@@ -227,7 +229,7 @@ class Subscription:
             self.ended.set()
         self._mark.clear()
         if tenure != self._tenure:
-            log.warning("a trigger's batch went to another process while it ran", trigger=self.state.name)
+            logger.warning("a trigger's batch went to another process while it ran", trigger=self.state.name)
             return
         checkpoint = context.resume_checkpoint
         if error is None and checkpoint is None:
@@ -259,16 +261,16 @@ class Subscription:
         if self.state.retries or self.state.status != Status.RUNNING:
             await self._note(status=Status.RUNNING, retries=0)
         if error is not None:
-            log.warning("a trigger resumes after its checkpoint", trigger=self.state.name, error=_shown(error))
+            logger.warning("a trigger resumes after its checkpoint", trigger=self.state.name, error=_shown(error))
 
     async def _failed(self, reason: str) -> None:
         retries = self.state.retries
         if retries >= self._config.retries:
-            log.error("a trigger is in the Error state", trigger=self.state.name, error=reason, retries=retries)
+            logger.error("a trigger is in the Error state", trigger=self.state.name, error=reason, retries=retries)
             await self._note(status=Status.ERROR, last_error=reason)
             return
         pause_ms = min(self._config.retry_backoff_ms * 2**retries, self._config.retry_backoff_max_ms)
-        log.warning(
+        logger.warning(
             "a trigger failed and is tried again",
             trigger=self.state.name,
             error=reason,

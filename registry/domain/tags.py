@@ -11,11 +11,11 @@ from registry.formats.avro import tags as avro
 from registry.formats.entities import Entity, Tags
 from registry.formats.json_schema import tags as json_schema
 from registry.formats.protobuf import tags as protobuf
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["found_tags", "read_tags", "tagged_entities", "with_tags"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 class _TagsOfFormat(Protocol):
@@ -54,7 +54,7 @@ def tagged_entities(schema_type: str, text: str) -> dict[Entity, list[str]]:
     try:
         return _FORMATS[schema_type].tagged(text)
     except Exception as error:  # noqa: BLE001 - any text may stand in the log
-        log.debug("no tags are read from a schema", schema_type=schema_type, reason=repr(error))
+        logger.debug("no tags are read from a schema", schema_type=schema_type, reason=repr(error))
         return {}
 
 

@@ -17,11 +17,11 @@ from broker.client.errors import (
 from registry.errors import SchemaTooLarge, StoreError, StoreMisconfigured, StoreTimeout
 from registry.log.store import Fenced, LogRecord
 from tidegate.kit.errors import ConfigError, TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["KafkaLog"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 class KafkaLog:
@@ -80,7 +80,7 @@ class KafkaLog:
             pass
         except InvalidReplicationFactor as error:
             brokers = len(admin.brokers())
-            log.warning(
+            logger.warning(
                 "the schema log gets fewer replicas than configured: there are not enough brokers",
                 topic=self._topic,
                 configured=self._replication_factor,

@@ -15,11 +15,11 @@ from registry.log.office import Alone, Office
 from registry.metrics import RegistryMetrics
 from registry.model.records import InvalidRecord, KeyType, RecordKey, UnknownKeyType, encode_key
 from registry.model.state import State
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Fenced", "Log", "LogRecord", "Store"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _MANY_INVALID: Final = 10
 _MOST_TOGETHER: Final = 100
@@ -287,13 +287,13 @@ class Store:
         except RegistryError:
             raise
         except Exception as unforeseen:
-            log.exception("taking over the schema log failed")
+            logger.exception("taking over the schema log failed")
             raise StoreError(
                 f"Taking over the schema log met an error that was not foreseen: {unforeseen!r}"
             ) from unforeseen
         self._term = term
         self.state.promised.clear()
-        log.info("writing to the schema log", from_offset=self._position)
+        logger.info("writing to the schema log", from_offset=self._position)
 
     async def put(self, key: RecordKey, value: bytes | None) -> None:
         """Within ``writing``: write one record and wait until it is part of the state. A deletion covers foreign
@@ -352,7 +352,7 @@ class Store:
         except StoreError as failure:
             error = StoreError(f"Not written, because an earlier write failed; try again: {failure.message}")
         except Exception as unforeseen:
-            log.exception("a write to the schema log failed")
+            logger.exception("a write to the schema log failed")
             error = StoreError(f"A write to the schema log met an error that was not foreseen: {unforeseen!r}")
         finally:
             self._settle(taken, error)
@@ -447,7 +447,7 @@ class Store:
         error = asyncio.CancelledError() if reader.cancelled() else reader.exception()
         self._unread = f"its reader died of {error!r}"
         self._metrics.reader_restarts.inc()
-        log.error("the reader of the schema log died; starting it again", from_offset=self._position, exc_info=error)
+        logger.error("the reader of the schema log died; starting it again", from_offset=self._position, exc_info=error)
         self._reader = None
         asyncio.get_running_loop().call_later(_READ_AGAIN_S, self._start_reader_again)
 
@@ -462,7 +462,7 @@ class Store:
             except Exception as error:  # whatever it is, the registry must not go deaf
                 if self._unread is None:
                     trace = None if isinstance(error, StoreError) else error
-                    log.warning("the schema log cannot be read; trying on", error=str(error), exc_info=trace)
+                    logger.warning("the schema log cannot be read; trying on", error=str(error), exc_info=trace)
                 self._unread = str(error) or repr(error)
                 await asyncio.sleep(_READ_AGAIN_S)
                 continue
@@ -483,7 +483,9 @@ class Store:
         except UnknownKeyType as error:
             if error.keytype not in self._unknown:
                 self._unknown.add(error.keytype)
-                log.warning("records of the schema log are left alone", first_offset=record.offset, reason=str(error))
+                logger.warning(
+                    "records of the schema log are left alone", first_offset=record.offset, reason=str(error)
+                )
             return
         except InvalidRecord as error:
             reason = str(error)
@@ -495,7 +497,7 @@ class Store:
             self._refused[record.offset] = reason
         if self._invalid <= _MANY_INVALID:
             key = (record.key or b"")[:_LONGEST_REASON].decode(errors="backslashreplace")
-            log.warning(
+            logger.warning(
                 "a record of the schema log was passed over",
                 offset=record.offset,
                 key=key,
@@ -503,4 +505,4 @@ class Store:
                 exc_info=trace,
             )
         if self._invalid == _MANY_INVALID:
-            log.warning("more such records are counted, not told: registry_log_records_invalid_total")
+            logger.warning("more such records are counted, not told: registry_log_records_invalid_total")

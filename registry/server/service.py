@@ -23,12 +23,12 @@ from registry.server.config import RegistryConfig
 from registry.server.security.faces import Faces
 from registry.server.security.users import guards
 from tidegate.kit.addresses import warn_of_open
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 from tidegate.kit.tls import client_context
 
 __all__ = ["RegistryServer"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _OWN_STORE_KEYS = frozenset({"bootstrap.servers", "topic", "topic.replication.factor", "timeout.ms"})
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.1, 2.0
@@ -110,7 +110,7 @@ class RegistryServer:
             except StoreError as error:
                 await store.stop()
                 if not said:
-                    log.warning("the schema log cannot be opened yet; trying on", reason=str(error))
+                    logger.warning("the schema log cannot be opened yet; trying on", reason=str(error))
                     said = True
             except BaseException:
                 await store.stop()

@@ -1,20 +1,35 @@
-"""Our packages have plain names; another package of such a name would be imported in their place. Say so at the start."""
+"""Our packages have plain names: a file in the current folder or another distribution may have the same. Each start says so.
+
+``Events`` 0.5, for one, which opensearch-py needs, installs ``events/__init__.py`` too: pip writes one file over the other without a
+word, and removes it with either of the two. Who installed a file stands in the ``RECORD`` of its distribution (PyPA's specification
+"Recording installed projects").
+"""
 
 from __future__ import annotations
 
+import base64
+import csv
+import hashlib
 import importlib.util
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from tidegate.kit.errors import UsageError
 
-__all__ = ["refuse_shadowed_packages"]
+__all__ = ["distributions_with", "refuse_shadowed_packages"]
 
 _PACKAGES: Final = ("broker", "registry", "connect", "connectors", "events")
+_REMEDY: Final = "install Tidegate in an environment of its own (pipx install tidegate)"
 
 
 def refuse_shadowed_packages() -> None:
-    """Raise UsageError that names what would be imported instead of one of our packages."""
+    """Raise UsageError that names what is imported instead of one of our packages.
+
+    Where a file of ours is intact but another distribution has installed one of the same name, that is said on standard error: what
+    of the other one is broken, and uninstalling it takes ours along.
+    """
     import tidegate
 
     assert tidegate.__file__ is not None
@@ -23,7 +38,44 @@ def refuse_shadowed_packages() -> None:
         spec = importlib.util.find_spec(name)
         found = Path(spec.origin).resolve() if spec and spec.origin else None
         if found != home / name / "__init__.py":
-            raise UsageError(
-                f"the package {name!r} of Tidegate is shadowed by {found or 'nothing'}: "
-                "run tidegate from another folder, or in an environment of its own (pipx install tidegate)"
-            )
+            culprits = distributions_with(found.parent.parent, [name])[name] if found is not None else []
+            of = f" of {' and '.join(culprits)}" if culprits else ""
+            remedy = f"uninstall it, or {_REMEDY}" if culprits else f"run tidegate from another folder, or {_REMEDY}"
+            raise UsageError(f"the package {name!r} of Tidegate is shadowed by {found or 'nothing'}{of}: {remedy}")
+    ours = next(home.glob("tidegate-*.dist-info/RECORD"), None)
+    if ours is None:  # an editable install, or a clone: nobody else writes into its folders
+        return
+    for name, culprits in distributions_with(home, _PACKAGES).items():
+        if not culprits:
+            continue
+        both = f"{' and '.join(culprits)} installed {name}/__init__.py too"
+        if not _intact(home, ours, f"{name}/__init__.py"):
+            raise UsageError(f"the package {name!r} is not Tidegate's: {both}, over ours; {_REMEDY}")
+        print(f"warning: {both}: pip removes it with either of the two; {_REMEDY}", file=sys.stderr)
+
+
+def distributions_with(folder: Path, packages: list[str] | tuple[str, ...]) -> dict[str, list[str]]:
+    """The distributions in ``folder``, but for Tidegate's, whose records have an ``__init__.py`` of a package, as "name version"."""
+    found: dict[str, list[str]] = {name: [] for name in packages}
+    for record in sorted(folder.glob("*.dist-info/RECORD")):
+        name, _, version = record.parent.name.removesuffix(".dist-info").partition("-")
+        if name == "tidegate":
+            continue
+        text = record.read_bytes()
+        for package in packages:
+            path = f"{package}/__init__.py,".encode()
+            if text.startswith(path) or b"\n" + path in text:
+                found[package].append(f"{name} {version}")
+    return found
+
+
+def _intact(home: Path, record: Path, path: str) -> bool:
+    """Whether a file is as our own record says that it was installed."""
+    digest = hashlib.sha256((home / path).read_bytes()).digest()
+    known = "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    return any(row[1] == known for row in _rows(record) if row[0] == path)
+
+
+def _rows(record: Path) -> Iterator[list[str]]:
+    with record.open(encoding="utf-8", newline="") as file:
+        yield from (row for row in csv.reader(file) if len(row) >= 2)

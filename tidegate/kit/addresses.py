@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from tidegate.kit.errors import UsageError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["InvalidAddress", "free_ports", "host_port", "is_loopback", "open_urls", "valid_address", "warn_of_open"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 class InvalidAddress(UsageError, ValueError):
@@ -35,7 +35,7 @@ def host_port(text: str) -> tuple[str, int]:
 def warn_of_open(component: str, addresses: Iterable[str], remedy: str) -> None:
     """Log the addresses that other machines reach and that ask nobody who he is; ``remedy`` names the keys that mend it."""
     for address in addresses:
-        log.warning(
+        logger.warning(
             "anybody who reaches this address may do everything", component=component, address=address, give=remedy
         )
 

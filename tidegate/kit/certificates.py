@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tidegate.kit.files import write_whole
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CA_FILE", "TlsFiles", "certificates"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 CA_FILE: Final = "ca.pem"
 _RENEW_BEFORE: Final = dt.timedelta(days=30)
@@ -83,7 +83,9 @@ def _authority(directory: Path) -> tuple[x509.Certificate, EllipticCurvePrivateK
     except FileNotFoundError:
         pass
     except (ValueError, TypeError) as error:
-        log.warning("the certificate authority cannot be read; making another", folder=str(directory), error=str(error))
+        logger.warning(
+            "the certificate authority cannot be read; making another", folder=str(directory), error=str(error)
+        )
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"Tidegate CA {os.urandom(4).hex()}")])
     usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)

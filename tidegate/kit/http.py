@@ -27,7 +27,7 @@ from tidegate.kit.http_limits import BodyBudget, HttpLimits
 from tidegate.kit.http_routes import Routes
 from tidegate.kit.http_sites import SiteGuard
 from tidegate.kit.http_transport import CONNECTION_LOST, HttpConfig, JoiningHttpProtocol
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 from tidegate.kit.metrics import CONTENT_TYPE, Metrics
 from tidegate.kit.tls import follow_file
 
@@ -45,7 +45,7 @@ __all__ = [
     "listen",
 ]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 ErrorRenderer = Callable[[Request, TidegateError | HTTPException], Response]
 """Makes an error answer in the words of one API. An unforeseen exception reaches it as a TidegateError without detail."""
@@ -143,7 +143,7 @@ def face(
             return response
         if isinstance(error, ClientDisconnect):
             return Response(status_code=499)
-        log.error("unforeseen error in a request", path=request.scope["path"], exc_info=error)
+        logger.error("unforeseen error in a request", path=request.scope["path"], exc_info=error)
         return render_error(request, TidegateError(f"Internal error ({type(error).__name__}); the log has the details"))
 
     guards = [sites or SiteGuard(), *guards]
@@ -222,7 +222,7 @@ class _Edge:
             await self._app(scope, counted_receive, noted_send)
         except Exception as error:
             if status:
-                log.exception("an answer broke off", path=scope["path"])
+                logger.exception("an answer broke off", path=scope["path"])
                 raise
             response = await self._on_error(Request(scope), error)
             await response(scope, receive, noted_send)

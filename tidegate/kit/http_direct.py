@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from uvicorn._types import HTTPScope
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_BODY", "Direct", "DirectRequest", "WholeBody", "safely"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 MOST_BODY: Final = 64 * 1024
 """Bytes of a body that is read for a direct answer; more is the application's to read or refuse."""
@@ -95,6 +95,6 @@ def safely(direct: Direct, request: DirectRequest) -> None:
     try:
         direct.take(request)
     except Exception:
-        log.exception("a request could not be answered directly", path=request.scope["path"])
+        logger.exception("a request could not be answered directly", path=request.scope["path"])
         if not request.answered:
             request.pass_on()

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["BodyBudget", "BodyBudgetExceeded", "Connections", "HttpLimits", "most_connections"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _FILES_KEPT: Final = 256
 """Of the files that a process may open, those that connections leave to everything else."""
@@ -78,7 +78,7 @@ class Connections:
             connection.refuse()
         self._ended += max(1, len(idle))
         if now - self._said > _SAY_EVERY_S:
-            log.warning("too many connections: idle ones are ended", limit=self._most, ended=self._ended)
+            logger.warning("too many connections: idle ones are ended", limit=self._most, ended=self._ended)
             self._said, self._ended = now, 0
         return len(idle) >= excess
 

@@ -20,7 +20,7 @@ if sys.modules["rich"] is None:
 from tidegate.kit.log_throttle import Throttle  # noqa: E402
 from tidegate.kit.scrubbing import scrubbed_event  # noqa: E402
 
-__all__ = ["Format", "about", "configure", "logger", "threads_inherit"]
+__all__ = ["Format", "about", "configure", "get_logger", "threads_inherit"]
 
 _TALKATIVE = ("aiokafka", "apscheduler", "asyncio", "kafka", "urllib3", "uvicorn")
 """Libraries whose INFO is our DEBUG."""
@@ -70,7 +70,7 @@ def configure(level: str = "INFO", format: Format | None = None) -> None:  # noq
     root.setLevel(level.upper())
 
 
-def logger(name: str) -> structlog.stdlib.BoundLogger:
+def get_logger(name: str) -> structlog.stdlib.BoundLogger:
     """The logger of a module: ``log = logger(__name__)``, then ``log.info("what happened", connector=name)``."""
     bound: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
     return bound

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from tidegate.kit.errors import UsageError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 from tidegate.kit.properties import read_properties
 
 __all__ = ["PropertyFile", "User", "WatchedFile", "deobfuscated", "jetty_users", "plain_users"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class WatchedFile(Generic[T]):
             try:
                 self._value = self._read(self._path)
             except UsageError as error:
-                log.warning(
+                logger.warning(
                     "a changed file cannot be used; what it said before stays", file=str(self._path), reason=str(error)
                 )
         return self._value

@@ -16,12 +16,12 @@ from typing import Protocol
 
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.files import write_whole
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 from tidegate.kit.watchdog import Notifier
 
 __all__ = ["Service", "fast_event_loop", "run", "write_ready"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 class Service(Protocol):
@@ -96,7 +96,7 @@ async def _run(service: Service, ready_file: Path | None, stop_with_stdin: bool,
                 gc.set_threshold(1000, 10, 1000)
             if ready_file is not None:
                 write_ready(ready_file, addresses)
-            log.info("ready", **addresses)
+            logger.info("ready", **addresses)
             notifier.say("READY=1")
             living = asyncio.create_task(notifier.keep_saying())
             await waiting

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 from tidegate.kit.watchdog import Listener
 
 __all__ = ["DEFAULT_WATCHDOG_S", "ChildFailed", "ChildSpec", "ChildState", "Supervisor"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _FIRST_BACKOFF_S: Final = 0.2
 _LAST_BACKOFF_S: Final = 10.0
@@ -105,7 +105,7 @@ class Supervisor:
                     os.kill(state.pid, signal.SIGTERM)
             done, _ = await asyncio.wait({keeper}, timeout=state.spec.stop_timeout_s)
             if not done and state.pid is not None:
-                log.warning("killed a child that did not stop", child=state.spec.name, pid=state.pid)
+                logger.warning("killed a child that did not stop", child=state.spec.name, pid=state.pid)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(state.pid, signal.SIGKILL)
             await asyncio.wait({keeper})
@@ -131,7 +131,7 @@ class Supervisor:
                 return
             backoff = _FIRST_BACKOFF_S if time.monotonic() - began > _STABLE_S else min(backoff * 2, _LAST_BACKOFF_S)
             state.restarts += 1
-            log.warning("a child ended and is restarted", child=state.spec.name, how=how, in_s=backoff)
+            logger.warning("a child ended and is restarted", child=state.spec.name, how=how, in_s=backoff)
             self._on_change(self.states)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), backoff)
@@ -174,13 +174,15 @@ class Supervisor:
         silent_s = listener.silent_s()
         late = silent_s > _LATE_S
         if late and state.silent_since is None:
-            log.warning("a child gives no sign of life", child=state.spec.name, silent_s=round(silent_s, 1))
+            logger.warning("a child gives no sign of life", child=state.spec.name, silent_s=round(silent_s, 1))
         if late is (state.silent_since is None):
             state.silent_since = time.time() - silent_s if late else None
             self._on_change(self.states)
         # A supervisor that stops gives its children their time to end.
         if state.spec.watchdog_s and silent_s > state.spec.watchdog_s and not self._stopping.is_set():
-            log.error("a child that gives no sign of life is ended", child=state.spec.name, silent_s=round(silent_s, 1))
+            logger.error(
+                "a child that gives no sign of life is ended", child=state.spec.name, silent_s=round(silent_s, 1)
+            )
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGABRT)
             await asyncio.wait({ended}, timeout=_DUMP_S)

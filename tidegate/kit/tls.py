@@ -12,11 +12,11 @@ from typing import Final
 from tidegate.kit.config import Password, config, key, one_of
 from tidegate.kit.errors import ConfigError, Problem
 from tidegate.kit.keystores import KeyStore, KeyStoreError, read_store, secret_file
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["TlsKeys", "client_context", "follow_file", "follow_identity", "load_identity", "server_context"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _LOOK_S: Final = 1.0
 """How often a key store is looked at."""
@@ -244,9 +244,11 @@ async def follow_file(path: Path, read: Callable[[], None]) -> None:
         known = now
         try:
             read()
-            log.info("the certificate was read again", file=str(path))
+            logger.info("the certificate was read again", file=str(path))
         except (ConfigError, OSError, ssl.SSLError) as error:
-            log.warning("the changed certificate cannot be used; the old one stays", file=str(path), reason=str(error))
+            logger.warning(
+                "the changed certificate cannot be used; the old one stays", file=str(path), reason=str(error)
+            )
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

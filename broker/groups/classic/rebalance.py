@@ -25,11 +25,11 @@ from broker.groups.classic.generation import write_generation
 from broker.groups.classic.group import Group, Member
 from broker.groups.classic.values import GroupState
 from broker.groups.config.group_config import GroupConfig
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Rebalance"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """How long a newcomer that cannot heartbeat yet may wait in a join. If its client has gone, retries would pile up as

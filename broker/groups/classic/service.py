@@ -29,11 +29,11 @@ from broker.groups.classic.joining import Joining
 from broker.groups.classic.rebalance import Rebalance
 from broker.groups.classic.values import GroupState, Joined, JoinRequest, Leaving, Left, Synced
 from broker.groups.config.group_config import GroupConfig
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["ClassicGroups"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 class ClassicGroups:

@@ -25,11 +25,11 @@ from broker.groups.consumer.service import ConsumerGroups, check_instance
 from broker.groups.consumer.step import Step
 from broker.groups.modern.group import NO_PARTITIONS
 from broker.groups.modern.member import MemberState
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["ClassicMembers"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 JOIN = "join"
 """The timer of a member that is to join again."""

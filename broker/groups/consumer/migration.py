@@ -24,11 +24,11 @@ from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import Partitions
 from broker.groups.modern.records import Record, encode_entry
 from broker.groups.modern.service import Change, Surroundings
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Migration", "Successor"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

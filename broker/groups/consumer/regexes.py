@@ -16,11 +16,11 @@ from broker.groups.consumer.regex import Resolved, check, resolve
 from broker.groups.consumer.step import Step
 from broker.groups.modern.group import metadata_hash
 from broker.groups.modern.service import METADATA_REFRESH_INTERVAL_MS, GroupService
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["RegexChange", "Regexes"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _LEAST_INTERVAL_MS: Final = 10_000
 _REGEX = "regex"

@@ -40,11 +40,11 @@ from broker.groups.modern.group import NO_PARTITIONS, metadata_hash
 from broker.groups.modern.member import JOINING, LEAVING, LEAVING_STATIC, MemberState, Partitions
 from broker.groups.modern.records import GroupRecordKey, Record, RecordTypes
 from broker.groups.modern.service import Change, GroupService, Surroundings
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["SESSION", "ConsumerGroups"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 SESSION = "session"
 REVOCATION = "revocation"

@@ -13,11 +13,11 @@ from broker.groups.modern.member import Partitions
 from broker.groups.modern.records import Record
 from broker.groups.modern.service import METADATA_REFRESH_INTERVAL_MS, Surroundings
 from broker.groups.modern.target import may_assign, target_assignment
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Step"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 class Step:

@@ -31,11 +31,11 @@ from broker.groups.modern.records import (
 )
 from broker.groups.modern.timers import Timers
 from broker.groups.modern.topics import TopicCatalog
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["METADATA_REFRESH_INTERVAL_MS", "Change", "GroupService", "Surroundings"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 METADATA_REFRESH_INTERVAL_MS: Final = (1 << 31) - 1
 """A group looks at its topics this often where nobody told it of a change: practically never, as in Kafka."""

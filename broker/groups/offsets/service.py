@@ -29,11 +29,11 @@ from broker.groups.classic.group import Group
 from broker.groups.classic.service import ClassicGroups
 from broker.groups.config.group_config import GroupConfig
 from broker.groups.offsets.store import CommittedOffsets
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["GroupOffsets", "warn"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 class GroupOffsets:

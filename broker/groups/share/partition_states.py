@@ -13,11 +13,11 @@ from broker.groups.modern.service import GroupService
 from broker.groups.share import changes
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.values import ShareState, TopicState
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["PartitionStates", "joined", "without"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 TopicStates = Mapping[UUID, TopicState]
 

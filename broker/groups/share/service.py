@@ -38,11 +38,11 @@ from broker.groups.share.values import (
     ShareHeartbeat,
     ShareState,
 )
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["ShareMembership"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 ASSIGNOR: Final = "simple"
 _SESSION: Final = "session"

@@ -31,11 +31,11 @@ from broker.groups.streams.requests import check_request
 from broker.groups.streams.step import Step, assign
 from broker.groups.streams.tasks import NO_TASKS, Assigned, TasksByRole
 from broker.groups.streams.values import DescribedStreamsGroup, StreamsAnswer, StreamsHeartbeat
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["StreamsGroups"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 SESSION = "session"
 REVOCATION = "revocation"

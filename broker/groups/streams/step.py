@@ -22,11 +22,11 @@ from broker.groups.streams.sticky_assignor import StreamsMemberSpec, StreamsSpec
 from broker.groups.streams.tasks import NO_TASKS, TasksByRole
 from broker.groups.streams.topology import required_topics, same
 from broker.groups.streams.values import StreamsHeartbeat
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Step", "Topology", "assign", "assignment_configs"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 
 class Topology(NamedTuple):

@@ -11,11 +11,11 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from broker.security.sasl.jwt import InvalidToken, Jwt
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Jwks", "keys_of_set"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _TIMEOUT_S: Final = 10
 _MOST_BYTES: Final = 1 << 20

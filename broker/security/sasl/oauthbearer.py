@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 from broker.security.principal import Principal
 from broker.security.sasl.jwt import InvalidToken, TokenValidator
 from broker.security.sasl.mechanism import Identity, InvalidCredentials, Rejected
-from tidegate.kit import logs
+from tidegate.kit.logs import get_logger
 
 __all__ = ["OAuthBearer", "client_response"]
 
-logger = logs.logger(__name__)
+logger = get_logger(__name__)
 
 _SASL_NAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PAIR: Final = r"[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01"

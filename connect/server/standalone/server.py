@@ -20,7 +20,7 @@ from connect.server.standalone.logs import FileLog, MemoryLog
 from connect.stores import ConfigStore, OffsetStore, StatusStore, TargetState
 from connect.worker.worker import Worker
 from tidegate.kit.errors import ConfigError, Problem, TidegateError, UsageError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from connect.herder.herder import Herder
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StandaloneServer", "is_standalone"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _FILE_KEY = "offset.storage.file.filename"
 
@@ -75,7 +75,7 @@ class StandaloneServer(ConnectServer):
                 await operations.create(wanted.name, wanted.config, wanted.initial or TargetState.STARTED)
             except TidegateError as error:
                 raise UsageError(f"Failed to create connector for {path}: {error}") from error
-            log.info("created connector", connector=wanted.name, file=str(path))
+            logger.info("created connector", connector=wanted.name, file=str(path))
 
 
 async def _refuse_tasks(_: Request) -> Response:

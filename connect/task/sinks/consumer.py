@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import TopicPartition
 from connect.task.clients import ClientLoop
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from broker.client import ClientConfig, FetchedBatches
 
 __all__ = ["KafkaSinkConsumer"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _LEAVE_S: Final = 2.0
 
@@ -71,7 +71,7 @@ class KafkaSinkConsumer:
             try:
                 _, _, done = self.events.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                log.warning("the group could not be left in time; it will notice")
+                logger.warning("the group could not be left in time; it will notice")
                 stopping.cancel()
                 return
             if done is not None and done.set_running_or_notify_cancel():

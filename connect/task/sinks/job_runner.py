@@ -12,11 +12,11 @@ from connect.api import ConnectError, JobTask, OffsetRange, RetriableConnectErro
 from connect.config.connector import JobConfig, SinkConfig
 from connect.task.control import TaskControl
 from connect.task.sinks.job_log import Intent, JobLog, PartitionState
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["JobRunner", "planned_ranges"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _RETRY_S: Final = 5.0
 
@@ -121,13 +121,13 @@ class JobRunner:
         try:
             self._task.run(run.ranges, run.id)
         except RetriableConnectError as error:
-            log.warning("job will be run again", connector=self._connector, error=str(error))
+            logger.warning("job will be run again", connector=self._connector, error=str(error))
             return time.time() + _RETRY_S
         with self._control.gate.passing():
             self._log.commit({one.partition: one.stop for one in run.ranges})
         self._runs += 1
         self._records += run.records
-        log.info("job done", connector=self._connector, records=run.records, partitions=len(run.ranges))
+        logger.info("job done", connector=self._connector, records=run.records, partitions=len(run.ranges))
         # What could not go into this run for its size is due at once.
         more = self._job.max_records and run.records >= self._job.max_records and self._job.schedule is None
         return time.time() if more else self._next_due()
@@ -154,7 +154,7 @@ class JobRunner:
         offsets = {p: state.end if policy == "latest" else state.first for p, state in lost.items()}
         # A topic that was made anew has a smaller end: how many records it had before cannot be known.
         missing = sum(max(0, offsets[partition] - (state.committed or 0)) for partition, state in lost.items())
-        log.warning(
+        logger.warning(
             "job goes on without records that are gone",
             connector=self._connector,
             policy=policy,

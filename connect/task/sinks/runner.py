@@ -17,14 +17,14 @@ from connect.task.sinks.dead_letters import DeadLetters
 from connect.task.sinks.measures import SinkMeasures
 from connect.task.sinks.pipeline import SinkPipeline
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from broker.client import FetchedBatches
 
 __all__ = ["SinkConsumer", "SinkRunner"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _WAIT_MS: Final = 500
 _POLL_MS: Final = 1
@@ -133,7 +133,7 @@ class SinkRunner:
                 except TidegateError as error:
                     if not error.retriable:
                         raise
-                    log.warning("fetch will be repeated", connector=self._context.connector, error=str(error))
+                    logger.warning("fetch will be repeated", connector=self._context.connector, error=str(error))
                     self._control.stopping.wait(_RETRY_S)
                     return []
                 # What was fetched of a partition that has been taken away since belongs to its new owner, and what was
@@ -172,7 +172,7 @@ class SinkRunner:
             with self._control.calling("open"):
                 self._task.open(sorted(self._unopened))
         except RetriableConnectError as error:
-            log.warning("open will be repeated", connector=self._context.connector, error=str(error))
+            logger.warning("open will be repeated", connector=self._context.connector, error=str(error))
             self._consumer.pause(*self._unopened)
             self._next_open = time.monotonic() + _REOPEN_S
             return
@@ -220,7 +220,7 @@ class SinkRunner:
                 self._task.put(batches)
         except RetriableConnectError as error:
             if self._held is None:
-                log.warning("put will be repeated", connector=self._context.connector, error=str(error))
+                logger.warning("put will be repeated", connector=self._context.connector, error=str(error))
                 self._consumer.pause(*self._context.assigned)
             self._held, self._held_positions = batches, dict(positions)
             return
@@ -283,7 +283,7 @@ class SinkRunner:
             with self._control.calling("pre_commit"):
                 safe = dict(self._task.pre_commit(dict(positions)))
         except RetriableConnectError as error:
-            log.warning("offsets not committed; going back", connector=self._context.connector, error=str(error))
+            logger.warning("offsets not committed; going back", connector=self._context.connector, error=str(error))
             self._go_back(leaving)
             return
         if self._dead_letters is not None:
@@ -292,7 +292,7 @@ class SinkRunner:
             except TidegateError as error:
                 if not error.retriable:
                     raise
-                log.warning("offsets not committed", connector=self._context.connector, error=str(error))
+                logger.warning("offsets not committed", connector=self._context.connector, error=str(error))
                 return
         fresh = {
             partition: offset
@@ -322,7 +322,7 @@ class SinkRunner:
                 ):
                     raise
                 self._sink.skipped()
-                log.warning("offsets not committed", connector=self._context.connector, error=str(error))
+                logger.warning("offsets not committed", connector=self._context.connector, error=str(error))
             else:
                 outcome.failed = False
         return not outcome.failed

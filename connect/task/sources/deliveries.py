@@ -15,12 +15,12 @@ from connect.task.exactly_once import TransactionBoundary
 from connect.task.measures import TaskMeasures
 from connect.task.sources.offsets import OffsetKeys, SourcePosition, SubmittedBatches, checked
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 from tidegate.kit.windowed import Windowed
 
 __all__ = ["AtLeastOnce", "Delivery", "ExactlyOnce", "OffsetWriter", "Transactions"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 OnCommitted = Callable[[Sequence[SourcePosition]], None]
 
@@ -126,7 +126,7 @@ class AtLeastOnce:
             except TidegateError as error:
                 if not error.retriable:
                     raise
-                log.warning("offsets will be committed later", connector=self._connector, error=str(error))
+                logger.warning("offsets will be committed later", connector=self._connector, error=str(error))
                 return
             outcome.failed = False
         self._uncommitted.clear()
@@ -221,7 +221,7 @@ class ExactlyOnce:
         if how is None or not (self._transactions.is_open or self._positions):
             return
         if how == "abort":
-            log.info("a transaction is aborted as its source asked", partitions=len(self._positions))
+            logger.info("a transaction is aborted as its source asked", partitions=len(self._positions))
             if self._transactions.is_open:
                 self._transactions.abort()
         positions = list(self._positions.values())

@@ -15,12 +15,12 @@ from connect.task.merging import merged
 from connect.task.sources.acknowledgements import Acknowledgements
 from connect.task.sources.deliveries import Delivery
 from connect.task.sources.pipeline import SourcePipeline
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 from tidegate.kit.windowed import Windowed
 
 __all__ = ["SourceRunner"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _IDLE_S: Final = 0.05
 """A pause after a poll that found nothing, for sources that do not wait themselves."""
@@ -83,7 +83,7 @@ class SourceRunner:
         try:
             batches = self._policy.retried(self._poll)
         except RetriableConnectError as error:
-            log.warning("poll will be repeated", connector=self._context.connector, error=str(error))
+            logger.warning("poll will be repeated", connector=self._context.connector, error=str(error))
             self._control.stopping.wait(_RETRY_S)
             return
         if not batches:

@@ -14,14 +14,14 @@ from connect.stores.values import encoded
 from connect.task.clients import LAST_WORDS_S, ClientLoop, TaskClients, follow
 from tidegate.kit.config import parse
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from broker.client import Ack, BatchProducer, ClientConfig, EncodedBatch, NewTopic
 
 __all__ = ["KafkaOffsets", "KafkaSender", "TopicRules", "TransactionalSender"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 class TopicRules:
@@ -189,7 +189,7 @@ class KafkaOffsets:
         try:
             self._loop.run(self._write(offsets))
         except TidegateError as error:
-            log.warning("the worker's offset topic did not take a copy", topic=self._topic, error=str(error))
+            logger.warning("the worker's offset topic did not take a copy", topic=self._topic, error=str(error))
 
     async def _write(self, offsets: Mapping[bytes, Mapping[str, Any]]) -> None:
         for future in await _written(self._producer, self._topic, offsets):

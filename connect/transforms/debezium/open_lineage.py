@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from connect.api import RecordBatch, Transformation, config
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["OpenLineage", "OpenLineageConfig"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 @config
@@ -26,7 +26,7 @@ class OpenLineage(Transformation):
 
     def __init__(self, config: OpenLineageConfig) -> None:
         super().__init__(config)
-        log.warning("records pass the transformation OpenLineage; lineage is not told to OpenLineage")
+        logger.warning("records pass the transformation OpenLineage; lineage is not told to OpenLineage")
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         return [batch]

@@ -20,11 +20,11 @@ from connect.api import (
 )
 from connect.transforms.debezium.fields import is_envelope
 from connect.transforms.debezium.json_payload import Expansion
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["EventRouter", "EventRouterConfig"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 _UNITS: Final = {
     "io.debezium.time.Timestamp": 1,
     "io.debezium.time.MicroTimestamp": 1000,
@@ -193,7 +193,7 @@ class EventRouter(Transformation):
         behaviour = self.config.invalid.lower()
         if behaviour == "fatal":
             raise DataError(f"Unexpected update message received {record.key}, fail.")
-        (log.warning if behaviour == "warn" else log.error)("update of an outbox left out", topic=record.topic)
+        (logger.warning if behaviour == "warn" else logger.error)("update of an outbox left out", topic=record.topic)
 
     def _event(self, record: Record, envelope: Schema) -> Record:
         row, schema = record.value.get("after"), envelope.field("after").schema
@@ -207,7 +207,7 @@ class EventRouter(Transformation):
         if self.config.expand and isinstance(payload, str):
             expanded = self._expansion.expanded(self.config.payload, payload)
             if expanded is None:
-                log.warning("the payload of an outbox event is not JSON", topic=record.topic)
+                logger.warning("the payload of an outbox event is not JSON", topic=record.topic)
             else:
                 payload_schema, payload = expanded
         route = self._text(schema, row, self.config.route_field)

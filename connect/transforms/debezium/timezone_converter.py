@@ -13,14 +13,14 @@ from connect.api import DataError, Field, Problem, RecordBatch, Schema, SchemaTy
 from connect.data.schema import DATE, TIME, TIMESTAMP
 from connect.data.structs import struct_of
 from connect.transforms.debezium.fields import is_envelope
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["TimezoneConverter", "TimezoneConverterConfig"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _OFFSET: Final = re.compile(r"([+-])(\d{2}):(\d{2})(?::(\d{2}))?", re.ASCII)
 _RULES: Final = re.compile(r"\[[\".\w\s]+:(?:[\".\w\s]+(?::[\".\w\s]+)?(?:,|\]$))+", re.ASCII)
@@ -199,7 +199,7 @@ class TimezoneConverter(Transformation):
     def _tell(self, member: Field) -> None:
         if member.name not in self._told:
             self._told.add(member.name)
-            log.warning("a time that has no zone is not converted", field=member.name, type=member.schema.name)
+            logger.warning("a time that has no zone is not converted", field=member.name, type=member.schema.name)
 
     @cached_property
     def _told(self) -> set[str]:

@@ -23,7 +23,7 @@ from connect.task.control import Stopped, TaskControl
 from connect.worker.host.tasks import trace_of
 from tidegate.kit.config import parse
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import about, logger
+from tidegate.kit.logs import about, get_logger
 from tidegate.kit.scrubbing import Secrets, knowing, noted_config, scrubbed
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConnectorSetup", "HostedConnector"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _SLOW_S: Final = 10.0
 """A call that takes longer is shown in the connector's status until it returns."""
@@ -113,7 +113,7 @@ class HostedConnector:
         if slow and not self._told_slow and call is not None:
             frame = sys._current_frames().get(self._thread.ident or 0)
             where = "".join(traceback.format_stack(frame)) if frame is not None else ""
-            log.warning("connector hangs", connector=self.name, call=call[0], seconds=call[1])
+            logger.warning("connector hangs", connector=self.name, call=call[0], seconds=call[1])
             self._trouble(f"{call[0]} has not returned for {call[1]:.0f} s; it is here:\n{where}")
         elif self._told_slow and not slow and self._thread.is_alive():
             self._event("connector_fine")
@@ -131,7 +131,7 @@ class HostedConnector:
                 while self._orders.get() == "plan":
                     self._tell_plan(connector)
             except Stopped:  # the word to stop came while a call was to be repeated
-                log.info("stopped before the connector was ready")
+                logger.info("stopped before the connector was ready")
             except BaseException as error:  # noqa: BLE001 - a plugin's own code, which may even raise SystemExit
                 self._fail(error)
             finally:
@@ -156,7 +156,7 @@ class HostedConnector:
                 with self._control.calling(call):
                     given = act()
             except RetriableConnectError as error:
-                log.warning("a connector's call will be repeated", call=call, error=str(error), again_in_s=pause_s)
+                logger.warning("a connector's call will be repeated", call=call, error=str(error), again_in_s=pause_s)
                 self._trouble(f"{call} will be repeated; {trace_of(error)}")
                 self._control.stopping.wait(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -187,7 +187,7 @@ class HostedConnector:
             text += "maximum number of tasks it is configured to create (tasks.max)"
             if self._common.tasks_max_enforce:
                 raise ConnectError(text)
-            log.warning(text, connector=self.name)
+            logger.warning(text, connector=self.name)
         stored, given = self._setup.properties, self._given
         return [
             {key: stored[key] if given.get(key) == text else text for key, text in task.items()} for task in planned
@@ -198,11 +198,11 @@ class HostedConnector:
             with self._control.ending("stop"):
                 connector.stop()
         except BaseException as error:
-            log.exception("connector did not stop as it should", error=str(error))
+            logger.exception("connector did not stop as it should", error=str(error))
 
     def _fail(self, error: BaseException) -> None:
         known = {"error": str(error)} if isinstance(error, TidegateError) else {"exc_info": error}
-        log.error("connector failed", connector=self.name, **known)
+        logger.error("connector failed", connector=self.name, **known)
         self._trouble(scrubbed(str(error)) if isinstance(error, TidegateError) else trace_of(error), failed=True)
 
     def _trouble(self, trace: str, *, failed: bool = False) -> None:

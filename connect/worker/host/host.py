@@ -24,12 +24,12 @@ from connect.worker.host.tasks import HostedTask, TaskSetup
 from connect.worker.link import ThreadedLink
 from connect.worker.loggers import set_level
 from tidegate.kit.config import parse
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 from tidegate.kit.scrubbing import Secrets, knowing, noted_config
 
 __all__ = ["TaskHost"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _CLIENTS_EVERY: Final = 5
 """Seconds between what Kafka clients have counted: a sink's are never at rest."""

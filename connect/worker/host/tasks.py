@@ -24,7 +24,7 @@ from connect.worker.host.memory import give_back
 from connect.worker.host.restarts import Restarts
 from tidegate.kit.config import parse
 from tidegate.kit.errors import RetriableError, TidegateError
-from tidegate.kit.logs import about, logger
+from tidegate.kit.logs import about, get_logger
 from tidegate.kit.scrubbing import Secrets, knowing, noted_config, scrubbed
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HostedTask", "TaskSetup", "trace_of"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +113,11 @@ class HostedTask:
 
     def _cancel(self, lifecycle: Lifecycle) -> None:
         with about(**self._about), knowing(self._secrets):
-            log.warning("task did not stop in time and is cancelled", call=self._control.running_call)
+            logger.warning("task did not stop in time and is cancelled", call=self._control.running_call)
             try:
                 lifecycle.cancel(CANCEL_S)
             except BaseException as error:
-                log.exception("a task could not be cancelled", error=str(error))
+                logger.exception("a task could not be cancelled", error=str(error))
 
     def statistics(self) -> dict[str, Any]:
         return self._lifecycle.statistics() if self._lifecycle is not None else {}
@@ -172,9 +172,9 @@ class HostedTask:
     def _fail(self, error: BaseException, again_in_s: float | None) -> None:
         facts = {"connector": self._setup.connector, "task": self._setup.task, "again_in_s": again_in_s}
         if isinstance(error, TidegateError):
-            log.error("task failed", **facts, error=str(error))
+            logger.error("task failed", **facts, error=str(error))
         else:
-            log.error("task failed", **facts, exc_info=error)
+            logger.error("task failed", **facts, exc_info=error)
         self._tell("FAILED", trace_of(error))
 
     @property
@@ -192,7 +192,9 @@ class HostedTask:
         hang = self.hanging
         if hang is not None and not self._told_hang:
             setup = self._setup
-            log.warning("task hangs", connector=setup.connector, task=setup.task, call=hang.call, seconds=hang.seconds)
+            logger.warning(
+                "task hangs", connector=setup.connector, task=setup.task, call=hang.call, seconds=hang.seconds
+            )
             text = f"{hang.call} has not returned for {hang.seconds:.0f} s; it is here:\n{hang.where}"
             if self._restarts_on_hang:
                 self._event("task_hangs", attempt=setup.attempt, trace=text)

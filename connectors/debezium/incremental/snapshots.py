@@ -16,18 +16,17 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from connect.api import ConnectError, DataError, JavaRegex, RecordBatch
+from connect.api import ConnectError, DataError, JavaRegex, RecordBatch, get_logger
 from connectors.debezium.events import bounded
 from connectors.debezium.incremental.progress import Progress, TablePart, Unreadable, without_members
 from connectors.debezium.incremental.windows import Behind, Chunk, Window
 from connectors.debezium.notifications import Notifications
 from connectors.debezium.signals.channels import Channel
 from connectors.debezium.signals.signal import Signal, SnapshotRequest, signal_of_row, stop_patterns
-from tidegate.kit.logs import logger
 
 __all__ = ["Chunks", "IncrementalSnapshots"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 _OPEN, _CLOSE = "snapshot-window-open", "snapshot-window-close"
 
 
@@ -129,7 +128,7 @@ class IncrementalSnapshots:
         if found is None:
             self._pieces = None
             del self._blocking[0]
-            log.info("the blocking snapshot is complete")
+            logger.info("the blocking snapshot is complete")
             return []
         return found
 
@@ -230,7 +229,7 @@ class IncrementalSnapshots:
                 elif event["op"] == "c":
                     self._act(signal_of_row(row))
             except DataError as error:
-                log.warning("a signal cannot be acted upon", channel="source", problem=str(error))
+                logger.warning("a signal cannot be acted upon", channel="source", problem=str(error))
         return closed
 
     def _look(self, now: float) -> bool:
@@ -244,7 +243,7 @@ class IncrementalSnapshots:
             try:
                 self._act(signal)
             except DataError as error:
-                log.warning("a signal cannot be acted upon", id=signal.id, type=signal.type, problem=str(error))
+                logger.warning("a signal cannot be acted upon", id=signal.id, type=signal.type, problem=str(error))
         if found:
             self._handed = []
         return bool(found)
@@ -260,14 +259,14 @@ class IncrementalSnapshots:
             case "resume-snapshot":
                 self._pause(False)
             case "log":
-                log.info(str(signal.data.get("message", "")).replace("{}", str(self._progress)), signal=signal.id)
+                logger.info(str(signal.data.get("message", "")).replace("{}", str(self._progress)), signal=signal.id)
                 return
             case kind if kind in (_OPEN, _CLOSE):
                 return
             case _:
-                log.warning("a signal of unknown type", id=signal.id, type=signal.type)
+                logger.warning("a signal of unknown type", id=signal.id, type=signal.type)
                 return
-        log.info(
+        logger.info(
             "a signal was acted upon", id=signal.id, type=signal.type, tables=[p.table for p in self._progress.parts]
         )
 
@@ -282,7 +281,7 @@ class IncrementalSnapshots:
         if missing := [
             p for p in request.tables if not any(JavaRegex(p, ignore_case=True).fullmatch(name) for name in known)
         ]:
-            log.warning("no captured table has a name that was asked for", signal=signal.id, tables=missing)
+            logger.warning("no captured table has a name that was asked for", signal=signal.id, tables=missing)
         tables = list(dict.fromkeys(tables))
         if request.blocking:
             self._blocking.append((request, tables))
@@ -356,7 +355,7 @@ class IncrementalSnapshots:
                 chunk = self._chunk()
             self._chunks.mark(f"{chunk_id}-close", _CLOSE, about | {"closeWindowTimestamp": _now()})
         except (ConnectError, DataError) as error:
-            log.warning(
+            logger.warning(
                 "incremental snapshots cannot be marked, so they end",
                 tables=[p.table for p in progress.parts],
                 problem=str(error),
@@ -384,7 +383,7 @@ class IncrementalSnapshots:
         except (ConnectError, DataError) as error:
             if (later := self._chunks.behind(part)) is not None:
                 return Behind(*later)
-            log.warning(
+            logger.warning(
                 "a table cannot be read by an incremental snapshot, it is passed over",
                 table=part.table,
                 problem=str(error),
@@ -393,7 +392,7 @@ class IncrementalSnapshots:
             status = error.status if isinstance(error, Unreadable) else known
         if chunk is None:
             self._over(status)
-            log.info("an incremental snapshot of a table is over", table=part.table)
+            logger.info("an incremental snapshot of a table is over", table=part.table)
         else:
             self._rows += len(chunk.batch)
             self._tell_progress(chunk)

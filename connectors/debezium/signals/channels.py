@@ -7,9 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from connect.api import DataError
+from connect.api import DataError, get_logger
 from connectors.debezium.signals.signal import Signal, signal_of_json
-from tidegate.kit.logs import logger
 
 if TYPE_CHECKING:
     from broker.client import ClientConfig
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Channel", "FileChannel", "KafkaChannel", "channels_of"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 
 class Channel(Protocol):
@@ -37,7 +36,7 @@ def _signals(texts: Iterable[str], where: str) -> list[Signal]:
         try:
             found.append(signal_of_json(text))
         except DataError as error:
-            log.warning("a signal cannot be read", channel=where, problem=str(error))
+            logger.warning("a signal cannot be read", channel=where, problem=str(error))
     return found
 
 
@@ -55,7 +54,7 @@ class FileChannel:
         except FileNotFoundError:
             return []
         except OSError as error:
-            log.warning("the file of signals cannot be read", file=str(self._path), problem=str(error))
+            logger.warning("the file of signals cannot be read", file=str(self._path), problem=str(error))
             return []
         return _signals(lines, str(self._path))
 

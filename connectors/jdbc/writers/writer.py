@@ -120,7 +120,7 @@ class Writer(ABC):
     @contextmanager
     def errors(self, doing: str) -> Iterator[None]:
         """Turn the driver's errors inside into ours."""
-        from tidegate.kit.errors import TidegateError
+        from connect.api import TidegateError
 
         try:
             with database_errors(self.database, doing):

@@ -9,11 +9,11 @@ from events.errors import BusUnavailable
 from events.fronts.cometd.client import CometdClient
 from events.fronts.cometd.delivery import Deliveries, Need
 from events.limits.errors import DeliveryLimitExceeded
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Connect"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _RETRY_S = 1.0
 
@@ -78,7 +78,7 @@ class Connect:
             self.end(refusal=refusal)
             return
         except Exception as error:
-            log.exception("cannot show events to a subscriber", error=str(error))
+            logger.exception("cannot show events to a subscriber", error=str(error))
             self.end()
             return
         if need is not None:
@@ -92,10 +92,10 @@ class Connect:
             await need()
         except BusUnavailable as error:
             failed = True
-            log.warning("cannot read events for a subscriber", error=str(error))
+            logger.warning("cannot read events for a subscriber", error=str(error))
         except Exception as error:
             failed = True  # it is tried again, and the client is answered in any case
-            log.exception("cannot read events for a subscriber", error=str(error))
+            logger.exception("cannot read events for a subscriber", error=str(error))
         self._fetching = None
         if self._ended:
             return

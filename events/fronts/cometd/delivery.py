@@ -18,11 +18,11 @@ from events.model.changes.schemas import ChangeEventSchema
 from events.model.payloads import EventSchema
 from events.store.catalog import Catalog
 from tidegate.kit.http import json_bytes
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Deliveries", "Need"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 MAX_DELIVERED: Final = 200
 """Events in one answer, over all channels."""
@@ -133,4 +133,4 @@ class Deliveries:
 
     def _cannot_show(self, topic: str, event: Event, error: Exception) -> None:
         self._metrics.skipped.labels(topic).inc()
-        log.warning("an event cannot be shown as JSON", topic=topic, offset=event.replay_id, error=str(error))
+        logger.warning("an event cannot be shown as JSON", topic=topic, offset=event.replay_id, error=str(error))

@@ -34,11 +34,11 @@ from events.errors import (
 )
 from events.limits.errors import DeliveryLimitExceeded, TooManyClients
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["NOT_AUTHENTICATED", "CallRefused", "Context", "reading", "replay_id_refused", "stream", "unary"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 M = TypeVar("M", bound=Message)
 
@@ -114,7 +114,7 @@ async def _abort(context: Context, error: Exception) -> NoReturn:
             (grpc.StatusCode.INTERNAL, "service.error"),
         )
     else:
-        log.error("unforeseen error in a Pub/Sub call", rpc_id=rpc_id, exc_info=error)
+        logger.error("unforeseen error in a Pub/Sub call", rpc_id=rpc_id, exc_info=error)
         error, status, trailer = (
             EventsError("Internal error; the log has the details"),
             grpc.StatusCode.INTERNAL,

@@ -18,11 +18,11 @@ from registry.log.cluster.identity import (
 )
 from registry.log.errors import NotLeader, UnknownLeader
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Election", "Outcome"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _RETRY_S: Final = 1.0
 
@@ -145,11 +145,11 @@ class Election:
             except FencedInstanceId:
                 # Another process has this address. In the group under a name of the coordinator's making, both are seen
                 # and told that their addresses are equal, instead of throwing each other out in turn.
-                log.warning("another registry came with this address", group=self._group_id, url=self._me.url)
+                logger.warning("another registry came with this address", group=self._group_id, url=self._me.url)
                 self._instance_id = None
             except TidegateError as error:
                 if not said:
-                    log.warning(
+                    logger.warning(
                         "no part in the election of the writer; trying on", group=self._group_id, reason=str(error)
                     )
                 said = True
@@ -169,7 +169,7 @@ class Election:
             try:
                 identities[member_id] = Identity.decode(metadata)
             except InvalidAssignment as error:
-                log.warning(
+                logger.warning(
                     "a member of the group is no registry", group=self._group_id, member=member_id, reason=str(error)
                 )
         assignment = choose(identities, sticky=self._sticky).encode()
@@ -182,24 +182,26 @@ class Election:
         try:
             assignment = Assignment.decode(generation.assignment)
         except InvalidAssignment as error:
-            log.warning(
+            logger.warning(
                 "nobody is known to write: the assignment cannot be read", group=self._group_id, reason=str(error)
             )
             self.outcome.set(None)
             return
         if assignment.error == DUPLICATE_URLS:
-            log.error(
+            logger.error(
                 "nobody may write: several registries of the group say that they listen at the same address; give each "
                 "a host.name or listener of its own",
                 group=self._group_id,
                 url=self._me.url,
             )
         elif assignment.leader is None:
-            log.warning("nobody may write: no registry of the group has leader.eligibility=true", group=self._group_id)
+            logger.warning(
+                "nobody may write: no registry of the group has leader.eligibility=true", group=self._group_id
+            )
         before = self.outcome.leader
         self.outcome.set(None if assignment.error else assignment.leader)
         if self.outcome.leader is not None and self.outcome.leader != before:
-            log.info("the writer is known", group=self._group_id, url=self.outcome.leader.url, me=self.outcome.is_me)
+            logger.info("the writer is known", group=self._group_id, url=self.outcome.leader.url, me=self.outcome.is_me)
         if self.outcome.is_me and before != self._me:
             task = asyncio.create_task(self._tell(), name="registry elected")
             self._tasks.add(task)
@@ -209,7 +211,7 @@ class Election:
         try:
             await self._elected()
         except TidegateError as error:  # the first write tries again
-            log.warning("could not take over the schema log yet", reason=str(error))
+            logger.warning("could not take over the schema log yet", reason=str(error))
 
 
 def choose(members: Mapping[str, tuple[Identity, bool]], *, sticky: bool) -> Assignment:

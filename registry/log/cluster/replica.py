@@ -14,11 +14,11 @@ from registry.log.cluster.election import Outcome
 from registry.log.cluster.forwarding import Answer, Forwarder, NotAnswered, NotSent
 from registry.log.errors import ForwardingFailed, NotCaughtUp, UnknownLeader
 from registry.log.store import Store
-from tidegate.kit.logs import logger
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Replica"]
 
-log = logger(__name__)
+logger = get_logger(__name__)
 
 _FORWARDED: Final = b"x-forward"
 _REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "POST"})
@@ -137,7 +137,7 @@ class Replica:
         try:
             await self._store.catch_up()
         except NotCaughtUp as error:
-            log.warning("a write was acknowledged that cannot be read here yet", reason=str(error))
+            logger.warning("a write was acknowledged that cannot be read here yet", reason=str(error))
 
 
 async def _body(receive: Receive) -> bytes:

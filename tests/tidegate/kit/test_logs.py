@@ -12,7 +12,7 @@ from tidegate.kit import logs
 
 logs.configure(format="json")
 logs.threads_inherit()
-log, library = logs.logger("ours"), logging.getLogger("library")
+log, library = logs.get_logger("ours"), logging.getLogger("library")
 
 async def client():
     library.warning("in the loop")
