@@ -41,7 +41,7 @@ def main() -> int:
     console = Console(width=120)
     console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {arguments.runs} interleaved pairs")
     for name in [
-        one for one in BENCHES if any(one == asked or one.startswith(f"{asked}.") for asked in arguments.names)
+        bench for bench in BENCHES if any(bench == asked or bench.startswith(f"{asked}.") for asked in arguments.names)
     ]:
         folder = Path(tempfile.mkdtemp(prefix=f"tidegate-bench-{name}-"))
         try:

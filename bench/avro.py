@@ -78,7 +78,7 @@ def order(number: int, chance: random.Random) -> dict[str, Any]:
             {"sku": f"sku-{chance.randint(1, 999)}", "quantity": chance.randint(1, 9), "price": chance.random()}
             for _ in range(chance.randint(1, 5))
         ],
-        "tags": {f"tag{place}": "v" * place for place in range(chance.randint(0, 3))},
+        "tags": {f"tag{tag}": "v" * tag for tag in range(chance.randint(0, 3))},
         "scores": [chance.randint(0, 1000) for _ in range(chance.randint(0, 6))],
     }
 
@@ -212,8 +212,8 @@ def cases(name: str, shape: Shape) -> list[Case]:
     bodies = [message[5:] for message in messages.to_pylist()]
 
     def encode_records() -> None:
-        for one in records:
-            fastavro.schemaless_writer(io.BytesIO(), prepared, one)
+        for record in records:
+            fastavro.schemaless_writer(io.BytesIO(), prepared, record)
 
     def decode_records() -> None:
         for body in bodies:

@@ -104,7 +104,7 @@ def latencies(port: int, seconds: float, ended: object) -> list[float]:
     """Measured from when a request was due, so that a stall counts for all that had to wait."""
     assert callable(ended)
     request = produce_request([0], encode_batch([Record(None, os.urandom(10_000), (), now_ms())]))
-    found: list[float] = []
+    latencies_ms: list[float] = []
     with socket.create_connection(("127.0.0.1", port), 10) as sock:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         began = due = time.perf_counter()
@@ -112,11 +112,11 @@ def latencies(port: int, seconds: float, ended: object) -> list[float]:
             time.sleep(max(0.0, due - time.perf_counter()))
             sock.sendall(request)
             receive(sock)
-            found.append(time.perf_counter() - due)
+            latencies_ms.append(time.perf_counter() - due)
             due += 1 / RATE
-            if len(found) % RATE == 0 and ended():
+            if len(latencies_ms) % RATE == 0 and ended():
                 break
-    return found
+    return latencies_ms
 
 
 def p99(values: list[float]) -> float:

@@ -131,11 +131,11 @@ def our_worker(folder: Path, bootstrap: str, *, registry: bool = True) -> Iterat
     processes = [
         ServerProcess(
             name,
-            [*serve, name, *(a for key, value in given.items() for a in ("--set", f"{key}={value}"))],
+            [*serve, name, *(a for key, value in properties.items() for a in ("--set", f"{key}={value}"))],
             log=folder / f"{name}.log",
             ready=lambda url=url: answers(url),
         )
-        for name, given, url in (
+        for name, properties, url in (
             ("registry", registry_settings, f"http://127.0.0.1:{registry_port}/subjects"),
             ("connect", settings, f"http://127.0.0.1:{port}/"),
         )

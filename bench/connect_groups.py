@@ -38,14 +38,14 @@ class OurWorker:
         folder.mkdir(parents=True)
         (port,) = free_ports(1)
         self.url, ready = f"http://127.0.0.1:{port}", folder / "ready"
-        given = {
+        properties = {
             "bootstrap.servers": bootstrap,
             "listeners": self.url,
             "key.converter": "org.apache.kafka.connect.storage.StringConverter",
             "value.converter": "org.apache.kafka.connect.storage.StringConverter",
             **settings,
         }
-        (folder / "worker.properties").write_text("".join(f"{key}={value}\n" for key, value in given.items()))
+        (folder / "worker.properties").write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         command = [sys.executable, "-m", "tidegate.cli", "serve", "connect", str(folder / "worker.properties")]
         self.process = ServerProcess(
             "our worker", [*command, "--ready-file", str(ready)], log=folder / "log", ready=ready.exists
@@ -69,11 +69,11 @@ def settings() -> dict[str, str]:
 @contextmanager
 def workers(kind: type[Any], folder: Path, bootstrap: str, number: int) -> Iterator[list[Any]]:
     """``number`` workers, made and not started."""
-    given, made = settings(), []
+    properties, made = settings(), []
     for n in range(number):
-        place = folder / f"{given['group.id']}-{n}"
+        data = folder / f"{properties['group.id']}-{n}"
         more = {"jvm": FOR_SPEED} if kind is KafkaConnect else {}
-        made.append(kind(place, bootstrap, given, **more))
+        made.append(kind(data, bootstrap, properties, **more))
     try:
         yield made
     finally:
@@ -168,7 +168,7 @@ def _epoch(url: str) -> float:
 def _pss(pid: int) -> int:
     """Memory of a process and its children, what they share counted once."""
     process = psutil.Process(pid)
-    return sum(one.memory_full_info().pss for one in (process, *process.children(recursive=True)))
+    return sum(member.memory_full_info().pss for member in (process, *process.children(recursive=True)))
 
 
 def main(folder: Path, runs: int, console: Console) -> None:

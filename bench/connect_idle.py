@@ -84,7 +84,7 @@ def _create(url: str, folder: Path, name: str, *, state: str) -> None:
 def _running(url: str, pid: int, count: int, console: Console) -> None:
     def running() -> bool:
         shown = requests.get(f"{url}/connectors?expand=status", timeout=60).json().values()
-        states = [task["state"] for one in shown for task in one["status"]["tasks"]]
+        states = [task["state"] for connector in shown for task in connector["status"]["tasks"]]
         return states == ["RUNNING"] * count
 
     wait_until(running, "all tasks running", 300, pause_s=0.1)

@@ -86,8 +86,8 @@ class Place:
             connection.execute(_TABLE.format(rows=rows).encode())
 
     def config(self, table: str, run: str, converter: dict[str, str]) -> dict[str, str]:
-        own = {"slot.name": run, "publication.name": run, "publication.autocreate.mode": "filtered"}
-        return capture(self.server, table, run) | own | converter
+        names = {"slot.name": run, "publication.name": run, "publication.autocreate.mode": "filtered"}
+        return capture(self.server, table, run) | names | converter
 
     def counted(self, worker: Worker, topic: str, begun: float | None = None) -> Measured:
         """Waits for all rows in a topic. Rates are from the first record on, or from ``begun``."""
@@ -117,8 +117,8 @@ class Place:
         run = f"s{uuid.uuid4().hex[:8]}"
         before = worker.cpu_s()
         with self.connector(worker, self.config("events", run, converter) | {"snapshot.mode": "initial_only"}):
-            found = self.counted(worker, f"{run}.public.events")
-            return {**found, "worker CPU s per 1M rows": (worker.cpu_s() - before) / self.rows * 1e6}
+            rate = self.counted(worker, f"{run}.public.events")
+            return {**rate, "worker CPU s per 1M rows": (worker.cpu_s() - before) / self.rows * 1e6}
 
     def stream(self, worker: Worker, converter: dict[str, str]) -> Measured:
         """Inserts in transactions of 1000 rows, written while the connector is paused, then drained."""
@@ -142,8 +142,8 @@ class Place:
                     )
                 before = worker.cpu_s()
                 requests.put(f"{url}/resume", timeout=60).raise_for_status()
-                found = self.counted(worker, f"{run}.public.changed")
-                return {**found, "worker CPU s per 1M rows": (worker.cpu_s() - before) / self.rows * 1e6}
+                rate = self.counted(worker, f"{run}.public.changed")
+                return {**rate, "worker CPU s per 1M rows": (worker.cpu_s() - before) / self.rows * 1e6}
 
 
 @contextlib.contextmanager
@@ -174,17 +174,17 @@ def main() -> None:
         running.callback(server.stop)
         log = our_broker if arguments.log == "ours" else apache_broker
         bootstrap = running.enter_context(log(folder / "log")).bootstrap
-        place = Place(server, bootstrap, arguments.rows)
+        setup = Place(server, bootstrap, arguments.rows)
         ours = running.enter_context(our_worker(folder / "ours", bootstrap))
         theirs = None if arguments.ours else running.enter_context(debezium_worker(folder / "theirs", ours.bootstrap))
-        for what, run in (("snapshot", place.snapshot), ("stream", place.stream)):
+        for what, run in (("snapshot", setup.snapshot), ("stream", setup.stream)):
             for name, (mine, other) in CONVERTERS.items():
                 title = f"{what}, {name}"
                 if arguments.only not in title:
                     continue
                 if theirs is None:
                     figures = [run(ours, mine) for _ in range(arguments.runs)]
-                    show("ours alone", {title: [(one, one) for one in figures]}, console)
+                    show("ours alone", {title: [(ratio, ratio) for ratio in figures]}, console)
                     continue
                 case = Case(title, lambda: run(ours, mine), lambda: run(theirs, other))  # noqa: B023
                 show("ours and Debezium 3.5", {title: measure(case, arguments.runs, console)}, console)

@@ -134,8 +134,8 @@ def main() -> None:
                 }
                 for what, (config, topic) in runs.items():
                     with console.status(f"{title}, {what}"):
-                        own = folder / what.replace(" ", "-").lower()
-                        seconds, memory = moved(own, where, config | converter, topic)
+                        scratch = folder / what.replace(" ", "-").lower()
+                        seconds, memory = moved(scratch, where, config | converter, topic)
                     shown.add_row(f"{what}, {title}", f"{seconds:.1f}", f"{memory:.0f}")
                     console.print(f"{what}, {title}: {seconds:.1f} s, {memory:.0f} MB")
     console.print(shown)

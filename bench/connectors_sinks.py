@@ -104,8 +104,8 @@ def rows_in(server: PostgresServer, table: str) -> int:
     """How many rows a table has; none where there is no such table."""
     with server.connect() as connection:
         (there,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,)).fetchone() or (False,)
-        found = connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchone() if there else None
-    return int(found[0]) if found else 0
+        row = connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchone() if there else None
+    return int(row[0]) if row else 0
 
 
 def in_a_worker(rows: int) -> None:
@@ -188,7 +188,7 @@ def main() -> None:
         for mode in ("insert", "upsert", "upsert again"):
             for exactly_once in (False, True):
                 table = f"{mode.split()[0]}_{'exactly' if exactly_once else 'least'}"
-                given = {
+                properties = {
                     "topics": "events",
                     "connection.url": server.jdbc_url,
                     "table.name.format": table,
@@ -198,7 +198,7 @@ def main() -> None:
                     "pk.fields": "id",
                     "tidegate.offsets.table": f"offsets_{mode[6:].strip()}_{table}" if exactly_once else "",
                 }
-                with Bench(JdbcSinkConnector, given).sink(TopicPartition("events", 0)) as running:
+                with Bench(JdbcSinkConnector, properties).sink(TopicPartition("events", 0)) as running:
                     began, began_cpu = time.perf_counter(), time.process_time()
                     for each in batches:
                         running.task.put([each])

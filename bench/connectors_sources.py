@@ -61,9 +61,14 @@ def rate(connector: type, properties: dict[str, str], rows: int) -> str:
 def database(name: str, url: str, rows: int) -> None:
     for mode in _MODES:
         for batch in ("1000", "10000"):
-            given = {"connection.url": url, "topic.prefix": "b-", "table.whitelist": "orders", "batch.max.rows": batch}
+            properties = {
+                "connection.url": url,
+                "topic.prefix": "b-",
+                "table.whitelist": "orders",
+                "batch.max.rows": batch,
+            }
             print(
-                f"{name:10} {mode['mode']:22} batch.max.rows={batch:6} {rate(JdbcSourceConnector, given | mode, rows)}"
+                f"{name:10} {mode['mode']:22} batch.max.rows={batch:6} {rate(JdbcSourceConnector, properties | mode, rows)}"
             )
 
 
@@ -102,8 +107,8 @@ def duckdb(rows: int) -> None:
 
 def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 500_000
-    wanted = sys.argv[2:] or list(_DATABASES)
-    for name in wanted:
+    chosen = sys.argv[2:] or list(_DATABASES)
+    for name in chosen:
         _DATABASES[name](rows)
 
 
@@ -115,8 +120,8 @@ def sqlite(rows: int) -> None:
         database("SQLite", f"jdbc:sqlite:{path}", rows)
         lines = Path(folder, "lines.txt")
         lines.write_text("".join(f"{i:010d} {'x' * 138}\n" for i in range(rows)))
-        given = {"file": str(lines), "topic": "b"}
-        print(f"{'file':10} {'150 B lines':45} {rate(FileStreamSourceConnector, given, rows)}")
+        properties = {"file": str(lines), "topic": "b"}
+        print(f"{'file':10} {'150 B lines':45} {rate(FileStreamSourceConnector, properties, rows)}")
 
 
 def postgres(rows: int) -> None:

@@ -65,9 +65,9 @@ def many(path: Path, runs: int, table: Table) -> None:
     for number in range(MANY // 100):
         metadata.create_topic(f"load{number if number else ''}", partitions=100)
     batch = one_batch(1)
-    for one in directory.all():
-        if one.topic.startswith("load"):
-            one.append(batch, now_ms=now_ms())
+    for partition_log in directory.all():
+        if partition_log.topic.startswith("load"):
+            partition_log.append(batch, now_ms=now_ms())
     directory.close()
     broker = TidegateBroker(path)
     for after in ("a stop", "kill -9"):

@@ -31,11 +31,11 @@ _MAX_EPOCH: Final = 0x7FFFFFFF
 class CachedPartition:
     """A partition of a session: what the client wants, and what it was told last (-1: nothing yet)."""
 
-    __slots__ = ("high_watermark", "log", "log_start_offset", "stuck_at", "topic", "wanted")
+    __slots__ = ("high_watermark", "log", "log_start_offset", "requested", "stuck_at", "topic")
 
     def __init__(self, topic: Topic, fetch: FetchPartition) -> None:
         self.topic = topic
-        self.wanted = fetch
+        self.requested = fetch
         self.log: PartitionLog | None = None
         self.high_watermark = -1
         self.log_start_offset = -1
@@ -95,7 +95,7 @@ class FetchSession:
                 if cached is None:
                     cached = partitions[topic, fetch.partition] = CachedPartition(topic, fetch)
                 else:
-                    cached.wanted = fetch
+                    cached.requested = fetch
                 due[cached] = None
 
     def forget(self, topics: Iterable[tuple[Topic, Sequence[int]]]) -> None:
@@ -129,7 +129,7 @@ class FetchSession:
         """A partition that gave records goes to the end of the row; one with no more out of it, until something arrives."""
         stable = fetched.last_stable_offset
         cached.stuck_at = stable if stable < fetched.high_watermark else -1
-        if cached.wanted.fetch_offset >= (stable if self.read_committed else fetched.high_watermark):
+        if cached.requested.fetch_offset >= (stable if self.read_committed else fetched.high_watermark):
             self.due.pop(cached, None)
         elif fetched.records is not None:
             self.due.pop(cached, None)

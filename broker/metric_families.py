@@ -81,7 +81,7 @@ def families(broker: Broker, requests: Mapping[ApiKey, RequestMetrics], network:
     yield from _groups(broker)
     yield from _connections(network)
     yield from _quotas(broker)
-    yield from _own(broker, requests, network)
+    yield from _tidegate_metrics(broker, requests, network)
     if broker.uses("telemetry"):
         yield from broker.telemetry.families()
 
@@ -318,7 +318,7 @@ def _listener(name: str) -> tuple[tuple[str, str], ...]:
     return ("listener", name), ("network_processor", "0")
 
 
-def _own(broker: Broker, requests: Mapping[ApiKey, RequestMetrics], network: Network) -> Iterator[Family]:
+def _tidegate_metrics(broker: Broker, requests: Mapping[ApiKey, RequestMetrics], network: Network) -> Iterator[Family]:
     prefix = "tidegate_broker_"
     yield _counter(prefix + "connections_refused_total", "Connections closed because of a limit.", network.refused)
     yield _counter(prefix + "flush_seconds_total", "Seconds spent in flushes for acks=all.", broker.durability.seconds)

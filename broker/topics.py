@@ -144,7 +144,7 @@ class Topics:
             self._metadata.check_new_topic(
                 name, partitions=count, replication_factor=replication_factor, configs=settings
             )
-            self._logs.place(count)
+            self._logs.choose_disks(count)
             # Kafka draws an id here too, which nobody will see again.
             return Topic(name, uuid.uuid4(), count, settings)
         return self._metadata.create_topic(
@@ -184,7 +184,7 @@ class Topics:
                     f"{len(assignment)} replica assignments were given for {count - topic.partitions} new partitions."
                 )
             self._check_replicas(assignment)
-        self._logs.place(count - topic.partitions)
+        self._logs.choose_disks(count - topic.partitions)
         if not validate_only:
             self._metadata.create_partitions(name, count)
 

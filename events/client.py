@@ -72,7 +72,7 @@ class EventsClient:
         headers = {"Content-Type": "text/xml; charset=UTF-8", "SOAPAction": "login"}
         answer = self._ask("POST", "/services/Soap/u/60.0", data=body.encode(), headers=headers)
         try:
-            said = {xml.local_name(one): one.text or "" for one in xml.parse(answer.content).iter()}
+            said = {xml.local_name(element): element.text or "" for element in xml.parse(answer.content).iter()}
             if answer.ok:
                 return said["sessionId"], said["organizationId"]
         except (MalformedXml, KeyError) as error:
@@ -110,12 +110,12 @@ class EventsClient:
 
     def events(self) -> list[dict[str, Any]]:
         """All events, as the service describes them (name, label, channel, topic, subject, schema)."""
-        found: list[dict[str, Any]] = self._call("GET", "/tidegate/v1/events")
-        return found
+        events: list[dict[str, Any]] = self._call("GET", "/tidegate/v1/events")
+        return events
 
     def describe(self, event: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._call("GET", f"/tidegate/v1/events/{_named(event)}")
-        return found
+        description: dict[str, Any] = self._call("GET", f"/tidegate/v1/events/{_named(event)}")
+        return description
 
     def define_xml(self, event: str, metadata: bytes) -> dict[str, Any]:
         """Define or change an event from Salesforce's object metadata."""
@@ -148,25 +148,25 @@ class EventsClient:
 
         return from_avro(self.describe(event)["schema"])
 
-    def define_entity(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def define_entity(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Have changes of a captured table sent as change events; see docs/change-events.md for the keys."""
-        return dict(self._call("POST", "/tidegate/v1/entities", json=dict(given)))
+        return dict(self._call("POST", "/tidegate/v1/entities", json=dict(definition)))
 
     def entities(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._call("GET", "/tidegate/v1/entities")
-        return found
+        entities: list[dict[str, Any]] = self._call("GET", "/tidegate/v1/entities")
+        return entities
 
     def forget_entity(self, name: str) -> None:
         self._call("DELETE", f"/tidegate/v1/entities/{_named(name)}")
 
     def triggers(self) -> dict[str, Any]:
         """``subscribers``: triggers and flows as rows of EventBusSubscriber; ``problems``: files that cannot be loaded."""
-        found: dict[str, Any] = self._call("GET", "/tidegate/v1/triggers")
-        return found
+        answer: dict[str, Any] = self._call("GET", "/tidegate/v1/triggers")
+        return answer
 
-    def change_trigger(self, name: str, wanted: Mapping[str, Any]) -> None:
+    def change_trigger(self, name: str, change: Mapping[str, Any]) -> None:
         """``status`` Running or Suspended; ``replay`` latest skips what is waiting."""
-        self._call("PATCH", f"/tidegate/v1/triggers/{_named(name)}", json=dict(wanted))
+        self._call("PATCH", f"/tidegate/v1/triggers/{_named(name)}", json=dict(change))
 
     def forget_trigger(self, name: str) -> None:
         self._call("DELETE", f"/tidegate/v1/triggers/{_named(name)}")
@@ -200,24 +200,24 @@ class EventsClient:
 
         if self._pubsub is None:
             raise TidegateError("following events needs the address of the Pub/Sub API")
-        wanted: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        wanted.put(self._first_request(event, replay_id))
+        requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        requests.put(self._first_request(event, replay_id))
         with self._channel(self._pubsub) as channel:
             call: Any = channel.stream_stream(
                 _SUBSCRIBE, pb.FetchRequest.SerializeToString, pb.FetchResponse.FromString
-            )(iter(wanted.get, None), metadata=self._metadata())
+            )(iter(requests.get, None), metadata=self._metadata())
             try:
                 for response in call:
                     for received in response.events:
                         yield self._decoded(channel, event, received)
                     if response.pending_num_requested < _BATCH // 2:
                         more = _BATCH - response.pending_num_requested
-                        wanted.put(pb.FetchRequest(topic_name=_channel(event), num_requested=more))
+                        requests.put(pb.FetchRequest(topic_name=_channel(event), num_requested=more))
             except grpc.RpcError as error:
                 raise TidegateError(f"the subscription to {event} broke off: {error.details()}") from error
             finally:
                 call.cancel()
-                wanted.put(None)
+                requests.put(None)
 
     def _metadata(self) -> tuple[tuple[str, str | bytes], ...]:
         return (("accesstoken", self._token), ("instanceurl", self._url), ("tenantid", self._tenant))

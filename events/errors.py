@@ -200,10 +200,10 @@ class WrongType(BadEvent):
 
     code = "JSON_PARSER_ERROR"
 
-    def __init__(self, field: str, wanted: str, value: object, *, label: str = "") -> None:
+    def __init__(self, field: str, expected: str, value: object, *, label: str = "") -> None:
         token, shown = _token(value)
         super().__init__(
-            f"Cannot deserialize instance of {wanted} from {token} value {shown} or request may be missing a required field",
+            f"Cannot deserialize instance of {expected} from {token} value {shown} or request may be missing a required field",
             fields=(field,),
         )
         self.in_record = WrongTypeInRecord(field, label or field, shown)

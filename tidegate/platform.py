@@ -114,17 +114,17 @@ def make_plan(
     unknown = [name for name in without if name not in COMPONENTS]
     if unknown:
         raise UsageError(f"--without {unknown[0]!r}: there is no such component; there are: {', '.join(COMPONENTS)}")
-    wanted = [n for n in COMPONENTS if n not in without and not (n == "broker" and bootstrap_servers)]
+    names = [n for n in COMPONENTS if n not in without and not (n == "broker" and bootstrap_servers)]
     if "triggers.dir" not in tables.get("triggers", {}):
-        wanted = [name for name in wanted if name != "triggers"]
-    if "broker" not in wanted and not bootstrap_servers:
+        names = [name for name in names if name != "triggers"]
+    if "broker" not in names and not bootstrap_servers:
         raise UsageError("without the broker --bootstrap-servers must name a Kafka")
-    given = {name: address for name, address in listen.items() if address}
-    if any(text.endswith(":0") for text in given.values()):
+    addresses = {name: address for name, address in listen.items() if address}
+    if any(text.endswith(":0") for text in addresses.values()):
         # Who asks for a free port does not want the companions on fixed ones either: several platforms can then run.
-        given = {face.name: "127.0.0.1:0" for name in wanted for face in COMPONENTS[name].faces} | given
-    faces = [face for name in wanted for face in COMPONENTS[name].faces]
-    listening = _settle({face.name: given.get(face.name, face.default) for face in faces})
+        addresses = {face.name: "127.0.0.1:0" for name in names for face in COMPONENTS[name].faces} | addresses
+    faces = [face for name in names for face in COMPONENTS[name].faces]
+    listening = _assign_ports({face.name: addresses.get(face.name, face.default) for face in faces})
     security, settings = find_security(data), _security_settings(tables.pop("security", {}), config_file)
     if security is None and settings["allow.insecure.listeners"] != "true":
         _refuse_open(data, listening)
@@ -135,10 +135,10 @@ def make_plan(
         **(security.kafka_client if security is not None and not bootstrap_servers else {}),
         **tables.get("kafka", {}),
     }
-    asks = security is None and "connect" in wanted and _asks_for_token(settings["connect.token"])
-    connect_users = make_connect_token(data, wanted=asks)
+    asks = security is None and "connect" in names and _asks_for_token(settings["connect.token"])
+    connect_users = make_connect_token(data, needed=asks)
     assembly = Assembly(data, listening, kafka, client, security, connect_users)
-    properties = {name: {**COMPONENTS[name].properties(assembly), **tables.get(name, {})} for name in wanted}
+    properties = {name: {**COMPONENTS[name].properties(assembly), **tables.get(name, {})} for name in names}
     return Plan(data, properties, kafka, _watchdog_s(tables.get("supervisor", {}), config_file))
 
 
@@ -205,12 +205,12 @@ def _read_tables(path: Path | None) -> Mapping[str, Mapping[str, str]]:
     return tables
 
 
-def _refuse_unknown(path: Path, name: str, given: Mapping[str, str]) -> None:
+def _refuse_unknown(path: Path, name: str, table: Mapping[str, str]) -> None:
     """A misspelt key would change nothing and say nothing. Where any Kafka client's key may stand, all are let through."""
     component = COMPONENTS.get(name)
     if component is None or (cls := component.config_class) is None:
         return
-    unknown = unknown_keys(given, keys_of(cls), [prefix for prefix, _ in families_of(cls) if prefix])
+    unknown = unknown_keys(table, keys_of(cls), [prefix for prefix, _ in families_of(cls) if prefix])
     if unknown:
         nearest = nearest_key(unknown[0], keys_of(cls))
         hint = f"; did you mean {nearest}?" if nearest else ""
@@ -228,7 +228,7 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str
             yield prefix + name, ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _settle(listening: Mapping[str, str]) -> dict[str, str]:
+def _assign_ports(listening: Mapping[str, str]) -> dict[str, str]:
     """Give every face that asked for port 0 a free port now, so that all can know all from the start."""
     open_ones = [name for name, address in listening.items() if host_port(address)[1] == 0]
     ports = free_ports([host_port(listening[name])[0] for name in open_ones])

@@ -63,8 +63,8 @@ class Security:
     @property
     def hosts(self) -> Sequence[str]:
         """The names that the certificate has, beside those of this machine."""
-        found: list[str] = self._settings()["hosts"]
-        return found
+        hosts: list[str] = self._settings()["hosts"]
+        return hosts
 
     @property
     def internal_password(self) -> str:
@@ -78,9 +78,9 @@ class Security:
 
         Called at every start of the platform; running components read the file again.
         """
-        wanted = sorted({*self.hosts, *hosts})
-        files = certificates(self.folder / "tls", wanted)
-        write_whole(self.folder / _SETTINGS, json.dumps({"hosts": wanted}) + "\n", mode=_PRIVATE)
+        names = sorted({*self.hosts, *hosts})
+        files = certificates(self.folder / "tls", names)
+        write_whole(self.folder / _SETTINGS, json.dumps({"hosts": names}) + "\n", mode=_PRIVATE)
         together = files.certificate.read_text() + files.private_key.read_text()
         if self.identity.exists() and self.identity.read_text() == together:
             return False
@@ -161,8 +161,8 @@ class Security:
     def _settings(self) -> dict[str, list[str]]:
         path = self.folder / _SETTINGS
         try:
-            found: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
-            return found
+            settings: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
+            return settings
         except (OSError, ValueError) as error:
             raise UsageError(f"{path} cannot be read: {error}; `tidegate secure init` makes the folder anew") from error
 
@@ -204,16 +204,16 @@ def connect_token(data: Path) -> str | None:
         return None
 
 
-def make_connect_token(data: Path, *, wanted: bool) -> Path | None:
-    """The file of users for a Connect that asks for the token, which is made where there is none; without ``wanted`` it is removed.
+def make_connect_token(data: Path, *, needed: bool) -> Path | None:
+    """The file of users for a Connect that asks for the token, which is made where there is none; without ``needed`` it is removed.
 
     Raises UsageError where the folder cannot be written.
     """
     token, users = data / _CONNECT_TOKEN, data / _CONNECT_USERS
-    if wanted:
+    if needed:
         make_folder(data)
     try:
-        if not wanted:
+        if not needed:
             for path in (token, users):
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     path.unlink()

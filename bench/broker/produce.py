@@ -30,11 +30,11 @@ def produce(
         timeout_s=600, jvm=FOR_SPEED,
     )  # fmt: skip
     last = printed.strip().splitlines()[-1]
-    reached = re.search(r"([\d.]+) records/sec", last)
+    last_rate = re.search(r"([\d.]+) records/sec", last)
     p99 = re.search(r"([\d.]+) ms 99th", last)
-    assert reached and p99, last
+    assert last_rate and p99, last
     cpu = (side.cpu_s() - before) * 1e6 / records
-    return {"records/s": float(reached[1]), "p99 ms": float(p99[1]), "broker CPU µs/record": cpu}
+    return {"records/s": float(last_rate[1]), "p99 ms": float(p99[1]), "broker CPU µs/record": cpu}
 
 
 def _once(side: Side, *, records: int, size: int, acks: str, more: tuple[str, ...]) -> Measured:

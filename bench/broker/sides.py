@@ -57,14 +57,14 @@ class Side:
 def our_broker(folder: Path, *, program: str = "tidegate.cli", **settings: str) -> Iterator[Side]:
     """With the durability of the page cache, as Kafka's, unless ``settings`` (``_`` for ``.``) say otherwise."""
     port, metrics = free_ports(2)
-    given = {
+    properties = {
         "listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "log.dirs": str(folder),
         "metrics.listen": f"127.0.0.1:{metrics}",
         "acks.all.durability": "page-cache",
         **{name.replace("_", "."): value for name, value in settings.items()},
     }
-    arguments = [argument for name, value in given.items() for argument in ("--set", f"{name}={value}")]
+    arguments = [argument for name, value in properties.items() for argument in ("--set", f"{name}={value}")]
     command = [sys.executable, "-m", program, "serve", "broker", *arguments]
     process = ServerProcess(
         "our broker",

@@ -88,17 +88,17 @@ def _many(start: Start) -> Measured:
 
 def main(folder: Path, runs: int, console: Console) -> None:
     def fresh(broker: Callable[[Path], AbstractContextManager[Side]]) -> Start:
-        place = Path(tempfile.mkdtemp(dir=folder))
-        return lambda: broker(place / "data")
+        scratch = Path(tempfile.mkdtemp(dir=folder))
+        return lambda: broker(scratch / "data")
 
     def case(name: str, measured: Callable[[Start], Measured]) -> Case:
         return Case(name, lambda: measured(fresh(our_broker)), lambda: measured(fresh(apache_broker)))
 
     results = {}
-    for one in (
+    for bench_case in (
         case("start", _started),
         case("1,000 partitions and 200 connections", _loaded),
         case("10,000 partitions", _many),
     ):
-        results[one.name] = measure(one, runs, console)
+        results[bench_case.name] = measure(bench_case, runs, console)
     show("Start and memory: ours and Apache Kafka 4.3.1", results, console)

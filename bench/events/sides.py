@@ -62,7 +62,7 @@ def events_server(folder: Path, **settings: str) -> Iterator[EventsSide]:
     """On the machine's last core; ``settings`` (``_`` for ``.``) are the events server's."""
     with our_broker(folder / "broker") as broker, our_registry(folder, broker.bootstrap, "_schemas") as registry:
         http, https, pubsub, plain = free_ports(4)
-        given = {
+        properties = {
             "bootstrap.servers": broker.bootstrap,
             "schema.registry.url": registry.url,
             "data.dir": str(folder / "events"),
@@ -73,7 +73,7 @@ def events_server(folder: Path, **settings: str) -> Iterator[EventsSide]:
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
         file = folder / "events.properties"
-        file.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+        file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         url = f"http://127.0.0.1:{http}"
         process = ServerProcess(
             "the events server",

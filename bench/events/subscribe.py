@@ -118,7 +118,7 @@ def deliver(pubsub: str, token: str, org_id: str, count: int) -> float:
 async def _latencies(pubsub: str, token: str, org_id: str, count: int) -> list[float]:
     org = Org(pubsub, token, org_id)
     schema_id, schema = await org.schema()
-    found: list[float] = []
+    latencies_ms: list[float] = []
 
     async def requests() -> AsyncIterator[Any]:
         while True:
@@ -129,8 +129,8 @@ async def _latencies(pubsub: str, token: str, org_id: str, count: int) -> list[f
         async for response in org.subscribe(requests()):
             for event in response.events:
                 values = fastavro.schemaless_reader(io.BytesIO(event.event.payload), schema, None)
-                found.append((time.time() - float(values["Note__c"])) * 1000)
-            if len(found) >= count:
+                latencies_ms.append((time.time() - float(values["Note__c"])) * 1000)
+            if len(latencies_ms) >= count:
                 return
 
     listening = asyncio.create_task(listen())
@@ -140,7 +140,7 @@ async def _latencies(pubsub: str, token: str, org_id: str, count: int) -> list[f
         await asyncio.sleep(0.02)
     await asyncio.wait_for(listening, 30)
     await org.channel.close()
-    return found
+    return latencies_ms
 
 
 def latencies(pubsub: str, token: str, org_id: str, count: int) -> list[float]:
@@ -195,14 +195,14 @@ async def _cometd(
 ) -> list[float]:
     org = Org(pubsub, token, org_id)
     schema_id, schema = await org.schema()
-    found: list[float] = []
+    latencies_ms: list[float] = []
     subscribers = [CometD(url, token) for _ in range(clients)]
 
     async def listen(subscriber: CometD) -> None:
         while True:
             messages = await subscriber.connect()
             now = time.time()
-            found.extend(
+            latencies_ms.extend(
                 (now - float(each["data"]["payload"]["Note__c"])) * 1000 for each in messages if "data" in each
             )
 
@@ -221,7 +221,7 @@ async def _cometd(
         await asyncio.sleep(max(0.0, begun + number / rate - time.perf_counter()))
         await org.publish([_event(schema_id, schema, number + index) for index in range(batch)])
     until = time.perf_counter() + 30
-    while len(found) < count * clients and time.perf_counter() < until:
+    while len(latencies_ms) < count * clients and time.perf_counter() < until:
         await asyncio.sleep(0.1)
         for task in listening:
             if task.done():
@@ -231,9 +231,9 @@ async def _cometd(
     await asyncio.gather(*listening, return_exceptions=True)
     await _in_groups(subscribers, CometD.close)
     await org.channel.close()
-    if len(found) < count * clients:
-        raise RuntimeError(f"{len(found)} of {count * clients} deliveries came within 30 s of the last event")
-    return found
+    if len(latencies_ms) < count * clients:
+        raise RuntimeError(f"{len(latencies_ms)} of {count * clients} deliveries came within 30 s of the last event")
+    return latencies_ms
 
 
 def cometd(url: str, pubsub: str, token: str, org_id: str, clients: int, rate: int, seconds: float) -> list[float]:
@@ -316,13 +316,13 @@ def _measure(side: EventsSide, pool: ProcessPoolExecutor) -> dict[str, Figures]:
         await org.channel.close()
 
     figures: dict[str, Figures] = {}
-    found = pool.submit(latencies, *who, round(300 * SCALE)).result()
-    figures["publish to subscriber"] = _spread(found)
+    latencies_ms = pool.submit(latencies, *who, round(300 * SCALE)).result()
+    figures["publish to subscriber"] = _spread(latencies_ms)
     for clients, rate in ((round(1000 * SCALE), 20), (50, 400)):
         cpu = side.cpu_s()
-        found = pool.submit(cometd, side.url, *who, clients, rate, 10.0).result()
-        used = (side.cpu_s() - cpu) / len(found) * 1e6
-        figures[f"{clients} CometD subscribers, {rate} events/s"] = _spread(found) | {"CPU µs/delivery": used}
+        latencies_ms = pool.submit(cometd, side.url, *who, clients, rate, 10.0).result()
+        used = (side.cpu_s() - cpu) / len(latencies_ms) * 1e6
+        figures[f"{clients} CometD subscribers, {rate} events/s"] = _spread(latencies_ms) | {"CPU µs/delivery": used}
     asyncio.run(fill())
     cpu = side.cpu_s()
     took = pool.submit(deliver, *who, EVENTS).result()
@@ -331,8 +331,8 @@ def _measure(side: EventsSide, pool: ProcessPoolExecutor) -> dict[str, Figures]:
     return figures
 
 
-def _spread(found: list[float]) -> Figures:
-    cuts = statistics.quantiles(found, n=100)
+def _spread(latencies_ms: list[float]) -> Figures:
+    cuts = statistics.quantiles(latencies_ms, n=100)
     return {"p50 ms": cuts[49], "p99 ms": cuts[98]}
 
 

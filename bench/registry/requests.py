@@ -62,7 +62,7 @@ def cases(url: str) -> dict[str, list[str]]:
     for number in range(SUBJECTS):
         session.put(f"{url}/config/grows-{number}", json=settings, timeout=60)
     return {
-        "GET /schemas/ids/{id}": [f"GET\t/schemas/ids/{one}\t" for one in ids],
+        "GET /schemas/ids/{id}": [f"GET\t/schemas/ids/{schema_id}\t" for schema_id in ids],
         "GET /subjects/{s}/versions/latest": [f"GET\t/subjects/known-{n}/versions/latest\t" for n in range(SUBJECTS)],
         "POST a registered schema": posts("/subjects/known-{n}/versions"),
         "POST /subjects/{s} (lookup)": posts("/subjects/known-{n}"),
@@ -112,7 +112,7 @@ def main(folder: Path, runs: int, console: Console) -> None:
         return
     with contextlib.ExitStack() as stack:
         bootstrap = stack.enter_context(our_broker(folder / "broker")).bootstrap
-        own = Loaded(stack.enter_context(ours(folder, bootstrap, "_schemas")), folder)
+        our_registry = Loaded(stack.enter_context(ours(folder, bootstrap, "_schemas")), folder)
         theirs: Loaded | None = None
         if karapace_python() is None:
             console.print(
@@ -120,17 +120,17 @@ def main(folder: Path, runs: int, console: Console) -> None:
             )
         else:
             theirs = Loaded(stack.enter_context(karapace(folder, bootstrap, "_schemas_karapace")), folder)
-        results = {name: measure(pair(name, own, theirs), runs, console) for name in own.files}
+        results = {name: measure(pair(name, our_registry, theirs), runs, console) for name in our_registry.files}
     show("Registry and Karapace, 16 connections", results, console)
 
 
-def pair(name: str, own: Loaded, theirs: Loaded | None) -> Case:
+def pair(name: str, our_registry: Loaded, theirs: Loaded | None) -> Case:
     if theirs is not None:
-        return Case(name, functools.partial(own.run, name), functools.partial(theirs.run, name))
+        return Case(name, functools.partial(our_registry.run, name), functools.partial(theirs.run, name))
     reference = dict(zip(FIGURES, REFERENCE[name], strict=True))
 
     def ours_alike() -> Measured:
-        measured = own.run(name)
+        measured = our_registry.run(name)
         return {figure: measured[figure] for figure in FIGURES}
 
     return Case(name, ours_alike, lambda: reference)

@@ -35,7 +35,7 @@ async def fill(bootstrap: str, topic: str) -> None:
             key = {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1}
             text = schema(f"Row{number // VERSIONS}", 5 + version)
             value = {"subject": subject, "version": version, "id": number + 1, "schema": text, "deleted": False}
-            data = [json.dumps(one, separators=(",", ":")).encode() for one in (key, value)]
+            data = [json.dumps(part, separators=(",", ":")).encode() for part in (key, value)]
             await producer.enqueue(topic, data[0], data[1], partition=0)
         await producer.flush()
 

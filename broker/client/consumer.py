@@ -17,7 +17,7 @@ from aiokafka.structs import TopicPartition as LibraryPartition
 
 from broker.client.batches import TopicPartition
 from broker.client.config import ClientConfig
-from broker.client.errors import IllegalUse, border
+from broker.client.errors import IllegalUse, translating
 from broker.client.fetched import FetchedBatches
 from broker.client.fetcher import BatchingConsumer
 from broker.client.network import ClientMeasures, measured
@@ -141,7 +141,7 @@ class BatchConsumer:
 
     async def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Read these partitions and no others, without a group's rebalances (group.id then only keeps offsets)."""
-        with border("assigning partitions"):
+        with translating("assigning partitions"):
             self._running.assign([LibraryPartition(*tp) for tp in partitions])
 
     async def subscribe(
@@ -153,7 +153,7 @@ class BatchConsumer:
         A topic that is not there yet is read soon after it has been created.
         """
         theirs = _Listener(listener) if listener is not None else None
-        with border("subscribing"):
+        with translating("subscribing"):
             if pattern is not None:
                 # What the library's own subscribe does with a pattern, but that one takes Python's syntax.
                 self._running._subscription.subscribe_pattern(pattern=_WholeName(pattern), listener=theirs)
@@ -198,7 +198,7 @@ class BatchConsumer:
         consumer = self._running
         fetched: list[FetchedBatches] = []
         size, deadline = 0, time.monotonic() + max_wait_ms / 1000
-        with border("fetching"), _counted(consumer._subscription.fetch_context()):
+        with translating("fetching"), _counted(consumer._subscription.fetch_context()):
             while True:
                 timeout = 0 if fetched else max(0.0, deadline - time.monotonic())
                 got = await consumer._fetcher.fetched_records([], timeout, max_records=1)
@@ -215,49 +215,49 @@ class BatchConsumer:
                     return fetched
 
     async def seek(self, partition: tuple[str, int], offset: int) -> None:
-        with border(f"seeking in {partition}"):
+        with translating(f"seeking in {partition}"):
             self._running.seek(LibraryPartition(*partition), offset)
 
     async def seek_to_beginning(self, *partitions: tuple[str, int]) -> None:
         """Go to the oldest record of these partitions, or of all."""
-        with border("seeking to the beginning"):
+        with translating("seeking to the beginning"):
             await self._running.seek_to_beginning(*(LibraryPartition(*tp) for tp in partitions))
 
     async def seek_to_end(self, *partitions: tuple[str, int]) -> None:
         """Go behind the newest record of these partitions, or of all."""
-        with border("seeking to the end"):
+        with translating("seeking to the end"):
             await self._running.seek_to_end(*(LibraryPartition(*tp) for tp in partitions))
 
     async def pause(self, *partitions: tuple[str, int]) -> None:
         """Fetch nothing of these until resumed; positions stay."""
-        with border("pausing"):
+        with translating("pausing"):
             self._running.pause(*(LibraryPartition(*tp) for tp in partitions))
 
     async def resume(self, *partitions: tuple[str, int]) -> None:
-        with border("resuming"):
+        with translating("resuming"):
             self._running.resume(*(LibraryPartition(*tp) for tp in partitions))
 
     async def position(self, partition: tuple[str, int]) -> int:
         """The offset of the next record that fetch will hand out."""
-        with border(f"position of {partition}"):
+        with translating(f"position of {partition}"):
             return int(await self._running.position(LibraryPartition(*partition)))
 
     async def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """Commit the positions given, or the current ones. Raises IllegalGeneration and the like after a rebalance."""
         library_offsets = None if offsets is None else {LibraryPartition(*tp): offset for tp, offset in offsets.items()}
-        with border(f"committing offsets of group {self._settings.group_id}"):
+        with translating(f"committing offsets of group {self._settings.group_id}"):
             await self._running.commit(library_offsets)
 
     async def committed(self, partition: tuple[str, int]) -> int | None:
         """The group's committed position, asked of the broker; None where there is none."""
-        with border(f"committed offset of {partition}"):
+        with translating(f"committed offset of {partition}"):
             result = await self._running.committed(LibraryPartition(*partition))
         return None if result is None else int(result)
 
     async def committed_with_note(self, partition: tuple[str, int]) -> tuple[int, str] | None:
         """The group's committed position and the metadata that was committed with it; None where there is none."""
         library_partition = LibraryPartition(*partition)
-        with border(f"committed offset of {partition}"):
+        with translating(f"committed offset of {partition}"):
             result = (await self._running._coordinator.fetch_committed_offsets([library_partition])).get(
                 library_partition
             )
@@ -265,7 +265,7 @@ class BatchConsumer:
 
     async def partitions(self, topic: str) -> frozenset[int]:
         """The partitions of a topic; waits for metadata up to request.timeout.ms, then UnknownTopicOrPartition."""
-        with border(f"metadata of topic {topic}"):
+        with translating(f"metadata of topic {topic}"):
             return frozenset(await asyncio.shield(self._running._client._wait_on_metadata(topic)))
 
 

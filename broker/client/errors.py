@@ -1,4 +1,4 @@
-"""Where the library's exceptions become ours: one border, one table.
+"""Where the library's exceptions become ours: one translating, one table.
 
 BrokerError         what a broker answered, by its wire code; the classes of broker.errors, handed on from here
 ClientTimeout       the cluster did not answer in time: try again later
@@ -101,9 +101,9 @@ __all__ = [
     "UnknownServerError",
     "UnknownTopicOrPartition",
     "UnsupportedVersion",
-    "border",
     "error_for",
     "translated",
+    "translating",
 ]
 
 
@@ -165,7 +165,7 @@ def _words(error: BaseException) -> str:
 
 
 @contextmanager
-def border(about: str = "") -> Iterator[None]:
+def translating(about: str = "") -> Iterator[None]:
     """Run library code: what it raises leaves as one of ours, ``from`` the original."""
     try:
         yield

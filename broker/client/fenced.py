@@ -16,7 +16,7 @@ from aiokafka.structs import TopicPartition as LibraryPartition
 from broker.client.batches import EncodedBatch, TopicPartition
 from broker.client.cluster import Cluster, check
 from broker.client.config import ClientConfig
-from broker.client.errors import ClientTimeout, IllegalUse, border, translated
+from broker.client.errors import ClientTimeout, IllegalUse, translated, translating
 from broker.errors import (
     CoordinatorNotAvailable,
     LeaderNotAvailable,
@@ -145,7 +145,7 @@ class FencedWriter:
 
     async def _fenced_id(self) -> tuple[int, int]:
         client = self._cluster._running
-        with border(f"claiming {self._where}"):
+        with translating(f"claiming {self._where}"):
             node = await client.coordinator_lookup(CoordinationType.TRANSACTION, self._writer_id)
             request = InitProducerIdRequest(self._writer_id, _TRANSACTION_TIMEOUT_MS)
             answer = await client.send(node, request, group=ConnectionGroup.COORDINATION)

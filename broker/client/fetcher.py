@@ -44,9 +44,9 @@ class _Answer:
     def __init__(self, fetched: FetchedBatches) -> None:
         self.next_fetch_offset = fetched.offset
         self.size = fetched.size
-        self._items = self._one(fetched)
+        self._items = self._single(fetched)
 
-    def _one(self, fetched: FetchedBatches) -> Iterator[FetchedBatches]:
+    def _single(self, fetched: FetchedBatches) -> Iterator[FetchedBatches]:
         self.next_fetch_offset = fetched.next_offset
         yield fetched
 

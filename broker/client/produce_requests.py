@@ -80,13 +80,13 @@ class PiecewiseClient:
 
 def _sent(connection: AIOKafkaConnection, request: PiecewiseRequest) -> Awaitable[Any]:
     """The response to come, as ``AIOKafkaConnection.send`` gives it."""
-    writer, place = connection._writer, f"{connection.host}:{connection.port}"
+    writer, address = connection._writer, f"{connection.host}:{connection.port}"
     if writer is None:
-        raise KafkaConnectionError(f"No connection to broker at {place}")
+        raise KafkaConnectionError(f"No connection to broker at {address}")
     form = request.prepare(connection._versions)
     if form.API_VERSION < _FIRST_VERSION:
         raise IncompatibleBrokerVersion(
-            f"the broker at {place} takes no record batches v2: it is older than Kafka 0.11"
+            f"the broker at {address} takes no record batches v2: it is older than Kafka 0.11"
         )
     number = connection._next_correlation_id()
     header = form.build_request_header(number, connection._client_id).encode()
@@ -96,7 +96,7 @@ def _sent(connection: AIOKafkaConnection, request: PiecewiseRequest) -> Awaitabl
             writer.write(piece)
     except OSError as error:
         connection.close(reason=CloseReason.CONNECTION_BROKEN)
-        raise KafkaConnectionError(f"Connection at {place} broken: {error}") from error
+        raise KafkaConnectionError(f"Connection at {address} broken: {error}") from error
     answer: Awaitable[Any]
     if request.required_acks == 0:
         answer = writer.drain()

@@ -13,7 +13,7 @@ from aiokafka.structs import TopicPartition as LibraryPartition
 
 from broker.client.batches import Ack, EncodedBatch, TopicPartition
 from broker.client.config import ClientConfig
-from broker.client.errors import ClientTimeout, IllegalUse, border, translated
+from broker.client.errors import ClientTimeout, IllegalUse, translated, translating
 from broker.client.network import ClientMeasures, measured
 from broker.client.reach import first_connection
 from broker.client.sender import BatchingProducer, FinishedBatch
@@ -113,7 +113,7 @@ class BatchProducer:
         self._check_transaction(topic)
         await self._check_partition(topic, partition)
         builder = FinishedBatch(batch, transactional=self._settings.transactional_id is not None)
-        with border(f"{topic}-{partition}"):
+        with translating(f"{topic}-{partition}"):
             future = await producer._message_accumulator.add_batch(
                 builder, LibraryPartition(topic, partition), self._settings.delivery_timeout_ms / 1000
             )
@@ -159,7 +159,7 @@ class BatchProducer:
             partition = producer._partitioner(key, partitions, partitions)
         else:
             await self._check_partition(topic, partition)
-        with border(f"{topic}-{partition}"):
+        with translating(f"{topic}-{partition}"):
             future = await producer._message_accumulator.add_message(
                 LibraryPartition(topic, partition),
                 key,
@@ -175,7 +175,7 @@ class BatchProducer:
         producer = self._running
         known = producer._metadata.partitions_for_topic(topic)
         if known is None:
-            with border(f"metadata of topic {topic}"):
+            with translating(f"metadata of topic {topic}"):
                 known = await producer.client._wait_on_metadata(topic)
         return frozenset(known)
 
@@ -186,7 +186,7 @@ class BatchProducer:
 
     async def _check_partition(self, topic: str, partition: int) -> None:
         if partition not in await self.partitions(topic):
-            with border(f"metadata of topic {topic}"):
+            with translating(f"metadata of topic {topic}"):
                 await self._running.client.force_metadata_update()
             if partition not in await self.partitions(topic):
                 raise UnknownTopicOrPartition(f"topic {topic} has no partition {partition}")
@@ -228,7 +228,7 @@ class BatchProducer:
 
     async def begin_transaction(self) -> None:
         self._failure = None
-        with border("beginning a transaction"):
+        with translating("beginning a transaction"):
             await self._running.begin_transaction()
 
     async def commit_transaction(self) -> None:
@@ -240,17 +240,17 @@ class BatchProducer:
         await self.flush()
         if self._failure is not None:
             raise self._failure
-        with border("committing a transaction"):
+        with translating("committing a transaction"):
             await self._running.commit_transaction()
 
     async def abort_transaction(self) -> None:
-        with border("aborting a transaction"):
+        with translating("aborting a transaction"):
             await self._running.abort_transaction()
 
     async def send_offsets(self, offsets: Mapping[TopicPartition, int], group_id: str, *, note: str = "") -> None:
         """Make the commit of these positions of a group part of the open transaction, ``note`` as their metadata."""
         library_offsets = {LibraryPartition(*tp): OffsetAndMetadata(offset, note) for tp, offset in offsets.items()}
-        with border(f"offsets of group {group_id} in a transaction"):
+        with translating(f"offsets of group {group_id} in a transaction"):
             await self._running.send_offsets_to_transaction(library_offsets, group_id)
 
 

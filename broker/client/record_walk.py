@@ -87,11 +87,13 @@ def _per_record(values: list[int], counts: list[int]) -> NDArray[np.int64]:
 
 def _timestamps(batches: tuple[Batch, ...], counts: list[int], deltas: NDArray[np.int64]) -> NDArray[np.int64]:
     """The records' own times, or the batch's where the broker set it at the append."""
-    own = deltas + _per_record([batch.header.base_timestamp for batch in batches], counts)
+    timestamps = deltas + _per_record([batch.header.base_timestamp for batch in batches], counts)
     if not any(batch.header.has_append_time for batch in batches):
-        return own
+        return timestamps
     appended = _per_record([batch.header.max_timestamp for batch in batches], counts)
-    return np.where(_per_record([int(batch.header.has_append_time) for batch in batches], counts) == 1, appended, own)
+    return np.where(
+        _per_record([int(batch.header.has_append_time) for batch in batches], counts) == 1, appended, timestamps
+    )
 
 
 def _headers(

@@ -114,7 +114,7 @@ class _Accumulator(MessageAccumulator):  # type: ignore[misc]
         closed = {
             tp
             for tp, queue in self._batches.items()
-            if not self.windows.admits(tp, queue[0], together=_finished(queue[0]))
+            if not self.windows.admits(tp, queue[0], pipelined=_finished(queue[0]))
         }
         return super().drain_by_nodes(ignore_nodes, closed.union(muted_partitions))
 
@@ -132,7 +132,7 @@ class _Accumulator(MessageAccumulator):  # type: ignore[misc]
         if not self._batches[tp]:
             del self._batches[tp]
         self._pending_batches.add(batch)
-        self.windows.left(tp, batch, batch.record_count, together=_finished(batch))
+        self.windows.left(tp, batch, batch.record_count, pipelined=_finished(batch))
         return batch
 
     def _ended(self, batch: MessageBatch) -> None:

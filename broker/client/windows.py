@@ -40,7 +40,7 @@ class Numbers(Protocol):
 class _Flight:
     identity: object
     count: int
-    together: bool
+    pipelined: bool
     """Whether others may be on their way with it."""
     out: bool = True
     """On its way, or failed and its retry not due yet."""
@@ -55,7 +55,7 @@ class _Flight:
 class _Window(Generic[B]):
     flights: dict[B, _Flight] = field(default_factory=dict)
     """In the order of their numbers."""
-    held: bool = False
+    is_blocked: bool = False
     """One has to be sent again: nothing new goes until all of these are answered for good."""
     trying: B | None = None
     """The one that is sent again; the others wait for what becomes of it."""
@@ -86,32 +86,32 @@ class Windows(Generic[P, B]):
         """The identity under which a partition has taken a batch."""
         self._windows: dict[P, _Window[B]] = {}
 
-    def admits(self, partition: P, batch: B, *, together: bool) -> bool:
+    def admits(self, partition: P, batch: B, *, pipelined: bool) -> bool:
         """Whether the first batch of a partition's queue may be sent now."""
         window = self._windows.get(partition)
         if window is None:
             return True
-        if window.held:
+        if window.is_blocked:
             return batch == window.trying
         identity = self._identity()
         return (
-            together
+            pipelined
             and len(window.flights) < self._limit
             and self._known.get(partition) == identity
-            and all(flight.together and flight.identity == identity for flight in window.flights.values())
+            and all(flight.pipelined and flight.identity == identity for flight in window.flights.values())
         )
 
     def needs_numbers(self, partition: P, batch: B) -> bool:
         """Whether a batch that is to be sent has none yet, or those it had are void."""
-        _, flight = self._found(partition, batch)
+        _, flight = self._window_and_flight(partition, batch)
         return flight is None or not flight.numbered
 
-    def left(self, partition: P, batch: B, count: int, *, together: bool) -> None:
+    def left(self, partition: P, batch: B, count: int, *, pipelined: bool) -> None:
         """A batch of so many records goes out, with numbers of the present identity where it needed some."""
         window = self._windows.setdefault(partition, _Window())
         flight = window.flights.get(batch)
         if flight is None:
-            window.flights[batch] = _Flight(self._identity(), count, together)
+            window.flights[batch] = _Flight(self._identity(), count, pipelined)
             return
         if not flight.numbered:
             flight.identity, flight.numbered = self._identity(), True
@@ -119,8 +119,8 @@ class Windows(Generic[P, B]):
 
     def explains(self, partition: P, batch: B) -> bool:
         """Whether it is our doing that a batch is out of order for the broker, so that it can be sent again."""
-        window, flight = self._found(partition, batch)
-        if window is None or flight is None or not flight.together:
+        window, flight = self._window_and_flight(partition, batch)
+        if window is None or flight is None or not flight.pipelined:
             return False
         if flight.identity != self._identity() or flight.missing:
             return True
@@ -128,14 +128,14 @@ class Windows(Generic[P, B]):
 
     def failed(self, partition: P, batch: B, *, out_of_order: bool = False) -> None:
         """A batch will be sent again: from now on nothing else of its partition goes out."""
-        window, flight = self._found(partition, batch)
+        window, flight = self._window_and_flight(partition, batch)
         if window is not None and flight is not None:
-            window.held = True
+            window.is_blocked = True
             flight.out_of_order = out_of_order
 
     def back(self, partition: P, batch: B) -> list[B]:
         """Its retry is due. Those that are to be queued before all others, in their order: none while others are out."""
-        window, flight = self._found(partition, batch)
+        window, flight = self._window_and_flight(partition, batch)
         if window is None or flight is None:
             return [batch]
         flight.out = False
@@ -145,7 +145,7 @@ class Windows(Generic[P, B]):
 
     def refused(self, partition: P, batch: B) -> None:
         """A batch is not in the log and never will be; ``ended`` has still to be called."""
-        window, flight = self._found(partition, batch)
+        window, flight = self._window_and_flight(partition, batch)
         if window is None or flight is None or flight.identity != self._identity():
             return
         missing, flight.missing = flight.missing + flight.count, 0
@@ -179,12 +179,12 @@ class Windows(Generic[P, B]):
             return []
         return self._due(partition, window)
 
-    def _found(self, partition: P, batch: B) -> tuple[_Window[B] | None, _Flight | None]:
+    def _window_and_flight(self, partition: P, batch: B) -> tuple[_Window[B] | None, _Flight | None]:
         window = self._windows.get(partition)
         return window, None if window is None else window.flights.get(batch)
 
     def _due(self, partition: P, window: _Window[B]) -> list[B]:
-        if not window.held or window.anyone_out() or window.trying is not None:
+        if not window.is_blocked or window.anyone_out() or window.trying is not None:
             return []
         batch, first = next(iter(window.flights.items()))
         if first.out_of_order:

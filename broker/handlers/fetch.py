@@ -59,26 +59,26 @@ def _full(context: Context, request: FetchRequest) -> FetchResponse | Pending:
     return Pending(waiter, lambda _: _full_answer(context, request, _read_all(context, request)))
 
 
-def _full_answer(context: Context, request: FetchRequest, found: _ReadAll) -> FetchResponse:
-    throttle_ms = _throttle_ms(context, found.size)
+def _full_answer(context: Context, request: FetchRequest, read: _ReadAll) -> FetchResponse:
+    throttle_ms = _throttle_ms(context, read.size)
     if throttle_ms:
         return FetchResponse(throttle_time_ms=throttle_ms)
-    every = itertools.chain.from_iterable(results for _, results in found.topics)
-    _count(context, zip(every, found.logs, strict=True))
+    every = itertools.chain.from_iterable(results for _, results in read.topics)
+    _count(context, zip(every, read.logs, strict=True))
     if request.session_epoch != _FULL:
-        return FetchResponse(found.topics)
-    session = context.broker.fetch_sessions.create(len(found.logs), uses_topic_ids=context.version >= TOPIC_IDS_SINCE)
+        return FetchResponse(read.topics)
+    session = context.broker.fetch_sessions.create(len(read.logs), uses_topic_ids=context.version >= TOPIC_IDS_SINCE)
     if session is None:
-        return FetchResponse(found.topics)
+        return FetchResponse(read.topics)
     session.read_committed = request.isolation_level == READ_COMMITTED
     session.want(request.topics)
-    logs = iter(found.logs)
-    for topic, results in found.topics:
+    logs = iter(read.logs)
+    for topic, results in read.topics:
         for fetched in results:
             cached = session.partition(topic, fetched.partition)
             session.follow(cached, next(logs))
             session.told(cached, fetched)
-    return FetchResponse(found.topics, session_id=session.id)
+    return FetchResponse(read.topics, session_id=session.id)
 
 
 class _ReadAll(NamedTuple):
@@ -110,12 +110,12 @@ def _read_all(context: Context, request: FetchRequest) -> _ReadAll:
     return _ReadAll(topics, logs, size, left, failed)
 
 
-def _stuck(found: _ReadAll) -> dict[PartitionLog, int]:
+def _stuck(read: _ReadAll) -> dict[PartitionLog, int]:
     """The partitions that an open transaction holds back, with their last stable offsets."""
-    results = itertools.chain.from_iterable(results for _, results in found.topics)
+    results = itertools.chain.from_iterable(results for _, results in read.topics)
     return {
         log: fetched.last_stable_offset
-        for log, fetched in zip(found.logs, results, strict=True)
+        for log, fetched in zip(read.logs, results, strict=True)
         if log is not None and fetched.last_stable_offset < fetched.high_watermark
     }
 
@@ -169,7 +169,7 @@ def _read_due(context: Context, request: FetchRequest, session: FetchSession) ->
     size, failed = 0, False
     results: list[tuple[CachedPartition, PartitionFetched]] = []
     for cached in session.due:
-        fetched, log = _read(context, request, cached.topic, cached.wanted, left - size, size == 0)
+        fetched, log = _read(context, request, cached.topic, cached.requested, left - size, size == 0)
         if log is not cached.log:
             session.follow(cached, log)
         if fetched.diverging is not None or (fetched.error_code and log is not None):

@@ -33,10 +33,10 @@ class Inspecting:
     def __init__(
         self,
         context: Context,
-        found: dict[_NamedPartition, Inspected],
+        inspected: dict[_NamedPartition, Inspected],
         long: dict[_NamedPartition, tuple[bytes, Rules]],
     ) -> None:
-        self._found, self._long = found, long
+        self._inspected, self._long = inspected, long
         batches = [batch for batch, _ in long.values()]
         self.task = context.broker.record_worker.run(
             inspect_all,
@@ -48,9 +48,9 @@ class Inspecting:
     def result(self) -> Inspections:
         """Once the task is done. Raises CancelledError where it was cancelled."""
         try:
-            return {**self._found, **dict(zip(self._long, self.task.result(), strict=True))}
+            return {**self._inspected, **dict(zip(self._long, self.task.result(), strict=True))}
         except BrokerError as error:
-            return {**self._found, **_refused(self._long, error)}
+            return {**self._inspected, **_refused(self._long, error)}
 
 
 def inspected(context: Context, request: ProduceRequest) -> Inspections | Inspecting:

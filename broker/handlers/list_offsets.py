@@ -102,8 +102,8 @@ def _answered_later(context: Context, response: ListOffsetsResponse, long: Seque
     if context.connection is not None:
         context.connection.mute_until(task)
 
-    def answered(found: Sequence[Position | BrokerError | None]) -> ListOffsetsResponse:
-        for search, position in zip(long, found, strict=True):
+    def answered(positions: Sequence[Position | BrokerError | None]) -> ListOffsetsResponse:
+        for search, position in zip(long, positions, strict=True):
             if isinstance(position, BrokerError):
                 search.answer.error_code = position.code
             else:
@@ -180,8 +180,8 @@ def _end(partition: PartitionLog, isolation_level: int) -> int:
     return partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.log_end_offset
 
 
-def _before(end: int, found: Position | None) -> Position:
-    return found if found is not None and found[1] < end else _NONE
+def _before(end: int, position: Position | None) -> Position:
+    return position if position is not None and position[1] < end else _NONE
 
 
 @routes.handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=range(2, 5))

@@ -247,7 +247,7 @@ def _fetched(
     context: Context,
     topic: str | uuid.UUID,
     indexes: Sequence[int],
-    found: Mapping[TopicPartition, CommittedOffset],
+    offsets: Mapping[TopicPartition, CommittedOffset],
     unstable: Collection[TopicPartition],
 ) -> OffsetFetchResponseTopics:
     topics = context.broker.topics
@@ -257,7 +257,7 @@ def _fetched(
     partitions = []
     for index in indexes:
         refusal = UnstableOffsetCommit() if error is None and (name or "", index) in unstable else error
-        committed = _NOTHING if refusal else found.get((name or "", index), _NOTHING)
+        committed = _NOTHING if refusal else offsets.get((name or "", index), _NOTHING)
         partitions.append(
             OffsetFetchResponsePartitions(
                 partition_index=index,

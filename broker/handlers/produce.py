@@ -39,11 +39,11 @@ def produce(context: Context, request: ProduceRequest) -> ProduceResponse | Pend
 
 def _produce_later(context: Context, request: ProduceRequest, inspecting: Inspecting) -> Pending | None:
     """Append when the records have been looked into; meanwhile nothing else is taken from the connection."""
-    held, later = request.copied(), Later(context, answers=request.acks != 0)
+    copied, later = request.copied(), Later(context, answers=request.acks != 0)
 
     def done(_: object) -> None:
         if not later.future.cancelled():
-            later.decide(lambda: _admitted(context, held, inspecting.result()))
+            later.decide(lambda: _admitted(context, copied, inspecting.result()))
 
     inspecting.task.add_done_callback(done)
     later.future.add_done_callback(lambda future: inspecting.task.cancel() if future.cancelled() else None)

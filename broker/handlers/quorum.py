@@ -121,9 +121,9 @@ def remove_raft_voter(context: Context, request: RemoveRaftVoterRequest) -> Remo
 
 def _check_voter_change(context: Context, cluster_id: str | None, voter_id: int) -> None:
     context.require(Operation.ALTER, ResourceType.CLUSTER)
-    own = context.broker.metadata.cluster_id
-    if cluster_id is not None and cluster_id != own:
-        raise InconsistentClusterId(f"The cluster is {own}, not {cluster_id}.")
+    own_cluster_id = context.broker.metadata.cluster_id
+    if cluster_id is not None and cluster_id != own_cluster_id:
+        raise InconsistentClusterId(f"The cluster is {own_cluster_id}, not {cluster_id}.")
     if voter_id < 0:
         raise InvalidRequest(f"{voter_id} cannot be the number of a voter: those begin with 0.")
 

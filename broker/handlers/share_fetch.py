@@ -157,7 +157,7 @@ class _Fetching:
         most = min(request.max_bytes, context.broker.config.fetch_max_bytes)
         if context.broker.quotas.active:
             most = min(most, context.broker.quotas.of(context.principal, context.client_id).most_fetched)
-        self.wanted = ShareFetchLimits(
+        self.requested = ShareFetchLimits(
             request.max_wait_ms,
             min(request.min_bytes, most),
             most,
@@ -175,7 +175,7 @@ class _Fetching:
                 shares.append(self._open(partition))
             except BrokerError as error:
                 self.results.append(ShareFetched(*partition, error=error))
-        future = ShareFetch(self.context.broker.share, self.member_id, shares, self.wanted).start()
+        future = ShareFetch(self.context.broker.share, self.member_id, shares, self.requested).start()
         if future.done():
             self.results += future.result()
         else:

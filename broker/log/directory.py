@@ -43,7 +43,7 @@ class LogDirectory:
         self.offline: set[tuple[str, int]] = set()
         """Partitions that are on a disk that failed."""
         self._logs: dict[tuple[str, int], PartitionLog] = {}
-        self._own: dict[str, PartitionLog] = {}
+        self._internal: dict[str, PartitionLog] = {}
 
     def _home_of_metadata(self, path: Path) -> Disk:
         log_disk = next((disk for disk in self.disks if disk.path.absolute() == path.absolute()), None)
@@ -107,7 +107,7 @@ class LogDirectory:
         for disk in self.disks:
             disk.is_cordoned = "*" in paths or any(disk.path.absolute() == Path(path).absolute() for path in paths)
 
-    def place(self, count: int) -> list[Disk]:
+    def choose_disks(self, count: int) -> list[Disk]:
         """Where ``count`` new partitions should go: each to the disk with the fewest. Raises InvalidReplicationFactor where none takes any."""
         taking = [disk for disk in self.disks if disk.failure is None and not disk.is_cordoned]
         if not taking:
@@ -116,13 +116,13 @@ class LogDirectory:
             )
         return _emptiest(taking, count)
 
-    def own(self, topic: str, topic_id: uuid.UUID) -> PartitionLog:
+    def internal(self, topic: str, topic_id: uuid.UUID) -> PartitionLog:
         """A log of the broker's own, created if it does not exist: kept like all others. ``get`` does not return it: ``get`` serves names that clients send."""
-        if topic not in self._own:
+        if topic not in self._internal:
             log = self.get(topic, 0) or self._first.create(topic, 0, topic_id)
             self._logs.pop((topic, 0), None)
-            self._own[topic] = log
-        return self._own[topic]
+            self._internal[topic] = log
+        return self._internal[topic]
 
     def create(
         self,
@@ -153,7 +153,7 @@ class LogDirectory:
 
     def all(self) -> Iterator[PartitionLog]:
         """Every log, as they are now: it is fine to create and delete in the meantime."""
-        return iter([*self._logs.values(), *self._own.values()])
+        return iter([*self._logs.values(), *self._internal.values()])
 
     def __len__(self) -> int:
         return len(self._logs)
@@ -226,7 +226,7 @@ class LogDirectory:
             self._on_each_disk(Disk.close)
         finally:
             self._logs.clear()
-            self._own.clear()
+            self._internal.clear()
 
     def _on_each_disk(self, work: Callable[[Disk], None]) -> None:
         """One that fails does not keep the others from it; its KafkaStorageError is raised at the end."""

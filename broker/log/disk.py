@@ -301,7 +301,7 @@ class Disk:
         self._checkpoints.take([log])
         self.upkeep.moved.add(log)
 
-    def let_go(self, log: PartitionLog) -> None:
+    def remove_moved(self, log: PartitionLog) -> None:
         """Have nothing more to do with a log that was moved away."""
         self._logs.pop((log.topic, log.partition), None)
         self.upkeep.moved.discard(log)

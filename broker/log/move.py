@@ -114,7 +114,7 @@ class Move:
             log.directory = after
             log.reset()
             open_partition(log, clean=True, recovery_point=log.log_end_offset, log_start_offset=log.log_start_offset)
-            home.let_go(log)
+            home.remove_moved(log)
             self.target.adopt(log)
             home.bury(before, log)
 

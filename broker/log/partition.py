@@ -117,7 +117,7 @@ class PartitionLog(LogState):
         self.log_end_offset = next_offset
         self.appender.begin(segments[-1].modified_ms)
         if snapshots is not None:
-            self.recovery_files.found(snapshots)
+            self.recovery_files.use_snapshots(snapshots)
 
     def reset(self) -> None:
         """Forget everything but the names, for ``broker.log.recovery`` to fill the log from its files again."""

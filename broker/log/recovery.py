@@ -115,8 +115,8 @@ def _listed(partition: PartitionLog) -> tuple[dict[int, os.stat_result], list[in
     return logs, sorted(snapshots), aborts
 
 
-def _segment(partition: PartitionLog, base: int, found: os.stat_result | None = None) -> Segment:
-    return Segment(partition.directory, base, partition.config.index_interval_bytes, found=found)
+def _segment(partition: PartitionLog, base: int, stat: os.stat_result | None = None) -> Segment:
+    return Segment(partition.directory, base, partition.config.index_interval_bytes, stat=stat)
 
 
 class _Opening:

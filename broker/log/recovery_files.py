@@ -59,7 +59,7 @@ class RecoveryFiles:
         self._marked_at = 0
         self._indexes_synced_at = 0
 
-    def found(self, snapshots: list[int]) -> None:
+    def use_snapshots(self, snapshots: list[int]) -> None:
         """Recovery has seen these snapshots, ascending."""
         self._snapshots = snapshots
 

@@ -78,18 +78,18 @@ class Segment:
         index_interval_bytes: int,
         *,
         suffix: str = "",
-        found: os.stat_result | None = None,
+        stat: os.stat_result | None = None,
     ) -> None:
         self._stem = f"{directory}/{base_offset:020d}"
         self._suffix = suffix
         self.base_offset = base_offset
         self.index_interval_bytes = index_interval_bytes
         self._handle: FileHandle | None = None
-        if found is None:
+        if stat is None:
             self._handle = FileHandle(self._name(".log"))
-            found = os.fstat(self._handle.fd)
-        self.size = found.st_size
-        self.modified_ms = found.st_mtime_ns // 1_000_000
+            stat = os.fstat(self._handle.fd)
+        self.size = stat.st_size
+        self.modified_ms = stat.st_mtime_ns // 1_000_000
         self.index = OffsetIndex(self._name(".index"), base_offset)
         self.time_index = TimeIndex(self._name(".timeindex"), base_offset)
         self.max_timestamp = NO_TIMESTAMP

@@ -98,10 +98,10 @@ class _Read(NamedTuple):
 def search_all(searches: Iterable[TimeSearch]) -> list[tuple[int, int] | BrokerError | None]:
     """Carry out the searches of one request, within one allowance. For the process that does such work."""
     allowance = Allowance(OFF_THE_LOOP)
-    return [_found(search, allowance) for search in searches]
+    return [_result_of(search, allowance) for search in searches]
 
 
-def _found(search: TimeSearch, allowance: Allowance) -> tuple[int, int] | BrokerError | None:
+def _result_of(search: TimeSearch, allowance: Allowance) -> tuple[int, int] | BrokerError | None:
     try:
         return search.run(allowance)
     except BrokerError as error:

@@ -136,7 +136,7 @@ class ClusterMetadata:
         properties = load_or_create(directory.path, node_id)
         for disk in directory.online:
             disk.id = load_or_create(disk.path, node_id, properties.cluster_id).directory_id
-        records = directory.own(METADATA_TOPIC, METADATA_TOPIC_ID)
+        records = directory.internal(METADATA_TOPIC, METADATA_TOPIC_ID)
         records.config = LogConfig(retention_ms=-1)
         made = cls(directory, properties, records)
         made._defaults = dict(topic_defaults or {})
@@ -270,7 +270,7 @@ class ClusterMetadata:
             raise
         return self._topics[name]
 
-    def settle(self) -> None:
+    def make_missing_logs(self) -> None:
         """Make the logs that could not be made when their partitions were, as far as the disk lets us."""
         for name in list(self._without_logs):
             with contextlib.suppress(KafkaStorageError):
@@ -405,7 +405,7 @@ class ClusterMetadata:
                 partition_epoch=0,
                 directories=(disk.id,),
             )
-            for partition, disk in zip(partitions, self._directory.place(len(partitions)), strict=True)
+            for partition, disk in zip(partitions, self._directory.choose_disks(len(partitions)), strict=True)
         ]
 
     def moved(self, partitions: Iterable[PartitionLog]) -> None:

@@ -51,7 +51,7 @@ class MetadataKeeper:
     async def keep(self) -> Snapshot | None:
         """Write a snapshot if one is due, then delete what is not needed; the snapshot, if one was written."""
         metadata, now = self._metadata, self._clock_ms()
-        metadata.settle()
+        metadata.make_missing_logs()
         if not metadata.tail_bytes:
             self._waiting_since_ms = None
         elif self._waiting_since_ms is None:

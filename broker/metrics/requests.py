@@ -104,7 +104,7 @@ def _of_fetch(answer: FetchResponse | ShareFetchAnswer) -> Sequence[int]:
 
 def _finder(kind: type[Message]) -> _Finder:
     """A function for a generated class, which looks only where there can be error codes."""
-    own = any(field.name == "error_code" for field in kind.FIELDS)
+    has_error_code = any(field.name == "error_code" for field in kind.FIELDS)
     lists = [
         (field.name, _finder(field.kind))
         for field in kind.FIELDS
@@ -112,7 +112,7 @@ def _finder(kind: type[Message]) -> _Finder:
     ]
 
     def find(message: Any) -> Sequence[int]:
-        result = [message.error_code] if own and message.error_code else []
+        result = [message.error_code] if has_error_code and message.error_code else []
         for name, inner in lists:
             for item in getattr(message, name) or ():
                 result += inner(item)

@@ -91,8 +91,8 @@ class FrontDoor:
     def _tls_context(self) -> ssl.SSLContext:
         from broker.security.tls import tls_context
 
-        own = "ssl.client.auth" in self._config.overrides(self.name)
-        return tls_context(self.settings, self.protocol, client_auth_is_own=own)
+        overridden = "ssl.client.auth" in self._config.overrides(self.name)
+        return tls_context(self.settings, self.protocol, client_auth_is_own=overridden)
 
     def _mapping_rules(self) -> MappingRules:
         from broker.security.certificate_names import MappingRules

@@ -142,7 +142,7 @@ class Listening:
             self._pause(name)
             sock.close()
         self._sockets.clear()
-        tasks = [task for own in self._tasks.values() for task in own]
+        tasks = [task for of_listener in self._tasks.values() for task in of_listener]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

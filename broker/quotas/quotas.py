@@ -167,11 +167,11 @@ class Quotas:
             yield key, shared_by, rate.measure(now)
 
     def _limit_of_ip(self, address: str) -> tuple[float | None, Entity]:
-        own: Entity = ((IP, address),)
-        limit = self._settings.get(own, "connection_creation_rate")
+        entity: Entity = ((IP, address),)
+        limit = self._settings.get(entity, "connection_creation_rate")
         if limit is None:
             limit = self._settings.get(((IP, None),), "connection_creation_rate")
-        return limit, own
+        return limit, entity
 
     def _make(self, user: str, client_id: str) -> ClientQuota:
         if len(self._clients) >= _FORGET_ABOVE:

@@ -47,12 +47,12 @@ class BrokerResources:
 
     def check_name(self, name: str) -> None:
         """Raises InvalidRequest for another broker; the empty name stands for all."""
-        own = str(self._metadata.node_id)
-        if name in ("", own):
+        node_id = str(self._metadata.node_id)
+        if name in ("", node_id):
             return
         if not name.isdecimal():
             raise InvalidRequest(f"The name of a broker is its number, not {name!r}.")
-        raise InvalidRequest(f"There is no broker {name!r}: this one is {own}.")
+        raise InvalidRequest(f"There is no broker {name!r}: this one is {node_id}.")
 
     def present(self, name: str) -> Mapping[str, str]:
         """What was set while brokers ran."""

@@ -66,7 +66,7 @@ class MappingRules:
 def _expand(replacement: str, match: re.Match[str]) -> str:
     """Java's replacement text: ``$1`` is a group, ``\\`` takes the next character as it is, an unknown group stays text."""
 
-    def one(reference: re.Match[str]) -> str:
+    def expanded(reference: re.Match[str]) -> str:
         if reference[1] is not None:
             return reference[1]
         digits = reference[2]
@@ -75,7 +75,7 @@ def _expand(replacement: str, match: re.Match[str]) -> str:
                 return (match[int(digits[:length])] or "") + digits[length:]
         return reference[0]
 
-    return _REFERENCE.sub(one, replacement)
+    return _REFERENCE.sub(expanded, replacement)
 
 
 def subject_name(certificate: bytes) -> str:

@@ -376,5 +376,5 @@ def for_mechanism(listener: ListenerConfig, mechanism: str, overrides: Mapping[s
         config_key.name: getattr(listener, config_key.attribute) for config_key in keys_of(ListenerConfig)
     }
     values[_JAAS] = None
-    own = {name.removeprefix(prefix): value for name, value in overrides.items() if name.startswith(prefix)}
-    return parse(ListenerConfig, {**values, **own})
+    listener_keys = {name.removeprefix(prefix): value for name, value in overrides.items() if name.startswith(prefix)}
+    return parse(ListenerConfig, {**values, **listener_keys})

@@ -46,9 +46,9 @@ class ScramCredentials:
     def replay(self, record: UserScramCredentialRecord | RemoveUserScramCredentialRecord) -> None:
         mechanism = ScramMechanism(record.mechanism)
         if isinstance(record, RemoveUserScramCredentialRecord):
-            own = self._users.get(record.name, {})
-            own.pop(mechanism, None)
-            if not own:
+            credentials = self._users.get(record.name, {})
+            credentials.pop(mechanism, None)
+            if not credentials:
                 self._users.pop(record.name, None)
         else:
             self._users.setdefault(record.name, {})[mechanism] = ScramCredential(

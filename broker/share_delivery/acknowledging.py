@@ -56,19 +56,21 @@ def _acknowledge(
     changes: list[Change],
     renewed: list[Delivery],
 ) -> None:
-    for held in _held(share, batch):
-        if held.whole is not None:
-            _check(held.whole, member_id, f"The batch {held.first}-{held.last}")
-        in_one = held.is_within(batch.first, batch.last) and len(batch.types) == 1 and not share.has_start_within(held)
-        if held.whole is not None and in_one:
-            _change(share, held.first, held.last, held.whole, batch.types[0], changes, renewed)
+    for range_ in _in_flight_of(share, batch):
+        if range_.whole is not None:
+            _check(range_.whole, member_id, f"The batch {range_.first}-{range_.last}")
+        in_one = (
+            range_.is_within(batch.first, batch.last) and len(batch.types) == 1 and not share.has_start_within(range_)
+        )
+        if range_.whole is not None and in_one:
+            _change(share, range_.first, range_.last, range_.whole, batch.types[0], changes, renewed)
             continue
         for begin, end, kind in _said(
-            batch, max(batch.first, share.start_offset, held.first), min(batch.last, held.last)
+            batch, max(batch.first, share.start_offset, range_.first), min(batch.last, range_.last)
         ):
-            for first, last, delivery in held.between(begin, end):
+            for first, last, delivery in range_.between(begin, end):
                 _check(delivery, member_id, f"Offset {first}")
-                _change(share, first, last, held.own(first, last), kind, changes, renewed)
+                _change(share, first, last, range_.part(first, last), kind, changes, renewed)
 
 
 def _said(batch: AcknowledgeBatch, first: int, last: int) -> Iterator[tuple[int, int, int]]:
@@ -82,7 +84,7 @@ def _said(batch: AcknowledgeBatch, first: int, last: int) -> Iterator[tuple[int,
         first = behind
 
 
-def _held(share: SharePartition, batch: AcknowledgeBatch) -> list[InFlightBatch]:
+def _in_flight_of(share: SharePartition, batch: AcknowledgeBatch) -> list[InFlightBatch]:
     """The batches in flight that an acknowledgement speaks of."""
     holder = share.in_flight.floor(max(batch.first, share.start_offset))
     if holder is None:

@@ -151,7 +151,7 @@ class _Acquisition:
                 size = min(size, requested - count)
             if count < company:
                 size = min(size, company - count)
-            mine = batch.own(first, first + size - 1)
+            mine = batch.part(first, first + size - 1)
             mine.acquire(self.member_id, until)
             taken.append(Acquired(first, first + size - 1, mine.count))
             count += size
@@ -210,7 +210,7 @@ class _Acquisition:
         """Put a batch in flight of which only the first records are delivered."""
         share = self.share
         batch = InFlightBatch(first, last, Delivery(RecordState.AVAILABLE, 0, NOBODY))
-        batch.own(first, first + most - 1).acquire(self.member_id, share.lock_until())
+        batch.part(first, first + most - 1).acquire(self.member_id, share.lock_until())
         share.in_flight.add(batch)
         share.some_available = True
 

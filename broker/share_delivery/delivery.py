@@ -133,7 +133,7 @@ class InFlightBatch:
             yield first, end, self._parts[at]
             first = end + 1
 
-    def own(self, first: int, last: int) -> Delivery:
+    def part(self, first: int, last: int) -> Delivery:
         """The state of these records of one part, divided off if they are not all of it. Nothing may be under way for it then."""
         at = bisect_right(self._firsts, first) - 1
         part, begin, end = self._parts[at], self._firsts[at], self._end(at)
@@ -149,7 +149,7 @@ class InFlightBatch:
         """Have a part begin at the offset, if it is in the batch and nothing is under way for the part that holds it."""
         at = bisect_right(self._firsts, offset) - 1
         if self.first < offset <= self.last and self._firsts[at] < offset and not self._parts[at].is_changing:
-            self.own(offset, self._end(at))
+            self.part(offset, self._end(at))
 
     def runs(self) -> Iterator[tuple[int, int, Delivery]]:
         """(first, last, state) of each part."""

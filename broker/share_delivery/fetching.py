@@ -50,14 +50,14 @@ class ShareFetch:
         self._groups = groups
         self._member_id = member_id
         self._shares = shares
-        self._wanted = requested
+        self._requested = requested
         self._loop = asyncio.get_running_loop()
         self._future: asyncio.Future[list[ShareFetched]] = self._loop.create_future()
         self._looks_soon = False
 
     def start(self) -> asyncio.Future[list[ShareFetched]]:
         """Done at once where there is enough, else when there is, or the time is over."""
-        requested, future = self._wanted, self._future
+        requested, future = self._requested, self._future
         if not self._shares or requested.max_records == 0 or requested.max_bytes == 0:
             future.set_result([])
             return future
@@ -108,15 +108,15 @@ class ShareFetch:
         if not ready:
             return [] if final or not any(share.share.is_active for share in self._shares) else None
         reads, size, failed = [], 0, False
-        for share, most in zip(ready, _portions(self._wanted.max_bytes, len(ready)), strict=True):
+        for share, most in zip(ready, _portions(self._requested.max_bytes, len(ready)), strict=True):
             offset = share.share.next_fetch_offset()
             read = self._read(share, offset, most, first=size == 0)
             failed = failed or isinstance(read, BrokerError)
             size += read.size if isinstance(read, LogSlice) else 0
             reads.append((share, offset, read))
-        if not final and not failed and size < max(self._wanted.min_bytes, 1):
+        if not final and not failed and size < max(self._requested.min_bytes, 1):
             return None
-        results, left = [], self._wanted.max_records
+        results, left = [], self._requested.max_records
         for share, offset, read in reads:
             result = self._result(share, offset, read, left)
             left -= sum(acquired.size for acquired in result.acquired)
@@ -150,7 +150,7 @@ class ShareFetch:
         batches = batches_in(read)
         if not batches:
             return nothing
-        requested = self._wanted
+        requested = self._requested
         acquired = acquire(
             share,
             self._member_id,

@@ -96,7 +96,7 @@ class Cleaner:
         limits = self._limits()
         count = min(max(limits.cleaner_threads, 1), len(plans))
         bytes_per_s = limits.cleaner_bytes_per_s
-        own: dict[str, Any] = {
+        overrides: dict[str, Any] = {
             "max_keys": max(limits.cleaner_buffer_bytes // count // _BYTES_OF_KEY, 1),
             "bytes_per_s": None if bytes_per_s is None else bytes_per_s / count,
         }
@@ -104,7 +104,7 @@ class Cleaner:
         executor = await asyncio.to_thread(self._make_executor, count)
         try:
             return sum(
-                await asyncio.gather(*(self._compact(executor, log, replace(plan, **own)) for log, plan in plans))
+                await asyncio.gather(*(self._compact(executor, log, replace(plan, **overrides)) for log, plan in plans))
             )
         finally:
             executor.shutdown(wait=False, cancel_futures=True)

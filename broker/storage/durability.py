@@ -44,7 +44,7 @@ class Durability:
         self._interval_s = background_interval_s
         self._interval_ms = background_interval_s * 1000
         self._round: asyncio.Future[Flushed] | None = None
-        self._wanted: set[PartitionLog] = set()
+        self._unflushed: set[PartitionLog] = set()
         self._dirty: set[PartitionLog] = set()
         self._running = False
         self._typical_s = 0.0
@@ -68,7 +68,7 @@ class Durability:
 
     def flushed(self, partitions: Iterable[PartitionLog]) -> asyncio.Future[Flushed]:
         """Done when all that these logs hold now is on the disk, or could not be brought there."""
-        self._wanted.update(partitions)
+        self._unflushed.update(partitions)
         if self._round is None:
             self._round = self._loop.create_future()
             if not self._running:
@@ -86,8 +86,8 @@ class Durability:
     def _commit(self) -> None:
         if self._round is None:
             return
-        done, requested = self._round, self._wanted
-        self._round, self._wanted = None, set()
+        done, requested = self._round, self._unflushed
+        self._round, self._unflushed = None, set()
         self._dirty -= requested
         self.rounds += 1
         waits = len(requested) == 1 and self._typical_s < _WAITED_S

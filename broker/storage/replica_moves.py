@@ -28,41 +28,41 @@ class ReplicaMoves:
     def __init__(self, logs: LogDirectory, metadata: ClusterMetadata) -> None:
         self._logs = logs
         self._metadata = metadata
-        self._wanted: dict[PartitionLog, Move] = {}
+        self._pending: dict[PartitionLog, Move] = {}
         self._task: asyncio.Task[None] | None = None
 
     def under_way(self, disk: Disk) -> Iterator[Move]:
         """The moves to that disk that have not ended."""
-        return (move for move in self._wanted.values() if move.target is disk)
+        return (move for move in self._pending.values() if move.target is disk)
 
     def move(self, log: PartitionLog, target: Disk) -> None:
         """Have a partition moved; to where it is already takes an earlier wish back."""
-        present = self._wanted.get(log)
+        present = self._pending.get(log)
         if present is not None and present.target is target:
             return
-        self._wanted.pop(log, None)
+        self._pending.pop(log, None)
         if self._logs.disk_of(log) is target:
             return
-        self._wanted[log] = Move(log, target)
+        self._pending[log] = Move(log, target)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work(), name="replica moves")
 
     async def _work(self) -> None:
-        while self._wanted:
-            move = next(iter(self._wanted.values()))
+        while self._pending:
+            move = next(iter(self._pending.values()))
             try:
                 await self._copy(move)
             except BrokerError as error:
                 logger.warning("a partition stays where it is", partition=repr(move.log), error=error.message)
                 await asyncio.to_thread(move.discard)
-            if self._wanted.get(move.log) is move:
-                del self._wanted[move.log]
+            if self._pending.get(move.log) is move:
+                del self._pending[move.log]
 
     async def _copy(self, move: Move) -> None:
         copied = _LAST_PART
         while copied >= _LAST_PART:
             copied = await asyncio.to_thread(move.copy, *move.sources())
-            if self._wanted.get(move.log) is not move or move.log.is_retired:
+            if self._pending.get(move.log) is not move or move.log.is_retired:
                 await asyncio.to_thread(move.discard)
                 return
         move.finish(self._logs)
@@ -71,6 +71,6 @@ class ReplicaMoves:
 
     async def close(self) -> None:
         """Leave partitions that are being moved where they are."""
-        self._wanted.clear()
+        self._pending.clear()
         if self._task is not None:
             await self._task

@@ -92,7 +92,7 @@ class CurrentSubscriptions:
     def __init__(self, configs: Callable[[], tuple[int, Mapping[str, Mapping[str, str]]]]) -> None:
         self._configs = configs
         self._looked_at = -1
-        self._given: Mapping[str, Mapping[str, str]] = {}
+        self._assigned: Mapping[str, Mapping[str, str]] = {}
         self._version = 0
         self._subscriptions: dict[str, Subscription] = {}
 
@@ -101,8 +101,8 @@ class CurrentSubscriptions:
         changes, provided = self._configs()
         if changes != self._looked_at:
             self._looked_at = changes
-            if provided != self._given:
-                self._given = provided
+            if provided != self._assigned:
+                self._assigned = provided
                 self._version += 1
                 self._subscriptions = dict(self._valid(provided))
         return self._version, self._subscriptions

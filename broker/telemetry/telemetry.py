@@ -139,12 +139,12 @@ class Telemetry:
         self._forget()
         by_name: dict[str, tuple[bool, list[Sample]]] = {}
         for instance in self._instances.values():
-            own = (
+            families = (
                 ("client_instance_id", str(instance.id)),
                 ("client_id", instance.attributes.get("client_id", "")),
             )
             for (name, labels), (value, counts) in instance.series.items():
-                by_name.setdefault(name, (counts, []))[1].append(Sample(value, own + labels))
+                by_name.setdefault(name, (counts, []))[1].append(Sample(value, families + labels))
         for name, (counts, samples) in by_name.items():
             yield Family(name, "Pushed by clients (KIP-714).", "counter" if counts else "gauge", samples)
 

@@ -124,7 +124,7 @@ class AvroConverter(Converter):
         if schema is None:
             what = self._registry.what(topic)
             raise DataError(f"{what} has no schema, so it cannot be Avro; use JsonConverter for such data")
-        with self._registry.border(topic):
+        with self._registry.translating(topic):
             target = self._target(topic, schema)
             filled = values if self.config.ignore_default else filled_defaults(schema, values)
             column = to_avro_column(schema, filled, optional_keys=self.config.optional_keys)
@@ -150,7 +150,7 @@ class AvroConverter(Converter):
         from registry.serde.columns import decode_columns
 
         converted = []
-        with self._registry.border(topic):
+        with self._registry.translating(topic):
             for run in decode_columns(data, self._registry.client.schema):
                 if run.schema_id is None or run.schema is None:
                     converted.append(Converted(None, pa.nulls(run.length, pa.string())))

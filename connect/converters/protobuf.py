@@ -109,7 +109,7 @@ class ProtobufConverter(Converter):
         what = self._registry.what(topic)
         if schema is None:
             raise DataError(f"{what} has no schema, so it cannot be Protobuf; use JsonConverter for such data")
-        with self._registry.border(topic):
+        with self._registry.translating(topic):
             target = self._target(topic, schema)
         written: list[bytes | None] = []
         for row, value in enumerate(values.to_pylist(maps_as_pydicts="strict")):
@@ -170,7 +170,7 @@ class ProtobufConverter(Converter):
                 continue
             try:
                 indexes, body = _read_indexes(data)
-                with self._registry.border(topic):
+                with self._registry.translating(topic):
                     message_class, found = self._source(schema_id, indexes)
                 message = message_class.FromString(data[body:])
                 value = found.read(message)

@@ -104,7 +104,7 @@ class JsonSchemaConverter(Converter):
         if schema is None:
             what = self._registry.what(topic)
             raise DataError(f"{what} has no schema, so it cannot have a JSON Schema; use JsonConverter for such data")
-        with self._registry.border(topic):
+        with self._registry.translating(topic):
             target, schema_id = self._target(topic, schema)
             texts = json_texts(
                 schema,
@@ -161,7 +161,7 @@ class JsonSchemaConverter(Converter):
             if schema_id is None:
                 converted.append(Converted(None, pa.nulls(length, pa.string())))
                 continue
-            with self._registry.border(topic):
+            with self._registry.translating(topic):
                 form, schema = self._source(schema_id)
             texts = pc.binary_slice(rows.cast(pa.binary()), HEADER_SIZE, _END)
             try:

@@ -162,7 +162,7 @@ class RegistrySchemas:
         return target
 
     @contextmanager
-    def border(self, topic: str) -> Iterator[None]:
+    def translating(self, topic: str) -> Iterator[None]:
         """The registry's errors become ours."""
         try:
             yield

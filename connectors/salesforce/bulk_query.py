@@ -231,8 +231,8 @@ class ObjectReader:
         ids, times = batch.keys, batch.timestamps_ms
         assert ids is not None
         assert times is not None
-        border = int(instant(self.position["until"]).timestamp() * 1000) - self._wanted.overlap_ms
-        late = pc.fill_null(pc.greater_equal(times, border), False)
+        translating = int(instant(self.position["until"]).timestamp() * 1000) - self._wanted.overlap_ms
+        late = pc.fill_null(pc.greater_equal(times, translating), False)
         self._fresh.update(zip(ids.filter(late).to_pylist(), times.filter(late).to_pylist(), strict=True))
         if not self._seen:
             return batch

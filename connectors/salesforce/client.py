@@ -14,7 +14,7 @@ from simple_salesforce.util import exception_handler
 
 from connect.api import ConnectError, RetriableConnectError
 from connectors.salesforce.config import SalesforceConfig
-from connectors.salesforce.errors import RETRIABLE_CODES, SessionExpired, border, is_passing
+from connectors.salesforce.errors import RETRIABLE_CODES, SessionExpired, is_passing, translating
 from connectors.salesforce.signing import signing_key
 from tidegate.kit.requests_abort import abort, abortable_session
 
@@ -154,16 +154,16 @@ class SalesforceClient:
     def _call(self, doing: str, call: Callable[[Salesforce], T]) -> T:
         """Once more with a new login when the session was over."""
         try:
-            with border(doing):
+            with translating(doing):
                 return call(self._logged_in())
         except SessionExpired:
             self.forget_session()
-            with border(doing):
+            with translating(doing):
                 return call(self._logged_in())
 
     def _logged_in(self) -> Salesforce:
         if self._salesforce is None:
-            with border(f"logging in at {self._config.instance}"):
+            with translating(f"logging in at {self._config.instance}"):
                 session_id, instance = self._login()
             self._salesforce = Salesforce(
                 session_id=session_id, instance_url=instance, version=self._config.api_version, session=self._http

@@ -16,7 +16,7 @@ from simple_salesforce.exceptions import (
 
 from connect.api import ConnectError, RetriableConnectError
 
-__all__ = ["RETRIABLE_CODES", "ReplayIdGone", "SessionExpired", "border", "is_passing"]
+__all__ = ["RETRIABLE_CODES", "ReplayIdGone", "SessionExpired", "is_passing", "translating"]
 
 RETRIABLE_CODES: Final = frozenset(
     {
@@ -51,7 +51,7 @@ class ReplayIdGone(ConnectError):
 
 
 @contextlib.contextmanager
-def border(doing: str) -> Iterator[None]:
+def translating(doing: str) -> Iterator[None]:
     """Turn what simple-salesforce and requests raise into what the runtime understands; ``doing`` begins the message."""
     try:
         yield

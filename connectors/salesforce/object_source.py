@@ -160,8 +160,8 @@ class _Object:
         """Until the first event is past the snapshot, those before it are left out."""
         if OFFSET in self._position or committed is None or "time" not in self._position:
             return False
-        border = instant(self._position["time"]).timestamp() * 1000 - self._config.overlap_ms
-        return committed < border
+        translating = instant(self._position["time"]).timestamp() * 1000 - self._config.overlap_ms
+        return committed < translating
 
     def _offset(self, replay_id: int) -> dict[str, Any]:
         offset: dict[str, Any] = {"mode": _STREAMING}

@@ -9,7 +9,7 @@ import requests
 
 from connect.api import ConnectError, RetriableConnectError
 from connectors.salesforce.client import SalesforceClient
-from connectors.salesforce.errors import ReplayIdGone, border
+from connectors.salesforce.errors import ReplayIdGone, translating
 from tidegate.kit.requests_abort import abort
 
 __all__ = ["StreamingClient"]
@@ -96,7 +96,7 @@ class StreamingClient:
         full = {**message, "id": str(self._count)} | ({"clientId": self._client_id} if self._client_id else {})
         if message["channel"] == "/meta/handshake":
             full.pop("clientId", None)
-        with border(f"streaming {self._channel}"):
+        with translating(f"streaming {self._channel}"):
             answer = self._http.post(
                 self._client.instance_url + self._path,
                 json=[full],

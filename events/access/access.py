@@ -92,9 +92,9 @@ class Access:
 
     def _merge(self) -> tuple[Accounts, Users | None, Accounts]:
         """The accounts of the file, the users of the platform, and all together."""
-        held, platform = self._file.value, self._platform_users
+        accounts, platform = self._file.value, self._platform_users
         users = Accounts(map(user_of_platform, platform)) if platform is not None else Accounts()
-        return held, platform, held.over(users.over(self._configured))
+        return accounts, platform, accounts.over(users.over(self._configured))
 
     async def login(self, name: str, password: str) -> Session:
         """A new session; the user's security token, if there is one, follows the password. Raises InvalidLogin."""
@@ -115,16 +115,16 @@ class Access:
             await asyncio.to_thread(nobody().matches, password[:_MOST_CHARACTERS])
         return None
 
-    async def matches(self, secret: Secret, given: str) -> bool:
+    async def matches(self, secret: Secret, attempt: str) -> bool:
         """Whether a secret is the right one. A slow comparison is done in a thread, and what was right is remembered."""
-        if len(given) > _MOST_CHARACTERS:
+        if len(attempt) > _MOST_CHARACTERS:
             return False
         if not secret.slow:
-            return secret.matches(given)
-        tag = hmac.digest(self._key, given.encode(errors="replace"), "sha256")
+            return secret.matches(attempt)
+        tag = hmac.digest(self._key, attempt.encode(errors="replace"), "sha256")
         if hmac.compare_digest(self._right.get(secret, b""), tag):
             return True
-        right = await asyncio.to_thread(secret.matches, given)
+        right = await asyncio.to_thread(secret.matches, attempt)
         if right:
             if len(self._right) >= _REMEMBERED:
                 self._right.clear()

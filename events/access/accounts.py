@@ -245,7 +245,7 @@ def _permission(name: str) -> Permission:
         return Permission(name)
     except ValueError:
         raise ValueError(
-            f"permission {name!r} is not known; there are {', '.join(one.value for one in Permission)}"
+            f"permission {name!r} is not known; there are {', '.join(permission.value for permission in Permission)}"
         ) from None
 
 
@@ -274,7 +274,7 @@ def _text(item: dict[str, Any], name: str) -> str:
 
 def _texts(item: dict[str, Any], name: str, default: tuple[str, ...]) -> tuple[str, ...]:
     value = item.get(name, list(default))
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and all(isinstance(text, str) for text in value):
         return tuple(value)
     raise ValueError(f"{name} must be a list of texts, not {json.dumps(value)[:100]}")
 

@@ -100,10 +100,10 @@ class AccountsFile:
 
     def _find(self, kind: str, member: str, name: str) -> dict[str, Any] | None:
         same = str.lower if kind == _USERS else str
-        return next((one for one in self._told[kind] if same(one[member]) == same(name)), None)
+        return next((entry for entry in self._told[kind] if same(entry[member]) == same(name)), None)
 
     def _names(self, kind: str, member: str) -> str:
-        return ", ".join(one[member] for one in self._told[kind]) or "none"
+        return ", ".join(entry[member] for entry in self._told[kind]) or "none"
 
     def _write(self) -> None:
         temporary = self._path.with_name(f".{self._path.name}.new")
@@ -122,9 +122,9 @@ class AccountsFile:
             temporary.unlink(missing_ok=True)
 
 
-def _shown(one: dict[str, Sequence[Any]]) -> dict[str, Any]:
+def _shown(account: dict[str, Sequence[Any]]) -> dict[str, Any]:
     hidden = {"password", "securityToken", "clientSecret"}
-    return {member: "[hidden]" if member in hidden else value for member, value in one.items()}
+    return {member: "[hidden]" if member in hidden else value for member, value in account.items()}
 
 
 def _check_password(password: str) -> None:

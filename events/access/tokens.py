@@ -105,15 +105,15 @@ class Tokens:
 
     def read(self, kind: Kind, text: str) -> Token | None:
         """What a token says; None for one that is forged, expired, revoked or of another kind."""
-        held = self._read.get(text)
-        if held is None:
+        remembered = self._read.get(text)
+        if remembered is None:
             token = self._verified(kind, text)
             if token is None:
                 return None
             if len(self._read) >= _MOST_READ:
                 self._read.clear()
-            self._read[text] = held = (kind, token)
-        known_as, token = held
+            self._read[text] = remembered = (kind, token)
+        known_as, token = remembered
         return token if known_as is kind and token.expires_ms > self._clock_ms() else None
 
     def spent(self, kind: Kind, text: str) -> Token | None:

@@ -343,14 +343,14 @@ class BulkJobs:
         if self._clock_ms() - job.block_ms < _IDS_KNOWN_MS:
             return {}
         ids = [event.id for event in events]
-        found = await self._publisher.published_since(job.event, ids, job.block_ms - _CLOCKS_MS)
-        if found is None:
+        replay_ids = await self._publisher.published_since(job.event, ids, job.block_ms - _CLOCKS_MS)
+        if replay_ids is None:
             rows = f"rows {job.processed + 1} to {job.processed + len(events)}"
             raise _BadFile(
                 f"InvalidBatch : {rows} were begun at {instant_text(job.block_ms)}, and the log of {job.event} does not reach back "
                 "to then: whether they were published cannot be known"
             )
-        return found
+        return replay_ids
 
 
 def _is_open(job: BulkJob, user: User) -> bool:

@@ -130,8 +130,8 @@ class EventBus:
         if start.since_ms is None:
             position = _position(bounds, start)
         else:
-            found = await self._log.offset_at(topic, start.since_ms)
-            position = bounds.readable if found is None else max(found, bounds.start)
+            offset = await self._log.offset_at(topic, start.since_ms)
+            position = bounds.readable if offset is None else max(offset, bounds.start)
         tail = self._tails.get(topic)
         if tail is None:
             tail = self._tails[topic] = _Tail(self, topic, bounds)
@@ -233,10 +233,10 @@ class _Tail:
         while True:
             await asyncio.sleep(self._bus.check_s)
             try:
-                found = await self._bus.identity(self.topic)
+                identity = await self._bus.identity(self.topic)
             except TidegateError:
                 continue  # a topic that is away for a moment is looked for again
-            if found != self.identity:
+            if identity != self.identity:
                 logger.warning(
                     "an event topic was made anew; its subscribers have to subscribe again", topic=self.topic
                 )

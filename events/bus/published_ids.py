@@ -81,19 +81,19 @@ class PublishedIds:
         back. It reads all of the log since then. A topic that was made anew has none of them. Raises BusUnavailable."""
         await self._log.settled(topic)
         offset = await self._log.offset_at(topic, since_ms)
-        wanted = {id_.encode(): id_ for id_ in ids}
-        found: dict[str, int] = {}
+        by_bytes = {id_.encode(): id_ for id_ in ids}
+        replay_ids: dict[str, int] = {}
         if offset is not None:
             async for records in self._slices(topic, offset):
                 for record in records:
-                    if record.key is not None and record.key in wanted:
-                        found.setdefault(wanted[record.key], record.offset)
+                    if record.key is not None and record.key in by_bytes:
+                        replay_ids.setdefault(by_bytes[record.key], record.offset)
         # Last, since retention may take records away while they are read.
         start = (await self._log.bounds(topic)).start
-        return None if start > 1 and (offset is None or offset <= start) else found
+        return None if start > 1 and (offset is None or offset <= start) else replay_ids
 
     def _known(self, topic: str, ids: Collection[str]) -> dict[str, PublishedId]:
-        found: dict[str, PublishedId] = {}
+        published_by_id: dict[str, PublishedId] = {}
         asked = [id_.encode() for id_ in ids]
         since = self._clock_ms() - KEPT_MS
         for first in range(0, len(asked), _ASKED_AT_ONCE):
@@ -103,8 +103,10 @@ class PublishedIds:
                 f"SELECT id, replay_id, digest FROM published WHERE topic = ? AND ms >= ? AND id IN ({marks})",
                 (topic, since, *some),
             )
-            found.update({id_.decode(): PublishedId(replay_id, digest or b"") for id_, replay_id, digest in rows})
-        return found
+            published_by_id.update(
+                {id_.decode(): PublishedId(replay_id, digest or b"") for id_, replay_id, digest in rows}
+            )
+        return published_by_id
 
     def put(self, topic: str, published: Mapping[str, PublishedId]) -> None:
         """Remember acknowledged events by id. What cannot be written down now is looked for in the log later."""
@@ -127,7 +129,7 @@ class PublishedIds:
     def _remember(self, topic: str, published: Mapping[str, PublishedId]) -> None:
         now = self._clock_ms()
         with self._database:
-            rows = [(id_.encode(), one.replay_id, now, one.digest or None) for id_, one in published.items()]
+            rows = [(id_.encode(), entry.replay_id, now, entry.digest or None) for id_, entry in published.items()]
             self._insert(topic, rows)
             self._database.execute("UPDATE seen SET seen_ms = max(seen_ms, ?) WHERE topic = ?", (now, topic))
             if now - self._swept_ms > 60_000:
@@ -158,8 +160,8 @@ class PublishedIds:
         now = self._clock_ms()
         checked, made = self._checked_ms.get(topic), self._made
         doubts = self._doubts.get(topic, 0)
-        doubted = doubts > 0
-        if checked is not None and not doubted and now - checked < _CHECK_MS:
+        has_doubts = doubts > 0
+        if checked is not None and not has_doubts and now - checked < _CHECK_MS:
             return
         identity = (await self._log.bounds(topic)).identity
         known = self._database.execute("SELECT identity, seen_ms FROM seen WHERE topic = ?", (topic,)).fetchone()
@@ -168,9 +170,9 @@ class PublishedIds:
                 self._database.execute("DELETE FROM published WHERE topic = ?", (topic,))
                 self._database.execute("DELETE FROM seen WHERE topic = ?", (topic,))
             known = None
-        if doubted:
+        if has_doubts:
             await self._log.settled(topic)
-        if known is None or doubted or checked is None:
+        if known is None or has_doubts or checked is None:
             seen_ms = known[1] if known is not None else 0
             await self._read(topic, max(now - KEPT_MS, seen_ms - _MARGIN_MS))
             if made != self._made:

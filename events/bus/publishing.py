@@ -79,7 +79,7 @@ class _Ready:
         return bool(self.digest and digest) and self.digest != digest
 
     @property
-    def place(self) -> tuple[str, str]:
+    def key(self) -> tuple[str, str]:
         """Topic and id."""
         return self.topic, self.outgoing.uuid
 
@@ -141,8 +141,8 @@ class Publisher:
     async def published_since(self, name: str, ids: Collection[str], since_ms: int) -> dict[str, Published] | None:
         """Those of an event's ids that are in the log since a time, however long ago; None where it does not reach so far back."""
         topic = (await self._catalog.find(name)).definition.name
-        found = await self._ids.search(topic, ids, since_ms)
-        return None if found is None else {id_: Published(id_, replay_id) for id_, replay_id in found.items()}
+        replay_ids = await self._ids.search(topic, ids, since_ms)
+        return None if replay_ids is None else {id_: Published(id_, replay_id) for id_, replay_id in replay_ids.items()}
 
     async def publish_avro(self, name: str, events: Sequence[AvroEvent], *, user: User) -> list[Published | Refused]:
         """Publish finished Avro bodies to one event; the outcomes are in their order. Raises UnknownEvent, CannotCreate."""
@@ -173,27 +173,27 @@ class Publisher:
         PublishLimitExceeded from ``append`` where that is one event too many.
         """
         written: list[tuple[_Ready, int]] = []
-        own: dict[tuple[str, str], _UnderWay] = {}
+        under_way: dict[tuple[str, str], _UnderWay] = {}
 
         async def write(event: _Ready) -> int:
-            place = event.place
+            key = event.key
             if event.once:
-                if place in own:
+                if key in under_way:
                     known: PublishedId | None = next(
-                        PublishedId(replay_id, before.digest) for before, replay_id in written if before.place == place
+                        PublishedId(replay_id, before.digest) for before, replay_id in written if before.key == key
                     )
                 else:
-                    known = (await self._ids.find(event.topic, [place[1]])).get(place[1])
+                    known = (await self._ids.find(event.topic, [key[1]])).get(key[1])
                 if known is not None:
                     if event.is_another(known.digest):
                         raise IdempotencyKeyReused
                     return known.replay_id
-                if place in self._under_way:
-                    raise BusUnavailable(f"Event {place[1]} is being published just now; send it again in a moment")
+                if key in self._under_way:
+                    raise BusUnavailable(f"Event {key[1]} is being published just now; send it again in a moment")
             if self._limits.published.left <= len(written):
                 raise PublishLimitExceeded(self._limits.published.most)
             if event.once:
-                own[place] = self._begin(event)
+                under_way[key] = self._begin(event)
             (replay_id,) = await transaction(event.topic, [event.outgoing])
             written.append((event, replay_id))
             return replay_id
@@ -209,10 +209,10 @@ class Publisher:
                 self._metrics.published.labels(event.topic, face).inc()
                 if event.once:
                     self._ids.put(event.topic, {event.outgoing.uuid: PublishedId(replay_id, event.digest)})
-                    own[event.place].outcome.set_result(replay_id)
+                    under_way[event.key].outcome.set_result(replay_id)
         finally:
-            for place in own:
-                self._end(place)
+            for key in under_way:
+                self._end(key)
 
     async def _encoded(self, event: JsonEvent, user: User) -> _Ready:
         schema = await self._catalog.find(event.name)
@@ -267,18 +267,18 @@ class Publisher:
         asked = {event.outgoing.uuid for event in ready if event.once}
         known = await self._ids.find(topic, asked) if asked else {}
         fresh: list[_Ready] = []
-        own: dict[tuple[str, str], _UnderWay] = {}
+        under_way: dict[tuple[str, str], _UnderWay] = {}
         waiting: dict[str, _UnderWay] = {}
         for event in ready:
             id_ = event.outgoing.uuid
             if not event.once:
                 fresh.append(event)
             elif id_ not in known and id_ not in waiting:
-                if event.place not in self._under_way:
-                    own[event.place] = self._begin(event)
+                if event.key not in self._under_way:
+                    under_way[event.key] = self._begin(event)
                     fresh.append(event)
-                waiting[id_] = self._under_way[event.place]
-        unnamed = iter(await self._write(topic, fresh, own, face))
+                waiting[id_] = self._under_way[event.key]
+        unnamed = iter(await self._write(topic, fresh, under_way, face))
         outcomes: list[Published | Refused] = []
         for event in ready:
             id_ = event.outgoing.uuid
@@ -294,7 +294,7 @@ class Publisher:
         return outcomes
 
     async def _write(
-        self, topic: str, fresh: list[_Ready], own: Mapping[tuple[str, str], _UnderWay], face: str
+        self, topic: str, fresh: list[_Ready], under_way: Mapping[tuple[str, str], _UnderWay], face: str
     ) -> list[int | TidegateError]:
         """The answers to events without an id of their publisher; those with one are in the futures."""
         try:
@@ -306,27 +306,27 @@ class Publisher:
             }
             if accepted:
                 self._ids.put(topic, accepted)
-            if len(accepted) < len(own):
+            if len(accepted) < len(under_way):
                 self._ids.doubt(topic)
             for event, answer in zip(fresh, appended, strict=True):
                 if event.once:
-                    own[event.place].outcome.set_result(answer)
+                    under_way[event.key].outcome.set_result(answer)
             self._metrics.published.labels(topic, face).inc(sum(isinstance(answer, int) for answer in appended))
             return [answer for event, answer in zip(fresh, appended, strict=True) if not event.once]
         finally:
-            for place in own:
-                self._end(place)
+            for key in under_way:
+                self._end(key)
 
     def _begin(self, event: _Ready) -> _UnderWay:
-        made = self._under_way[event.place] = _UnderWay(asyncio.get_running_loop().create_future(), event.digest)
+        made = self._under_way[event.key] = _UnderWay(asyncio.get_running_loop().create_future(), event.digest)
         return made
 
-    def _end(self, place: tuple[str, str]) -> None:
+    def _end(self, key: tuple[str, str]) -> None:
         """An event is no longer under way. Who waits without an answer is told to send again; then the log says what became of it."""
-        outcome = self._under_way.pop(place).outcome
+        outcome = self._under_way.pop(key).outcome
         if not outcome.done():
-            self._ids.doubt(place[0])
-            outcome.set_result(BusUnavailable(f"Publishing to {place[0]} was broken off; send the event again"))
+            self._ids.doubt(key[0])
+            outcome.set_result(BusUnavailable(f"Publishing to {key[0]} was broken off; send the event again"))
 
 
 class AllOrNoneBlock:

@@ -42,8 +42,8 @@ class _Counter(NamedTuple):
 
     def next(self, change: Change) -> _Counter:
         """A connector that numbers a transaction's changes, over all tables, is believed."""
-        name, given = change.transaction_id, (change.transaction or {}).get("total_order")
-        number = given if isinstance(given, int) else self.number + 1 if name == self.transaction else 1
+        name, order = change.transaction_id, (change.transaction or {}).get("total_order")
+        number = order if isinstance(order, int) else self.number + 1 if name == self.transaction else 1
         return _Counter(name, number)
 
 
@@ -75,8 +75,8 @@ class ChangeSource:
 
     def resume(self, partition: int, note: str) -> None:
         try:
-            held = json.loads(note or "{}")
-            self._counters[partition] = _Counter(str(held["transaction"]), int(held["number"]))
+            counts = json.loads(note or "{}")
+            self._counters[partition] = _Counter(str(counts["transaction"]), int(counts["number"]))
         except (ValueError, KeyError, TypeError):
             self._counters[partition] = _Counter()
 

@@ -56,8 +56,8 @@ class Channel:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        ours = {"staleReplay": self.stale_replay} if self.stale_replay else {}
-        return {"channelType": self.type, "eventType": "custom", "label": self.label} | ours
+        properties = {"staleReplay": self.stale_replay} if self.stale_replay else {}
+        return {"channelType": self.type, "eventType": "custom", "label": self.label} | properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,8 @@ class Channels:
                 if await self.members(STANDARD_CHANNEL)
                 else None
             )
-        held = await self._state.get(_CHANNEL + name.lower()) if name.lower().endswith("__chn") else None
-        return None if held is None else Channel(**held)
+        stored = await self._state.get(_CHANNEL + name.lower()) if name.lower().endswith("__chn") else None
+        return None if stored is None else Channel(**stored)
 
     async def members(self, channel: str = "") -> list[ChannelMember]:
         """All members, or those of one channel."""
@@ -157,12 +157,12 @@ class Channels:
     async def define(self, name: str, metadata: Mapping[str, Any]) -> Channel:
         """Make or change a channel and make its topic where it is missing. Raises InvalidMetadata."""
         made = _parsed_channel(name, metadata)
-        held = await self.find(name)
-        if held is not None and held.type != made.type:
+        existing = await self.find(name)
+        if existing is not None and existing.type != made.type:
             raise InvalidMetadata(
-                f"channelType of {name} is {held.type} and cannot be changed", fields=("channelType",)
+                f"channelType of {name} is {existing.type} and cannot be changed", fields=("channelType",)
             )
-        made = made if held is None else replace(made, name=held.name)
+        made = made if existing is None else replace(made, name=existing.name)
         if await self._topics.partitions(made.name) is None:
             await self._topics.create(made.name, self._retention_ms)
         await self._state.put(_CHANNEL + name.lower(), asdict(made))
@@ -176,52 +176,52 @@ class Channels:
 
     async def define_member(self, name: str, metadata: Mapping[str, Any]) -> ChannelMember:
         """Make or change a member. Its events are in the channel from now on. Raises InvalidMetadata."""
-        given = _parsed_member(name, metadata)
-        channel = await self._channel_of(given)
-        event, columns = await self._selected(given, channel)
-        if given.filter:
-            Filter(given.filter, columns)
-        _check_enriched(given, channel, columns)
+        parsed = _parsed_member(name, metadata)
+        channel = await self._channel_of(parsed)
+        event, columns = await self._selected(parsed, channel)
+        if parsed.filter:
+            Filter(parsed.filter, columns)
+        _check_enriched(parsed, channel, columns)
         members = await self.members()
-        held = next((one for one in members if one.name.lower() == name.lower()), None)
-        if held is not None and (held.channel, held.event) != (channel.name, event):
+        existing = next((member for member in members if member.name.lower() == name.lower()), None)
+        if existing is not None and (existing.channel, existing.event) != (channel.name, event):
             raise InvalidMetadata(f"eventChannel and selectedEntity of member {name} cannot be changed")
-        if held is None and any(one.channel == channel.name and one.event == event for one in members):
+        if existing is None and any(member.channel == channel.name and member.event == event for member in members):
             raise DuplicateName(f"Channel {channel.name} has a member for {event} already")
-        made = replace(given, channel=channel.name, event=event)
-        if held is not None:
-            made = replace(made, since=held.since, since_partitions=held.since_partitions)
+        made = replace(parsed, channel=channel.name, event=event)
+        if existing is not None:
+            made = replace(made, since=existing.since, since_partitions=existing.since_partitions)
         else:
             made = await self._from_now_on(made, channel)
         await self._state.put(_MEMBER + name.lower(), asdict(made))
         return made
 
-    async def _channel_of(self, given: ChannelMember) -> Channel:
-        if given.channel.lower() == STANDARD_CHANNEL.lower():
+    async def _channel_of(self, member: ChannelMember) -> Channel:
+        if member.channel.lower() == STANDARD_CHANNEL.lower():
             if await self._topics.partitions(STANDARD_CHANNEL) is None:
                 await self._topics.create(STANDARD_CHANNEL, self._retention_ms)
             return Channel(STANDARD_CHANNEL, "Change events", type="data")
-        channel = await self.find(given.channel)
+        channel = await self.find(member.channel)
         if channel is None:
             raise InvalidMetadata(
-                f"Unable to find the specified channel: {given.channel[:100]!r}", fields=("eventChannel",)
+                f"Unable to find the specified channel: {member.channel[:100]!r}", fields=("eventChannel",)
             )
         return channel
 
-    async def _selected(self, given: ChannelMember, channel: Channel) -> tuple[str, Filterable]:
+    async def _selected(self, member: ChannelMember, channel: Channel) -> tuple[str, Filterable]:
         """The name of the selected event and what a filter may compare; raises InvalidMetadata where the channel cannot have it."""
         kind = "platform event" if channel.type == "event" else "change event"
         try:
             if channel.type == "event":
-                definition = (await self._catalog.find(given.event)).definition
+                definition = (await self._catalog.find(member.event)).definition
                 return definition.name, definition
-            entity = await self._entity(given.event)
+            entity = await self._entity(member.event)
         except NotThere:
             raise InvalidMetadata(
-                f"selectedEntity {given.event[:100]!r} is no {kind}", fields=("selectedEntity",)
+                f"selectedEntity {member.event[:100]!r} is no {kind}", fields=("selectedEntity",)
             ) from None
         schema = await self.entities.schema(entity)
-        if schema is None and (given.filter or given.enriched):
+        if schema is None and (member.filter or member.enriched):
             raise InvalidMetadata(
                 f"The fields of {entity.event} are not known yet: topic {entity.topic} has no schema. Start its connector first",
                 fields=("selectedEntity",),
@@ -303,11 +303,11 @@ class _Unknown:
         return {}
 
 
-def _check_enriched(given: ChannelMember, channel: Channel, event: Filterable) -> None:
-    if given.enriched and channel.type == "event":
+def _check_enriched(member: ChannelMember, channel: Channel, event: Filterable) -> None:
+    if member.enriched and channel.type == "event":
         raise InvalidMetadata("enrichedFields are for channels of change events", fields=("enrichedFields",))
     known = {name.partition(".")[0] for name in event.columns} - {HEADER}
-    if unknown := [name for name in given.enriched if name not in known]:
+    if unknown := [name for name in member.enriched if name not in known]:
         raise InvalidMetadata(
             f"enrichedFields: {event.name} has no field {unknown[0][:100]}; it has {', '.join(sorted(known))}",
             fields=("enrichedFields",),

@@ -79,9 +79,9 @@ class ChangeEntities:
 
     async def find(self, name: str) -> ChangeEntity:
         """By its own name or its change event's; raises UnknownEvent."""
-        wanted = name.lower()
+        lower_name = name.lower()
         for entity in await self.all():
-            if wanted in (entity.name.lower(), entity.event.lower()):
+            if lower_name in (entity.name.lower(), entity.event.lower()):
                 return entity
         raise UnknownEvent(name)
 
@@ -89,21 +89,21 @@ class ChangeEntities:
         """The newest schema of an entity's events; None before its table's first record was seen."""
         return await self._catalog.change_event(entity.event)
 
-    async def define(self, given: Mapping[str, Any]) -> ChangeEntity:
+    async def define(self, definition: Mapping[str, Any]) -> ChangeEntity:
         """Make or change an entity: its channel's topic, and its schema where the table's is known. Raises InvalidMetadata.
 
         Changes are events from now on, or from the oldest record of the table's topic with ``from: earliest``.
         """
-        made, earliest = _parsed(given)
-        others = [one for one in await self.all() if one.name.lower() != made.name.lower()]
-        if taken := next((one for one in others if one.topic == made.topic), None):
+        made, earliest = _parsed(definition)
+        others = [entity for entity in await self.all() if entity.name.lower() != made.name.lower()]
+        if taken := next((entity for entity in others if entity.topic == made.topic), None):
             raise DuplicateName(
                 f"Topic {made.topic} is entity {taken.name}'s; one entity reads a topic", fields=("topic",)
             )
-        held = await self._state.get(ENTITY_KEYS + made.name.lower())
+        stored = await self._state.get(ENTITY_KEYS + made.name.lower())
         since = await self._since(made.topic, earliest)
-        if held is not None and held["topic"] == made.topic:
-            since = tuple(held["since"])
+        if stored is not None and stored["topic"] == made.topic:
+            since = tuple(stored["since"])
         await self._check_table(made)
         if await self._topics.partitions(made.event) is None:
             await self._topics.create(made.event, self._retention_ms)
@@ -141,34 +141,34 @@ def _entity(value: Mapping[str, Any]) -> ChangeEntity:
     return ChangeEntity(**{**value, "since": tuple(value["since"])})
 
 
-def _parsed(given: Mapping[str, Any]) -> tuple[ChangeEntity, bool]:
-    if unknown := sorted(set(given) - set(_KEYS)):
+def _parsed(definition: Mapping[str, Any]) -> tuple[ChangeEntity, bool]:
+    if unknown := sorted(set(definition) - set(_KEYS)):
         raise InvalidMetadata(f"{unknown[0][:100]!r} is no key of an entity; it has {', '.join(_KEYS)}")
-    name, topic = _text(given, "entity"), _text(given, "topic")
+    name, topic = _text(definition, "entity"), _text(definition, "topic")
     if not _NAME.fullmatch(name):
         raise InvalidMetadata(f"entity {name[:100]!r} must be an object's name such as Account or Customer__c")
     if not _TOPIC.fullmatch(topic):
         raise InvalidMetadata(f"topic {topic[:100]!r} is no name of a Kafka topic", fields=("topic",))
-    snapshot = given.get("snapshot", "none")
+    snapshot = definition.get("snapshot", "none")
     if snapshot not in ("none", "create"):
         raise InvalidMetadata(f"snapshot {str(snapshot)[:50]!r} must be none or create", fields=("snapshot",))
-    begin = given.get("from", "latest")
+    begin = definition.get("from", "latest")
     if begin not in ("latest", "earliest"):
         raise InvalidMetadata(f"from {str(begin)[:50]!r} must be latest or earliest", fields=("from",))
-    label = _text(given, "label") if "label" in given else name.removesuffix("__c").replace("_", " ")
-    deleted = _text(given, "deletedColumn") if "deletedColumn" in given else ""
-    return ChangeEntity(name, topic, label, _fields(given), snapshot, deleted), begin == "earliest"
+    label = _text(definition, "label") if "label" in definition else name.removesuffix("__c").replace("_", " ")
+    deleted = _text(definition, "deletedColumn") if "deletedColumn" in definition else ""
+    return ChangeEntity(name, topic, label, _fields(definition), snapshot, deleted), begin == "earliest"
 
 
-def _text(given: Mapping[str, Any], key: str) -> str:
-    value = given.get(key)
+def _text(definition: Mapping[str, Any], key: str) -> str:
+    value = definition.get(key)
     if not isinstance(value, str) or not value:
         raise InvalidMetadata(f"Required fields are missing: [{key}]", fields=(key,))
     return value
 
 
-def _fields(given: Mapping[str, Any]) -> dict[str, str | None]:
-    fields = given.get("fields", {})
+def _fields(definition: Mapping[str, Any]) -> dict[str, str | None]:
+    fields = definition.get("fields", {})
     if not isinstance(fields, dict):
         raise InvalidMetadata(
             "fields is an object: names of fields by column, null to leave a column out", fields=("fields",)

@@ -74,15 +74,15 @@ class ChannelRelays:
                     await asyncio.sleep(_RETRY_S)
 
     async def _adapt(self) -> None:
-        wanted: dict[str, list[RelaySource]] = {}
+        by_topic: dict[str, list[RelaySource]] = {}
         plans: dict[str, list[Hashable]] = {}
         for source, channel, plan in await self._sources():
-            wanted.setdefault(channel, []).append(source)
+            by_topic.setdefault(channel, []).append(source)
             plans.setdefault(channel, []).append(plan)
         for channel, (plan, _) in list(self._running.items()):
             if tuple(plans.get(channel, ())) != plan:
                 await asyncio.wait([self._end(channel)])
-        for channel, sources in wanted.items():
+        for channel, sources in by_topic.items():
             if channel not in self._running:
                 relay = _Relay(self._config, channel, sources)
                 task = asyncio.create_task(relay.run(), name=f"channel {channel}")
@@ -91,16 +91,16 @@ class ChannelRelays:
     async def _sources(self) -> list[tuple[RelaySource, str, Hashable]]:
         """What channels are filled from, with the channel and with what the relay was made from."""
         entities = {entity.event: entity for entity in await self._channels.entities.all()}
-        found: list[tuple[RelaySource, str, Hashable]] = []
+        sources: list[tuple[RelaySource, str, Hashable]] = []
         alone = [ChannelMember(name=event, channel=event, event=event) for event in entities]
         for member in [*await self._channels.members(), *alone]:
             entity = entities.get(member.event)
             if entity is not None:
                 change = ChangeSource(member, entity, self._catalog, commit_user=self._commit_user)
-                found.append((change, member.channel, repr((member, entity))))
+                sources.append((change, member.channel, repr((member, entity))))
             else:
-                found.append((EventSource(member, self._catalog), member.channel, repr(member)))
-        return found
+                sources.append((EventSource(member, self._catalog), member.channel, repr(member)))
+        return sources
 
 
 class _Relay:

@@ -78,7 +78,7 @@ class EventSource:
         ], ""
 
     async def _passing(self, fetched: FetchedBatches) -> list[KafkaRecord]:
-        found: list[tuple[KafkaRecord, EventSchema]] = []
+        passing: list[tuple[KafkaRecord, EventSchema]] = []
         for record in fetched.records():
             try:
                 if record.value is None:
@@ -93,26 +93,26 @@ class EventSource:
                     error=str(error),
                 )
                 continue
-            found.append((record, schema))
-        if not found or not self._member.filter:
-            return [record for record, _ in found]
-        return await asyncio.to_thread(self._filtered, found)
+            passing.append((record, schema))
+        if not passing or not self._member.filter:
+            return [record for record, _ in passing]
+        return await asyncio.to_thread(self._filtered, passing)
 
-    def _filtered(self, found: Sequence[tuple[KafkaRecord, EventSchema]]) -> list[KafkaRecord]:
+    def _filtered(self, records: Sequence[tuple[KafkaRecord, EventSchema]]) -> list[KafkaRecord]:
         import pyarrow as pa
 
         from registry.serde import CorruptRecord, decode_columns
 
-        schemas = {schema.id: schema for _, schema in found}
+        schemas = {schema.id: schema for _, schema in records}
         for schema in schemas.values():
             if schema.id not in self._avro:
                 self._avro[schema.id] = AvroSchema.parse(schema.text)
-        values = pa.array([record.value for record, _ in found], pa.binary())
+        values = pa.array([record.value for record, _ in records], pa.binary())
         try:
             runs = decode_columns(values, self._avro.__getitem__)
         except CorruptRecord as error:
-            if len(found) > 1:  # one by one, so that the others are not lost with it
-                return [record for each in found for record in self._filtered([each])]
+            if len(records) > 1:  # one by one, so that the others are not lost with it
+                return [record for each in records for record in self._filtered([each])]
             logger.warning(
                 "an event cannot be decoded; its channel goes without it",
                 channel=self._member.channel,
@@ -123,7 +123,7 @@ class EventSource:
         for run in runs:
             assert run.schema_id is not None
             passes = self._mask(schemas, run.schema_id, run.array)
-            passing += [found[run.start + index][0] for index, passed in enumerate(passes) if passed]
+            passing += [records[run.start + index][0] for index, passed in enumerate(passes) if passed]
         return passing
 
     def _mask(self, schemas: Mapping[int, EventSchema], schema_id: int, rows: pa.StructArray) -> list[bool]:

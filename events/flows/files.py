@@ -61,19 +61,19 @@ def _function(actions: Sequence[Action]) -> Callable[[Sequence[TriggerEvent], Tr
     return run
 
 
-def _action(given: Mapping[str, Any], where: str, org: Mapping[str, Any] | None) -> Action:
-    kinds = [kind for kind in _ACTIONS if kind in given]
+def _action(definition: Mapping[str, Any], where: str, org: Mapping[str, Any] | None) -> Action:
+    kinds = [kind for kind in _ACTIONS if kind in definition]
     if len(kinds) != 1:
         raise UsageError(f"{where}: one of {', '.join(_ACTIONS)} says what is done, and {len(kinds)} of them are there")
     (kind,) = kinds
-    _known(given, (kind, *_ACTIONS[kind]), f"{where} ({kind})")
-    target = _text(given, kind, None, where)
-    templates.check(dict(given), where)
+    _known(definition, (kind, *_ACTIONS[kind]), f"{where} ({kind})")
+    target = _text(definition, kind, None, where)
+    templates.check(dict(definition), where)
     if kind == "send":
-        return Send(target, given.get("key"), given.get("value"))
+        return Send(target, definition.get("key"), definition.get("value"))
     if kind == "call":
-        return _call(target, given, where)
-    values = given.get("fields")
+        return _call(target, definition, where)
+    values = definition.get("fields")
     if not isinstance(values, dict):
         raise UsageError(f"{where}: {kind} needs fields = {{ Field__c = value }}")
     if kind == "publish":
@@ -85,17 +85,21 @@ def _action(given: Mapping[str, Any], where: str, org: Mapping[str, Any] | None)
     return Create(target, values, org)
 
 
-def _call(url: str, given: Mapping[str, Any], where: str) -> Call:
+def _call(url: str, definition: Mapping[str, Any], where: str) -> Call:
     if not url.startswith(("http://", "https://", "{env:")):
         raise UsageError(f"{where}: call is {url!r}; an address begins with http:// or https://")
-    method, headers, timeout_s = given.get("method", "POST"), given.get("headers", {}), given.get("timeout_s", 30)
+    method, headers, timeout_s = (
+        definition.get("method", "POST"),
+        definition.get("headers", {}),
+        definition.get("timeout_s", 30),
+    )
     if method not in _METHODS:
         raise UsageError(f"{where}: method is {method!r}; {', '.join(_METHODS)} are possible")
     if not isinstance(headers, dict):
         raise UsageError(f"{where}: headers is a table of names and values")
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s <= 3600:
         raise UsageError(f"{where}: timeout_s is {timeout_s!r}; more than 0 and up to 3600 is possible")
-    return Call(url, method, headers, given.get("body"), timeout_s)
+    return Call(url, method, headers, definition.get("body"), timeout_s)
 
 
 def _check_org(org: Any) -> None:
@@ -110,16 +114,16 @@ def _check_org(org: Any) -> None:
     templates.check(org, "[org]")
 
 
-def _known(given: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
-    for name in given:
+def _known(definition: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
+    for name in definition:
         if name not in keys:
             nearest = difflib.get_close_matches(name, keys, 1)
             hint = f"; did you mean {nearest[0]}?" if nearest else f"; it has {', '.join(keys)}"
             raise UsageError(f"{where} has no key {name!r}{hint}")
 
 
-def _text(given: Mapping[str, Any], name: str, default: str | None, where: str = "a flow") -> str:
-    value = given.get(name, default)
+def _text(definition: Mapping[str, Any], name: str, default: str | None, where: str = "a flow") -> str:
+    value = definition.get(name, default)
     if not isinstance(value, str):
         raise UsageError(f"{where}: {name} is {'missing' if value is None else repr(value)[:50]}; a text is needed")
     return value

@@ -88,18 +88,18 @@ def filled_address(address: str, event: TriggerEvent) -> str:
 
 def _value(name: str, event: TriggerEvent) -> Any:
     if name.startswith("env:"):
-        found = os.environ.get(name[4:])
-        if found is None:
+        value = os.environ.get(name[4:])
+        if value is None:
             raise FlowFailed(f"the environment has no variable {name[4:]}")
-        return found
+        return value
     first, *parts = name.split(".")
     try:
-        found = event[first]
+        value = event[first]
         for part in parts:  # of a change event's header or of a compound field, which may be null
-            found = found and found[part]
+            value = value and value[part]
     except (KeyError, TypeError):
         raise FlowFailed(f"{event.name} has no field {name}; it has {', '.join(event.fields)}") from None
-    return found
+    return value
 
 
 def _text(value: Any) -> str:

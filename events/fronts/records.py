@@ -26,10 +26,10 @@ _MAX_TYPE_CHUNKS: Final = 10
 
 def idempotency_key(request: Request, user_id: str) -> str:
     """The request's Idempotency-Key, made the user's own; empty when it has none."""
-    given = request.headers.get("idempotency-key", "").strip()
-    if len(given) > 255:
-        raise BadRequest(f"Idempotency-Key has {len(given)} characters; at most 255 are read")
-    return f"{user_id}\n{given}" if given else ""
+    key = request.headers.get("idempotency-key", "").strip()
+    if len(key) > 255:
+        raise BadRequest(f"Idempotency-Key has {len(key)} characters; at most 255 are read")
+    return f"{user_id}\n{key}" if key else ""
 
 
 def events_of(body: Mapping[str, Any], key: str) -> list[JsonEvent]:

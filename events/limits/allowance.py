@@ -58,9 +58,9 @@ class Allowance:
     def give_back(self, number: int) -> None:
         """What was taken a moment ago was not used after all."""
         self._advance()
-        place = self._part % _PARTS
-        number = min(number, self._counts[place])
-        self._counts[place] -= number
+        slot = self._part % _PARTS
+        number = min(number, self._counts[slot])
+        self._counts[slot] -= number
         self._used -= number
 
     def dump(self) -> dict[str, int]:

@@ -82,9 +82,9 @@ class Limits:
 def _load(path: Path, by_name: dict[str, Allowance]) -> None:
     """A file that is damaged is as none: counting begins anew."""
     try:
-        held = json.loads(path.read_text())
+        state = json.loads(path.read_text())
         for name, allowance in by_name.items():
-            allowance.load({str(part): int(count) for part, count in held.get(name, {}).items()})
+            allowance.load({str(part): int(count) for part, count in state.get(name, {}).items()})
     except FileNotFoundError:
         return
     except (OSError, ValueError, TypeError, AttributeError) as error:

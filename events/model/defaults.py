@@ -65,18 +65,18 @@ def _constant(value: str | float) -> Default:
 
 
 def _text(formula: str) -> Default | None:
-    found = _TEXT.fullmatch(formula)
-    if found is None:
+    match = _TEXT.fullmatch(formula)
+    if match is None:
         return None
     plain = {"n": "\n", "r": "\r", "t": "\t"}
-    return _constant(re.sub(r"\\(.)", lambda m: plain.get(m[1], m[1]), found["inner"], flags=re.DOTALL))
+    return _constant(re.sub(r"\\(.)", lambda m: plain.get(m[1], m[1]), match["inner"], flags=re.DOTALL))
 
 
 def _from_now(formula: str, function: str) -> Default | None:
-    found = _FROM_NOW.fullmatch(formula)
-    if found is None or found[1].upper() != function:
+    match = _FROM_NOW.fullmatch(formula)
+    if match is None or match[1].upper() != function:
         return None
-    days = float(found[3] or 0) * (-1 if found[2] == "-" else 1)
+    days = float(match[3] or 0) * (-1 if match[2] == "-" else 1)
     if not math.isfinite(days) or abs(days) > 400_000:
         return None
     if function == "TODAY":
@@ -85,10 +85,10 @@ def _from_now(formula: str, function: str) -> Default | None:
 
 
 def _day(formula: str) -> Default | None:
-    found, said = _DATE.fullmatch(formula), _DATE_VALUE.fullmatch(formula)
+    match, said = _DATE.fullmatch(formula), _DATE_VALUE.fullmatch(formula)
     try:
-        if found is not None:
-            day = date(int(found[1]), int(found[2]), int(found[3]))
+        if match is not None:
+            day = date(int(match[1]), int(match[2]), int(match[3]))
         elif said is not None and not said[1]:
             day = date.fromisoformat(said[2])
         else:

@@ -177,8 +177,8 @@ class EventDefinition:
     @property
     def columns(self) -> dict[str, FieldType]:
         """What a filter can compare."""
-        own = {field.name: field.type for field in self.fields}
-        return own | {"CreatedDate": FieldType.DATE_TIME, "CreatedById": FieldType.TEXT}
+        types = {field.name: field.type for field in self.fields}
+        return types | {"CreatedDate": FieldType.DATE_TIME, "CreatedById": FieldType.TEXT}
 
     @property
     def subject(self) -> str:

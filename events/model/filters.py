@@ -118,10 +118,10 @@ class Filter:
             tree = _parser().parse(text)
         except UnexpectedInput as error:
             expected = error.allowed if isinstance(error, UnexpectedCharacters) else getattr(error, "expected", set())
-            found = getattr(error, "token", None)
+            failed_token = getattr(error, "token", None)
             shown = (
-                repr(str(found)[:30])
-                if isinstance(found, Token) and found.type != "$END"
+                repr(str(failed_token)[:30])
+                if isinstance(failed_token, Token) and failed_token.type != "$END"
                 else repr(_at(text, error.pos_in_stream))
             )
             words = ", ".join(sorted({_WORDS.get(name, name) for name in expected or ()}))
@@ -144,8 +144,8 @@ def _parser() -> Lark:
     return Lark(_GRAMMAR, parser="lalr", propagate_positions=False)
 
 
-def _is_name(found: Any) -> bool:
-    return bool(found.type == "NAME")
+def _is_name(token: Any) -> bool:
+    return bool(token.type == "NAME")
 
 
 def _depth(text: str) -> int:
@@ -202,23 +202,25 @@ def _value(column: _Column, tree: Any) -> Any:
     kind, text = token.type, str(token)
     if kind == "NULL":
         return None
-    wanted = column.kind
+    column_kind = column.kind
     try:
-        if kind == "STRING" and wanted in (FieldType.TEXT, FieldType.LONG_TEXT_AREA):
+        if kind == "STRING" and column_kind in (FieldType.TEXT, FieldType.LONG_TEXT_AREA):
             return _unquoted(text).lower() or None
-        if kind == "NUMBER" and wanted is FieldType.NUMBER:
+        if kind == "NUMBER" and column_kind is FieldType.NUMBER:
             return float(text)
-        if kind in ("TRUE", "FALSE") and wanted is FieldType.CHECKBOX:
+        if kind in ("TRUE", "FALSE") and column_kind is FieldType.CHECKBOX:
             return kind == "TRUE"
-        if kind == "DATE" and wanted is FieldType.DATE:
+        if kind == "DATE" and column_kind is FieldType.DATE:
             return (date.fromisoformat(text) - _EPOCH.date()).days * 86_400_000
-        if kind == "DATE_TIME" and wanted is FieldType.DATE_TIME:
+        if kind == "DATE_TIME" and column_kind is FieldType.DATE_TIME:
             moment = datetime.fromisoformat(text.upper())
             delta = moment - _EPOCH
             return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000
     except (ValueError, OverflowError):
         raise InvalidFilter(f"{text} is no {'date' if kind == 'DATE' else 'time'} that exists") from None
-    raise InvalidFilter(f"{column.name} is a {wanted.value} and cannot be compared with {text[:50]}; {_FORMS[wanted]}")
+    raise InvalidFilter(
+        f"{column.name} is a {column_kind.value} and cannot be compared with {text[:50]}; {_FORMS[column_kind]}"
+    )
 
 
 _FORMS: Final = {
@@ -259,28 +261,28 @@ def _column(batch: Mapping[str, pa.Array], column: _Column, length: int) -> pa.A
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = batch.get(column.name)
+    column_ = batch.get(column.name)
     if column.kind in (FieldType.TEXT, FieldType.LONG_TEXT_AREA):
-        if found is None:
+        if column_ is None:
             return pa.nulls(length, pa.string())
-        lowered = pc.utf8_lower(found.cast(pa.string()))
+        lowered = pc.utf8_lower(column_.cast(pa.string()))
         return pc.if_else(pc.equal(lowered, ""), pa.scalar(None, pa.string()), lowered)
     target = {FieldType.NUMBER: pa.float64(), FieldType.CHECKBOX: pa.bool_()}.get(column.kind, pa.int64())
-    if found is None:
+    if column_ is None:
         return pa.nulls(length, target)
-    if pa.types.is_temporal(found.type):
-        found = found.cast(pa.timestamp("ms"), safe=False)
-    return found.cast(target, safe=False)
+    if pa.types.is_temporal(column_.type):
+        column_ = column_.cast(pa.timestamp("ms"), safe=False)
+    return column_.cast(target, safe=False)
 
 
 def _compared(column: _Column, name: str, value: Any) -> Mask:
     import pyarrow.compute as pc
 
     def mask(batch: Mapping[str, pa.Array], length: int) -> pa.BooleanArray:
-        held = _column(batch, column, length)
+        values = _column(batch, column, length)
         if value is None:
-            return pc.is_null(held) if name == "equal" else pc.is_valid(held)
-        return pc.fill_null(getattr(pc, name)(held, value), name == "not_equal")
+            return pc.is_null(values) if name == "equal" else pc.is_valid(values)
+        return pc.fill_null(getattr(pc, name)(values, value), name == "not_equal")
 
     return mask
 
@@ -308,7 +310,7 @@ def _within(column: _Column, values: list[Any], *, negated: bool) -> Mask:
     known = pa.array(values, kinds.get(column.kind, pa.int64()))
 
     def mask(batch: Mapping[str, pa.Array], length: int) -> pa.BooleanArray:
-        held = pc.is_in(_column(batch, column, length), value_set=known)
-        return pc.invert(held) if negated else held
+        matches = pc.is_in(_column(batch, column, length), value_set=known)
+        return pc.invert(matches) if negated else matches
 
     return mask

@@ -36,14 +36,14 @@ def read_all(path: Path) -> list[EventDefinition]:
 
 def read_tree(root: Path) -> list[EventDefinition]:
     """Every event below a folder, by name; other metadata and hidden folders are passed over."""
-    found = sorted(
+    files = sorted(
         path
         for path in root.rglob("*__e*")
         if path.name.endswith((*_OBJECT_ENDS, "__e.avsc"))
         and path.is_file()
         and not any(part.startswith(".") or part in _SKIPPED for part in path.relative_to(root).parts)
     )
-    return _collected(str(root), [(str(path), partial(read, path)) for path in found])
+    return _collected(str(root), [(str(path), partial(read, path)) for path in files])
 
 
 def read_zip(data: bytes, *, name: str = "The zip") -> list[EventDefinition]:
@@ -73,13 +73,13 @@ def _texts(archive: zipfile.ZipFile, name: str) -> dict[PurePosixPath, bytes]:
     entries = archive.infolist()
     if len(entries) > MAX_ZIP_ENTRIES:
         raise InvalidDefinition(f"{name} has {len(entries)} entries; at most {MAX_ZIP_ENTRIES} are read")
-    wanted = [
+    elements = [
         entry
         for entry in entries
         if "__e" in entry.filename and entry.filename.endswith((*_OBJECT_ENDS, "__e.avsc", ".field-meta.xml"))
     ]
     texts, left = {}, MAX_ZIP_READ_BYTES
-    for entry in wanted:
+    for entry in elements:
         with archive.open(entry) as file:
             text = file.read(left + 1)  # the size that the entry claims need not be true
         left -= len(text)

@@ -103,5 +103,5 @@ def child(element: Element, name: str) -> Element | None:
 
 def text_of(element: Element, name: str, default: str = "") -> str:
     """The text of the first child called ``name``, without blanks around it."""
-    found = child(element, name)
-    return default if found is None or found.text is None else found.text.strip()
+    child_ = child(element, name)
+    return default if child_ is None or child_.text is None else child_.text.strip()

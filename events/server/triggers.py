@@ -156,7 +156,7 @@ class TriggersServer:
         said = ""
         while True:
             try:
-                settled = await self._settle(trigger)
+                settled = await self._states_with_positions(trigger)
                 break
             except Exception as error:  # noqa: BLE001 - one trigger's trouble is not the others'
                 if str(error) != said:
@@ -184,7 +184,7 @@ class TriggersServer:
         self._subscriptions += made
         await asyncio.gather(*(subscription.run() for subscription in made))
 
-    async def _settle(self, trigger: Trigger) -> Sequence[SubscriptionState]:
+    async def _states_with_positions(self, trigger: Trigger) -> Sequence[SubscriptionState]:
         """Every subscription's state, its group with a position.
 
         Subscriptions that are new begin where the trigger begins; those of a trigger whose partitions have changed begin
@@ -192,12 +192,12 @@ class TriggersServer:
         """
         if trigger.filter and (comparable := await filterable(self._catalog, trigger.event)) is not None:
             Filter(trigger.filter, comparable)
-        wanted = self._layout(trigger)
-        held = await self._states.states()
-        known = {s.group: s for s in held.values() if s.trigger == trigger.name}
-        former = [s for s in known.values() if s.group not in {w.group for w in wanted} and s.event == trigger.event]
+        layout = self._layout(trigger)
+        states = await self._states.states()
+        known = {s.group: s for s in states.values() if s.trigger == trigger.name}
+        former = [s for s in known.values() if s.group not in {w.group for w in layout} and s.event == trigger.event]
         partition, admin = TopicPartition(trigger.event, 0), self._admin
-        lacking = [w for w in wanted if partition not in await admin.group_offsets(w.group)]
+        lacking = [w for w in layout if partition not in await admin.group_offsets(w.group)]
         if lacking:
             stood = [(await admin.group_offsets(s.group)).get(partition) for s in former]
             begin = min((at for at in stood if at is not None), default=None)
@@ -212,10 +212,10 @@ class TriggersServer:
             replace(state, status=k.status, retries=k.retries, last_error=k.last_error, obeyed=k.obeyed)
             if (k := known.get(state.group)) is not None and k.event == state.event
             else replace(state, obeyed=obeyed)
-            for state in wanted
+            for state in layout
         ]
         for state in settled:
-            if held.get(state.name) != state:
+            if states.get(state.name) != state:
                 await self._states.put_state(state)
         for state in former:
             if state.name not in {s.name for s in settled}:
@@ -226,13 +226,13 @@ class TriggersServer:
 
     def _layout(self, trigger: Trigger) -> list[SubscriptionState]:
         group = f"{self._config.group_prefix}{trigger.name}"
-        one = SubscriptionState(trigger.name, trigger.event, trigger.kind, group)
+        state = SubscriptionState(trigger.name, trigger.event, trigger.kind, group)
         if trigger.partitions == 1:
-            return [one]
+            return [state]
         key = trigger.partition_key or EVENT_UUID
         return [
             replace(
-                one,
+                state,
                 group=f"{group}-{part}-of-{trigger.partitions}-by-{key}",
                 part=part,
                 parts=trigger.partitions,

@@ -93,10 +93,10 @@ class Appender:
             self._waiting[topic].remove(request)
             return True
         if not request.is_decided and request.late is None:
-            held = self._late.setdefault(topic, set())
+            topics = self._late.setdefault(topic, set())
             request.late = asyncio.get_running_loop().create_future()
-            request.late.add_done_callback(held.discard)
-            held.add(request.late)
+            request.late.add_done_callback(topics.discard)
+            topics.add(request.late)
         return False
 
     async def settled(self, topic: str) -> None:
@@ -151,11 +151,11 @@ class Appender:
         futures = [answer for _, answer in sent if isinstance(answer, asyncio.Future)]
         if futures:
             await asyncio.wait(futures)
-        found: _Answers = []
+        answers: _Answers = []
         for count, each in sent:
             answer = _answer(topic, each)
-            found += range(answer, answer + count) if isinstance(answer, int) else [answer] * count
-        return found
+            answers += range(answer, answer + count) if isinstance(answer, int) else [answer] * count
+        return answers
 
     async def _send(self, topic: str, batch: EncodedBatch) -> asyncio.Future[Ack] | TidegateError:
         try:

@@ -93,45 +93,45 @@ class Catalog:
         now = self._clock()
         if now - self._names[0] >= self._refresh_s:
             subjects = await asyncio.to_thread(self._schemas.subjects)
-            found = sorted(s.removesuffix("-value") for s in subjects if s.endswith(_SUFFIX))
-            self._names = (now, tuple(found))
+            names_ = sorted(s.removesuffix("-value") for s in subjects if s.endswith(_SUFFIX))
+            self._names = (now, tuple(names_))
         return self._names[1]
 
     async def all(self) -> list[EventSchema]:
         """The newest schema of every event, by name; subjects that look like an event's and are none are left out, said aloud."""
-        found = []
+        schemas = []
         for name in await self.names():
             try:
-                found.append(await self.find(name))
+                schemas.append(await self.find(name))
             except (NotThere, TopicUnfit) as error:
                 logger.warning(
                     "a subject that is named as an event's is not one", subject=f"{name}-value", reason=str(error)
                 )
-        return found
+        return schemas
 
     async def find(self, name: str) -> EventSchema:
         """The newest schema of an event; raises UnknownEvent, or TopicUnfit when its topic has several partitions."""
         if not name.lower().endswith("__e") or len(name) > 100:
             raise UnknownEvent(name)
         now = self._clock()
-        held = self._current.get(name)
-        if held is not None and now - held[0] < self._refresh_s:
-            found = held[1]
+        cached = self._current.get(name)
+        if cached is not None and now - cached[0] < self._refresh_s:
+            schema = cached[1]
         else:
-            kept = held[1] if held is not None else None
-            found = await self._refreshed(("definition", name), lambda: self._refresh(name, kept), kept)
-        if found is None:
+            kept = cached[1] if cached is not None else None
+            schema = await self._refreshed(("definition", name), lambda: self._refresh(name, kept), kept)
+        if schema is None:
             raise UnknownEvent(name)
-        await self._check_topic(found.definition.name)
-        return found
+        await self._check_topic(schema.definition.name)
+        return schema
 
-    async def _refresh(self, name: str, held: EventSchema | None) -> EventSchema | None:
+    async def _refresh(self, name: str, cached: EventSchema | None) -> EventSchema | None:
         now = self._clock()
-        found = await self._load_or_keep(name, held)
+        schema = await self._load_or_keep(name, cached)
         if len(self._current) > 10_000:
             self._current.clear()
-        self._current[name] = (now, found)
-        return found
+        self._current[name] = (now, schema)
+        return schema
 
     async def _refreshed(self, key: tuple[str, str], ask: Callable[[], Coroutine[Any, Any, T]], known: T | None) -> T:
         """What ``ask`` gives, asked once for all who want it at the same time. What is known already does, where that takes long."""
@@ -178,23 +178,23 @@ class Catalog:
 
     async def text(self, schema_id: int) -> str:
         """The text of any Avro schema; raises UnknownSchema."""
-        found = await asyncio.to_thread(self._schemas.by_id, schema_id) if 0 < schema_id < 1 << 31 else None
-        if found is None:
+        text_ = await asyncio.to_thread(self._schemas.by_id, schema_id) if 0 < schema_id < 1 << 31 else None
+        if text_ is None:
             raise UnknownSchema(str(schema_id))
-        return found
+        return text_
 
     async def newest_text(self, subject: str) -> str | None:
         """The text of the newest schema of any subject, or None."""
-        found = await asyncio.to_thread(self._schemas.latest, subject)
-        return None if found is None else found[1]
+        latest = await asyncio.to_thread(self._schemas.latest, subject)
+        return None if latest is None else latest[1]
 
     async def change_event(self, name: str) -> ChangeEventSchema | None:
         """The newest schema of a change event by its exact name, or None."""
-        now, held = self._clock(), self._newest_changes.get(name)
-        if held is None or now - held[0] >= self._refresh_s:
-            found = await asyncio.to_thread(self._schemas.latest, f"{name}-value")
-            held = self._newest_changes[name] = (now, None if found is None else self._remember_change(*found))
-        return held[1]
+        now, cached = self._clock(), self._newest_changes.get(name)
+        if cached is None or now - cached[0] >= self._refresh_s:
+            latest = await asyncio.to_thread(self._schemas.latest, f"{name}-value")
+            cached = self._newest_changes[name] = (now, None if latest is None else self._remember_change(*latest))
+        return cached[1]
 
     async def define_change_event(self, name: str, text: str) -> ChangeEventSchema:
         """Register the schema of a change event. It follows its table, so it need not be compatible with the one before:
@@ -241,15 +241,15 @@ class Catalog:
         """For how long the event's topic keeps events; -1 is for good, None not known."""
         return await self._topics.kept(name)
 
-    async def _load_or_keep(self, name: str, held: EventSchema | None) -> EventSchema | None:
+    async def _load_or_keep(self, name: str, cached: EventSchema | None) -> EventSchema | None:
         """The current definition, or the last one known while the registry is away."""
         try:
             return await self._load(name)
         except BusUnavailable as error:
-            if held is None:
+            if cached is None:
                 raise
             logger.warning("the registry is away; keeping a definition as it was", event_name=name, reason=str(error))
-            return held
+            return cached
 
     async def _load(self, name: str) -> EventSchema | None:
         latest = await asyncio.to_thread(self._schemas.latest, f"{name}-value")

@@ -36,21 +36,21 @@ class KafkaLog:
             "enable.auto.commit": "false",
             "fetch.max.wait.ms": str(_FETCH_WAIT_MS),
         }
-        given = ClientConfig(config.bootstrap_servers, {"client.id": "tidegate-events", **config.properties})
-        self._reading = given.with_properties(reading)
+        client_config = ClientConfig(config.bootstrap_servers, {"client.id": "tidegate-events", **config.properties})
+        self._reading = client_config.with_properties(reading)
         self._history_config = self._reading.with_properties({"max.partition.fetch.bytes": str(256 * 1024)})
-        self._admin = Admin(given)
-        self._producer = BatchProducer(given.with_properties(producing))
+        self._admin = Admin(client_config)
+        self._producer = BatchProducer(client_config.with_properties(producing))
         compression = config.properties.get("compression.type", "none")
         self._appender = Appender(self._producer, compression=compression, timeout_s=publish_timeout_s)
         self._topics = Topics(self._admin, self._producer)
-        self._transactions = Transactions(given.with_properties({"max.request.size": str(4 * 1024 * 1024)}))
+        self._transactions = Transactions(client_config.with_properties({"max.request.size": str(4 * 1024 * 1024)}))
         self._history: BatchConsumer | None = None
         self._history_turn = asyncio.Lock()
 
     async def start(self) -> None:
         """Connect; raises BusUnavailable when no broker answers."""
-        with _border("connecting to the log"):
+        with _translating("connecting to the log"):
             await self._admin.start()
             try:
                 await self._producer.start()
@@ -78,7 +78,7 @@ class KafkaLog:
 
     async def bounds(self, topic: str) -> LogBounds:
         partition = TopicPartition(topic, 0)
-        with _border(f"offsets of {topic}"):
+        with _translating(f"offsets of {topic}"):
             described, start, end, readable = await asyncio.gather(
                 self._admin.describe_topics([topic]),
                 self._admin.beginning_offsets([partition]),
@@ -89,20 +89,20 @@ class KafkaLog:
         return LogBounds(start[partition], end[partition], stable, str(described[topic].topic_id))
 
     async def ends(self, topic: str, count: int) -> list[int]:
-        with _border(f"offsets of {topic}"):
-            found = await self._admin.end_offsets([TopicPartition(topic, number) for number in range(count)])
-        return [found[TopicPartition(topic, number)] for number in range(count)]
+        with _translating(f"offsets of {topic}"):
+            offsets = await self._admin.end_offsets([TopicPartition(topic, number) for number in range(count)])
+        return [offsets[TopicPartition(topic, number)] for number in range(count)]
 
     async def offset_at(self, topic: str, timestamp_ms: int) -> int | None:
         partition = TopicPartition(topic, 0)
-        with _border(f"offset of {topic} at {timestamp_ms}"):
-            found = (await self._admin.offsets_for_times({partition: timestamp_ms}))[partition]
-        return None if found is None else found.offset
+        with _translating(f"offset of {topic} at {timestamp_ms}"):
+            position = (await self._admin.offsets_for_times({partition: timestamp_ms}))[partition]
+        return None if position is None else position.offset
 
     async def read(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
         partition = TopicPartition(topic, 0)
         async with self._history_turn:
-            with _border(f"reading {topic} at {offset}"):
+            with _translating(f"reading {topic} at {offset}"):
                 consumer = await self._history_reader()
                 await consumer.assign([partition])
                 await consumer.seek(partition, offset)
@@ -116,7 +116,7 @@ class KafkaLog:
 
     async def follow(self, topic: str, offset: int) -> AsyncGenerator[LogSlice, None]:
         partition = TopicPartition(topic, 0)
-        with _border(f"following {topic}"):
+        with _translating(f"following {topic}"):
             async with BatchConsumer(self._reading) as consumer:
                 await consumer.assign([partition])
                 await consumer.seek(partition, offset)
@@ -150,7 +150,7 @@ def _slice(fetched: Sequence[FetchedBatches], offset: int) -> LogSlice:
 
 
 @contextlib.contextmanager
-def _border(about: str) -> Iterator[None]:
+def _translating(about: str) -> Iterator[None]:
     """What the client raises and time may heal leaves as BusUnavailable."""
     try:
         yield

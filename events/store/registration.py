@@ -49,26 +49,26 @@ class RegistrySchemas:
         self._client = client
 
     def subjects(self) -> list[str]:
-        with _border():
+        with _translating():
             return self._client.subjects()
 
     def latest(self, subject: str) -> tuple[int, str] | None:
-        with _border():
+        with _translating():
             try:
-                found = self._client.version(subject)
+                version = self._client.version(subject)
             except NotFound:
                 return None
-            return found.id, found.text
+            return version.id, version.text
 
     def by_id(self, schema_id: int) -> str | None:
-        with _border():
+        with _translating():
             try:
                 return self._client.schema(schema_id).canonical
             except NotFound:
                 return None
 
     def register(self, subject: str, text: str) -> int:
-        with _border():
+        with _translating():
             try:
                 return self._client.register(subject, text)
             except Incompatible as error:
@@ -78,7 +78,7 @@ class RegistrySchemas:
                 ) from error
 
     def register_freely(self, subject: str, text: str) -> int:
-        with _border():
+        with _translating():
             try:
                 return self._client.register(subject, text)
             except Incompatible:
@@ -93,7 +93,7 @@ class Topics:
         self._admin, self._producer = admin, producer
 
     async def partitions(self, topic: str) -> int | None:
-        with _border():
+        with _translating():
             try:
                 return len((await self._admin.describe_topics([topic]))[topic].partitions)
             except UnknownTopicOrPartition:
@@ -101,21 +101,21 @@ class Topics:
 
     async def create(self, topic: str, retention_ms: int) -> None:
         configs = {"retention.ms": str(retention_ms), "cleanup.policy": "delete"}
-        with _border():
+        with _translating():
             await self._admin.create_topics([NewTopic(topic, 1, -1, configs)], exist_ok=True)
             await self._use_up_offset_zero(topic)
 
     async def create_compacted(self, topic: str) -> None:
         """Make a topic of one partition that keeps the newest value of each key."""
-        with _border():
+        with _translating():
             await self._admin.create_topics([NewTopic(topic, 1, -1, {"cleanup.policy": "compact"})], exist_ok=True)
 
     async def keep(self, topic: str, retention_ms: int) -> None:
-        with _border():
+        with _translating():
             await self._admin.alter_configs(topic, {"retention.ms": str(retention_ms)})
 
     async def kept(self, topic: str) -> int | None:
-        with _border():
+        with _translating():
             entry = (await self._admin.describe_configs(topic)).get("retention.ms")
         return int(entry.value) if entry is not None and entry.value is not None else None
 
@@ -134,7 +134,7 @@ class Topics:
 
 
 @contextlib.contextmanager
-def _border() -> Iterator[None]:
+def _translating() -> Iterator[None]:
     """What log and registry raise and time may heal leaves as BusUnavailable."""
     try:
         yield

@@ -100,12 +100,12 @@ class ManagedSubscriptions:
     async def define(self, name: str, metadata: Mapping[str, Any]) -> ManagedSubscription:
         """Make or change a subscription; its position stays. Raises InvalidMetadata."""
         made = _parsed(name, metadata)
-        held = await self._state.get(_DEFINITION + name.lower())
-        if held is None and len(await self._state.under(_DEFINITION)) >= _MAX:
+        stored = await self._state.get(_DEFINITION + name.lower())
+        if stored is None and len(await self._state.under(_DEFINITION)) >= _MAX:
             raise InvalidMetadata(f"There are {_MAX} managed event subscriptions; more are not taken")
-        if held is not None and held["topic_name"] != made.topic_name:
-            raise InvalidMetadata(f"topicName of {name} is {held['topic_name']} and cannot be changed")
-        if held is not None and held["shared"] != made.shared:
+        if stored is not None and stored["topic_name"] != made.topic_name:
+            raise InvalidMetadata(f"topicName of {name} is {stored['topic_name']} and cannot be changed")
+        if stored is not None and stored["shared"] != made.shared:
             raise InvalidMetadata(f"shared of {name} cannot be changed; make another subscription")
         await self._state.put(
             _DEFINITION + name.lower(),
@@ -121,16 +121,18 @@ class ManagedSubscriptions:
     async def find(self, *, subscription_id: str, name: str) -> ManagedSubscription:
         """By id or by developer name; raises UnknownManagedSubscription."""
         if name:
-            held = await self._state.get(_DEFINITION + name.lower())
-            found = None if held is None else ManagedSubscription(**held)
+            stored = await self._state.get(_DEFINITION + name.lower())
+            subscription = None if stored is None else ManagedSubscription(**stored)
         else:
             every = await self.all()
-            found = next((one for one in every if subscription_id in (one.id, one.id[:15])), None)
-        if found is None:
+            subscription = next(
+                (candidate for candidate in every if subscription_id in (candidate.id, candidate.id[:15])), None
+            )
+        if subscription is None:
             raise UnknownManagedSubscription(
                 name or subscription_id, by="developer.name" if name else "subscription.id"
             )
-        return found
+        return subscription
 
     async def start(self, subscription: ManagedSubscription) -> Start:
         """Where its stream begins; raises SubscriptionStopped when it is not to run."""
@@ -145,19 +147,19 @@ class ManagedSubscriptions:
     async def _identity(self, subscription: ManagedSubscription) -> str:
         return await self._bus.identity(subscription.topic)
 
-    def _start(self, subscription: ManagedSubscription, held: Mapping[str, Any] | None, identity: str) -> Start:
-        if held is None:
+    def _start(self, subscription: ManagedSubscription, stored: Mapping[str, Any] | None, identity: str) -> Start:
+        if stored is None:
             return Start(_PRESETS[subscription.default_replay])
-        if held["topic"] != identity:
+        if stored["topic"] != identity:
             return Start(_PRESETS[subscription.error_recovery_replay])
         # Before a topic's first event, which is no number that a replay id has: -1 means something else.
-        replay_id = held["replayId"] if held["replayId"] >= 0 else EARLIEST
+        replay_id = stored["replayId"] if stored["replayId"] >= 0 else EARLIEST
         return Start(replay_id, stale=Stale[subscription.error_recovery_replay])
 
     async def hold(self, name: str, holder: str, user: User) -> None:
         """Take the subscription over for a stream of this user. Raises SubscriptionActive where it is another's to give up."""
-        held = await self._holder(name)
-        if held.user not in ("", user.id) and not user.may(Permission.CUSTOMIZE):
+        current_holder = await self._holder(name)
+        if current_holder.user not in ("", user.id) and not user.may(Permission.CUSTOMIZE):
             raise SubscriptionActive(name)
         await self._state.put(_HOLDER + name.lower(), _Holder(holder, user.id)._asdict())
 
@@ -167,20 +169,20 @@ class ManagedSubscriptions:
             await self._state.put(_HOLDER + name.lower(), None)
 
     async def _holder(self, name: str) -> _Holder:
-        held = await self._state.get(_HOLDER + name.lower())
-        if isinstance(held, str):
-            return _Holder(held)  # an earlier version noted no user
-        return _Holder() if held is None else _Holder(**held)
+        holder = await self._state.get(_HOLDER + name.lower())
+        if isinstance(holder, str):
+            return _Holder(holder)  # an earlier version noted no user
+        return _Holder() if holder is None else _Holder(**holder)
 
     async def check(self, name: str, holder: str) -> None:
         """Raise what ends a holder's stream: deleted, stopped, or taken over by another."""
         try:
-            found = await self.find(subscription_id="", name=name)
+            subscription = await self.find(subscription_id="", name=name)
         except UnknownManagedSubscription:
             raise SubscriptionDeleted(name) from None
-        if found.state != "RUN":
-            raise SubscriptionStopped(found.name, found.state)
-        if not found.shared and (await self._holder(name)).stream != holder:
+        if subscription.state != "RUN":
+            raise SubscriptionStopped(subscription.name, subscription.state)
+        if not subscription.shared and (await self._holder(name)).stream != holder:
             raise SubscriptionTakenOver(name)
 
     async def commit(self, name: str, holder: str, replay_id: int, identity: str) -> None:
@@ -191,10 +193,10 @@ class ManagedSubscriptions:
     async def shared_start(self, subscription: ManagedSubscription) -> tuple[Start, SharedPosition]:
         """Where dealing out begins, and how far it had come."""
         start = await self.start(subscription)
-        held = await self._state.get(_POSITION + subscription.name.lower())
-        if held is None or "next" not in held or held["topic"] != await self._identity(subscription):
+        stored = await self._state.get(_POSITION + subscription.name.lower())
+        if stored is None or "next" not in stored or stored["topic"] != await self._identity(subscription):
             return start, SharedPosition()
-        return start, SharedPosition(held["next"], tuple(held["open"]))
+        return start, SharedPosition(stored["next"], tuple(stored["open"]))
 
     async def keep_shared(self, name: str, position: SharedPosition, identity: str) -> None:
         """Keep how far a subscription has come in the topic of this identity."""
@@ -203,16 +205,16 @@ class ManagedSubscriptions:
 
     async def lease(self, name: str, server: str, now_ms: int, lasts_ms: int) -> bool:
         """Take or renew the right to deal a shared subscription out; False while another server has it."""
-        held = await self._state.get(_LEASE + name)
-        if held is not None and held["server"] != server and held["until"] > now_ms:
+        lease_ = await self._state.get(_LEASE + name)
+        if lease_ is not None and lease_["server"] != server and lease_["until"] > now_ms:
             return False
         await self._state.put(_LEASE + name, {"server": server, "until": now_ms + lasts_ms})
         now_held = await self._state.get(_LEASE + name)  # of two that take it at once the later one has it
         return now_held is not None and bool(now_held["server"] == server)
 
     async def release(self, name: str, server: str) -> None:
-        held = await self._state.get(_LEASE + name)
-        if held is not None and held["server"] == server:
+        lease_ = await self._state.get(_LEASE + name)
+        if lease_ is not None and lease_["server"] == server:
             await self._state.put(_LEASE + name, None)
 
     def listening(self, name: str, listener: Callable[[], None]) -> AbstractContextManager[None]:

@@ -46,15 +46,15 @@ class Worker:
     wake: asyncio.Event
     fail: Callable[[TidegateError], None]
     position: int
-    held: dict[int, Event] = field(default_factory=dict)
+    in_progress: dict[int, Event] = field(default_factory=dict)
     """Given to this worker and not committed, in the order it was given."""
 
     @property
     def available(self) -> bool:
-        return len(self.held) < MOST_OPEN and self.dealer.available
+        return len(self.in_progress) < MOST_OPEN and self.dealer.available
 
     async def take(self, max_events: int) -> list[Event]:
-        events = await self.dealer.take(self, min(max_events, MOST_OPEN - len(self.held)))
+        events = await self.dealer.take(self, min(max_events, MOST_OPEN - len(self.in_progress)))
         if events:
             self.position = events[-1].replay_id + 1
         return events
@@ -98,7 +98,7 @@ class _Dealer:
 
     @property
     def _full(self) -> bool:
-        return sum(len(worker.held) for worker in self.workers) >= _MOST_OPEN_IN_ALL
+        return sum(len(worker.in_progress) for worker in self.workers) >= _MOST_OPEN_IN_ALL
 
     async def take(self, worker: Worker, max_events: int) -> list[Event]:
         if self._returned:
@@ -110,7 +110,7 @@ class _Dealer:
         if worker not in self.workers:  # its stream ended while it waited
             self._give_back(events)
             return []
-        worker.held.update((event.replay_id, event) for event in events)
+        worker.in_progress.update((event.replay_id, event) for event in events)
         return events
 
     def _was_done(self, number: int) -> bool:
@@ -118,8 +118,8 @@ class _Dealer:
 
     async def commit(self, worker: Worker, replay_id: int) -> None:
         full = self._full
-        for number in [number for number in worker.held if number <= replay_id]:
-            del worker.held[number]
+        for number in [number for number in worker.in_progress if number <= replay_id]:
+            del worker.in_progress[number]
         worker.wake.set()
         if full:
             self.wake_all()
@@ -127,17 +127,17 @@ class _Dealer:
 
     async def _keep(self) -> None:
         """Write down how far the subscription has come."""
-        reached = self._subscription.position
-        open_numbers = {number for number in self._left_open if number >= reached} | self._returned.keys()
+        new_position = self._subscription.position
+        open_numbers = {number for number in self._left_open if number >= new_position} | self._returned.keys()
         for worker in self.workers:
-            open_numbers |= worker.held.keys()
-        position = SharedPosition(max(reached, self._before.next), tuple(sorted(open_numbers)))
+            open_numbers |= worker.in_progress.keys()
+        position = SharedPosition(max(new_position, self._before.next), tuple(sorted(open_numbers)))
         await self._managed.keep_shared(self.name, position, self._subscription.identity)
 
     def left(self, worker: Worker) -> None:
         self.workers.discard(worker)
-        self._give_back(list(worker.held.values()))
-        worker.held.clear()
+        self._give_back(list(worker.in_progress.values()))
+        worker.in_progress.clear()
 
     def _give_back(self, events: list[Event]) -> None:
         self._returned.update((event.replay_id, event) for event in events)

@@ -25,7 +25,7 @@ class Mark:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / name
 
-    def found(self) -> int | None:
+    def read(self) -> int | None:
         """The first replay id of the batch that was never ended."""
         try:
             return int(self._path.read_text())

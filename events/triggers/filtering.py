@@ -25,11 +25,11 @@ class Passing:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._found: list[tuple[EventSchema | ChangeEventSchema, bytes]] = []
+        self._filtered_events: list[tuple[EventSchema | ChangeEventSchema, bytes]] = []
 
     def add(self, schema: EventSchema | ChangeEventSchema, payload: bytes) -> None:
         if self._text:
-            self._found.append((schema, payload))
+            self._filtered_events.append((schema, payload))
 
     def of(self, events: Sequence[TriggerEvent], newest: Filterable | None) -> list[TriggerEvent]:
         """``events`` are those whose payloads were added; a field that an older one lacks is one without a value.
@@ -38,17 +38,17 @@ class Passing:
         """
         import pyarrow as pa
 
-        schemas = {schema.id: schema for schema, _ in self._found}
+        schemas = {schema.id: schema for schema, _ in self._filtered_events}
         changes = [schema for schema in schemas.values() if isinstance(schema, ChangeEventSchema)]
         mask = Filter(self._text, newest or max(changes, key=lambda schema: schema.id)).mask
         passes = [False] * len(events)
         for schema in schemas.values():
-            places = [place for place, (of, _) in enumerate(self._found) if of.id == schema.id]
-            payloads = [self._found[place][1] for place in places]
+            indexes = [index for index, (of, _) in enumerate(self._filtered_events) if of.id == schema.id]
+            payloads = [self._filtered_events[index][1] for index in indexes]
             if isinstance(schema, ChangeEventSchema):
                 rows = schema.rows([schema.comparable(payload) for payload in payloads])
             else:
                 rows = pa.array([schema.decode(payload) for payload in payloads])
-            for place, passed in zip(places, mask(rows).to_pylist(), strict=True):
-                passes[place] = passed
+            for index, passed in zip(indexes, mask(rows).to_pylist(), strict=True):
+                passes[index] = passed
         return [event for event, passed in zip(events, passes, strict=True) if passed]

@@ -94,9 +94,9 @@ class Monitor:
             "changedMs": state.changed_ms,
         }
 
-    async def command(self, trigger: str, wanted: Mapping[str, Any]) -> None:
+    async def command(self, trigger: str, change: Mapping[str, Any]) -> None:
         """Resume or suspend a trigger with all its partitions. Raises UnknownTrigger, BadRequest."""
-        status, replay = wanted.get("status"), wanted.get("replay", "processed")
+        status, replay = change.get("status"), change.get("replay", "processed")
         if status not in (Status.RUNNING, Status.SUSPENDED):
             raise BadRequest(f"status is {str(status)[:50]!r}; Running and Suspended can be asked for")
         if replay not in ("processed", "latest"):
@@ -110,10 +110,10 @@ class Monitor:
             await self._states.forget_state(state.name)
 
     async def _known(self, trigger: str) -> list[SubscriptionState]:
-        found = [state for state in (await self._states.states()).values() if state.trigger == trigger]
-        if not found:
+        states = [state for state in (await self._states.states()).values() if state.trigger == trigger]
+        if not states:
             raise UnknownTrigger(trigger)
-        return found
+        return states
 
 
 def _id(name: str) -> str:

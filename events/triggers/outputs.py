@@ -23,8 +23,8 @@ class Outputs:
     """One transactional producer per subscription, made anew with each tenure; the group's name is its transactional id."""
 
     def __init__(self, config: ClientConfig, catalog: Catalog, group: str, user_id: str) -> None:
-        given = {"transactional.id": group, "transaction.timeout.ms": str(_TIMEOUT_MS), "acks": "all"}
-        self._config = config.with_properties(given)
+        properties = {"transactional.id": group, "transaction.timeout.ms": str(_TIMEOUT_MS), "acks": "all"}
+        self._config = config.with_properties(properties)
         self._catalog, self._group, self._user_id = catalog, group, user_id
         self._producer: BatchProducer | None = None
 

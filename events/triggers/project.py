@@ -35,24 +35,24 @@ def load(folder: Path, read_flow: FlowReader | None = None, *, plugins: bool = T
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder} with triggers")
     project = Project()
-    place = str(folder.resolve())
-    if place not in sys.path:
-        sys.path.insert(0, place)
+    folder_path = str(folder.resolve())
+    if folder_path not in sys.path:
+        sys.path.insert(0, folder_path)
     for path in sorted(folder.iterdir()):
         if path.suffix == ".py" and not path.name.startswith("test_"):
             _add(project, path.name, lambda path=path: _of_module(path))  # type: ignore[misc]
         elif path.suffix == ".toml" and read_flow is not None and path.name != "pyproject.toml":
             _add(project, path.name, lambda path=path: [read_flow(path)])  # type: ignore[misc]
     if plugins:
-        for name, found in _of_plugins():
-            _add(project, name, lambda found=found: found)  # type: ignore[misc]
+        for name, trigger in _of_plugins():
+            _add(project, name, lambda trigger=trigger: trigger)  # type: ignore[misc]
     return project
 
 
 def _add(project: Project, source: str, read: Callable[[], list[Trigger]]) -> None:
     try:
-        found = read()
-        names = [made.name for made in found]
+        trigger = read()
+        names = [made.name for made in trigger]
         twice = [name for name in names if names.count(name) > 1 or name in project.triggers]
         if twice:
             raise UsageError(f"there is another trigger named {twice[0]}: give one of them another name")
@@ -63,7 +63,7 @@ def _add(project: Project, source: str, read: Callable[[], list[Trigger]]) -> No
     except SystemExit as error:
         project.problems[source] = f"it ends the process with status {error.code}"
     else:
-        project.triggers |= {made.name: made for made in found}
+        project.triggers |= {made.name: made for made in trigger}
 
 
 def _shown(error: Exception) -> str:
@@ -84,8 +84,10 @@ def _of_module(path: Path) -> list[Trigger]:
         del sys.modules[path.stem]
         raise
     marked = (getattr(value, "tidegate_trigger", None) for value in vars(module).values())
-    here = {made.name: made for made in marked if isinstance(made, Trigger) and made.function.__module__ == path.stem}
-    return list(here.values())
+    by_name = {
+        made.name: made for made in marked if isinstance(made, Trigger) and made.function.__module__ == path.stem
+    }
+    return list(by_name.values())
 
 
 def _of_plugins() -> Iterator[tuple[str, list[Trigger]]]:
@@ -95,19 +97,21 @@ def _of_plugins() -> Iterator[tuple[str, list[Trigger]]]:
     for plugin, distribution in manager.list_plugin_distinfo():
         for caller in manager.get_hookcallers(plugin) or []:
             if caller.name == "register_triggers":
-                implementation = next(found for found in caller.get_hookimpls() if found.plugin is plugin)
-                found: Any = implementation.function()
-                yield distribution.project_name, list(found)
+                implementation = next(
+                    implementation_ for implementation_ in caller.get_hookimpls() if implementation_.plugin is plugin
+                )
+                implementation_: Any = implementation.function()
+                yield distribution.project_name, list(implementation_)
 
 
 def fingerprint(folder: Path) -> str:
     """Changes whenever a .py or .toml file at or below the folder is made, changed or removed."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.suffix in (".py", ".toml"):
             try:
                 said = path.stat()
             except FileNotFoundError:
                 continue
-            found.update(f"{path}\0{said.st_mtime_ns}\0{said.st_size}\0".encode())
-    return found.hexdigest()
+            digest.update(f"{path}\0{said.st_mtime_ns}\0{said.st_size}\0".encode())
+    return digest.hexdigest()

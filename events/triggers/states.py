@@ -69,7 +69,7 @@ class Command:
 def _read(cls: type[T], value: Any) -> T | None:
     names = {entry.name for entry in fields(cls)}  # type: ignore[arg-type]
     try:
-        return cls(**{name: given for name, given in value.items() if name in names})
+        return cls(**{name: member for name, member in value.items() if name in names})
     except (AttributeError, TypeError) as error:
         logger.warning("a state of a trigger cannot be read", value=str(value)[:100], error=str(error))
         return None
@@ -82,8 +82,8 @@ class TriggerStates:
         self._state = state
 
     async def states(self) -> dict[str, SubscriptionState]:
-        held = await self._state.under(_STATE)
-        return {name: read for name, value in held.items() if (read := _read(SubscriptionState, value)) is not None}
+        stored = await self._state.under(_STATE)
+        return {name: read for name, value in stored.items() if (read := _read(SubscriptionState, value)) is not None}
 
     async def put_state(self, state: SubscriptionState) -> None:
         await self._state.put(_STATE + state.name, asdict(state))

@@ -112,7 +112,7 @@ class Subscription:
             await asyncio.sleep(0.05)
             return
         if self._settled != self._tenure:
-            await self._settle(consumer)
+            await self._begin_tenure(consumer)
         await self._obey(consumer)
         if self.state.status in (Status.ERROR, Status.SUSPENDED):
             await self._states.wait_for_command(self._trigger.name, self.state.obeyed, None)
@@ -121,14 +121,14 @@ class Subscription:
         if not self._events or self.stopping:
             return
         batch = self._events[: self._trigger.batch_size]
-        left_mark = self._mark.found()
+        left_mark = self._mark.read()
         if left_mark is not None and left_mark == batch[0].replay_id:
             self._mark.clear()
             await self._failed("the process ended while the trigger ran")
             return
         await self._call(consumer, batch)
 
-    async def _settle(self, consumer: BatchConsumer) -> None:
+    async def _begin_tenure(self, consumer: BatchConsumer) -> None:
         """Begin a tenure: end what the one before left open, then read the position.
 
         A transaction that was committed may not have reached the group's offsets yet. A producer of the same
@@ -167,13 +167,13 @@ class Subscription:
                         last=part.offset - 1,
                     )
                 try:
-                    found = await self._decoded(part.records())
+                    events = await self._decoded(part.records())
                 except InvalidFilter as error:
                     await self._note(status=Status.ERROR, last_error=str(error))
                     raise  # what was fetched is fetched again from the committed position
                 if tenure != self._tenure:
                     return
-                self._events += found
+                self._events += events
                 self._next = part.next_offset
             if not self._events:
                 await consumer.commit(
@@ -181,7 +181,7 @@ class Subscription:
                 )  # all of it was for other partitions of the trigger
 
     async def _decoded(self, records: Iterable[KafkaRecord]) -> list[TriggerEvent]:
-        found = []
+        events = []
         passing = Passing(self._trigger.filter)
         for record in records:
             try:
@@ -203,11 +203,11 @@ class Subscription:
             key = (record.key or b"").decode(errors="replace")
             event = TriggerEvent(schema.name, record.offset, key, fields)
             if self._is_ours(event):
-                found.append(event)
+                events.append(event)
                 passing.add(schema, payload)
-        if not found or not self._trigger.filter:
-            return found
-        return passing.of(found, await filterable(self._catalog, self._trigger.event))
+        if not events or not self._trigger.filter:
+            return events
+        return passing.of(events, await filterable(self._catalog, self._trigger.event))
 
     def _is_ours(self, event: TriggerEvent) -> bool:
         if self.state.parts == 1:

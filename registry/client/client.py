@@ -98,16 +98,16 @@ class RegistryClient:
 
     def any_schema(self, schema_id: int, subject: str | None = None) -> ParsedSchema:
         """The schema with an id, whatever its type: an AvroSchema, a JsonSchema or a ProtobufSchema."""
-        place = (schema_id, subject)
+        cache_key = (schema_id, subject)
         with self._lock:
-            if (known := self._by_id.get(place)) is not None:
-                self._by_id.move_to_end(place)
+            if (known := self._by_id.get(cache_key)) is not None:
+                self._by_id.move_to_end(cache_key)
                 return known
         query = {} if subject is None else {"subject": subject}
         answer = self._transport.ask("GET", f"/schemas/ids/{schema_id}", query=query)
         schema = self._parsed(answer.get("schemaType", "AVRO"), answer["schema"], _references(answer))
         with self._lock:
-            _keep(self._by_id, place, schema)
+            _keep(self._by_id, cache_key, schema)
         return schema
 
     def register(
@@ -140,13 +140,13 @@ class RegistryClient:
         return self._id_of(subject, body, normalize, f"/subjects/{_quoted(subject)}")
 
     def _id_of(self, subject: str, body: Mapping[str, Any], normalize: bool, path: str) -> int:
-        place = (subject, body["schema"], body.get("schemaType"), str(body.get("references")), normalize)
+        cache_key = (subject, body["schema"], body.get("schemaType"), str(body.get("references")), normalize)
         with self._lock:
-            if (known := self._ids.get(place)) is not None:
+            if (known := self._ids.get(cache_key)) is not None:
                 return known
         schema_id = int(self._transport.ask("POST", path, query=_flags(normalize=normalize), body=body)["id"])
         with self._lock:
-            _keep(self._ids, place, schema_id)
+            _keep(self._ids, cache_key, schema_id)
         return schema_id
 
     def version(self, subject: str, version: int | str = "latest") -> RegisteredSchema:
@@ -198,8 +198,8 @@ class RegistryClient:
             self._transport.ask("DELETE", f"/subjects/{_quoted(subject)}", query=_flags(permanent=permanent))
         )
         with self._lock:
-            for place in [place for place in self._ids if place[0] == subject]:
-                del self._ids[place]
+            for cache_key in [cache_key for cache_key in self._ids if cache_key[0] == subject]:
+                del self._ids[cache_key]
         return deleted
 
     # -- settings
@@ -227,9 +227,9 @@ class RegistryClient:
             if reference.name in texts:
                 continue
             path = f"/subjects/{_quoted(reference.subject)}/versions/{reference.version}"
-            found = _registered(self._transport.ask("GET", path, query=_flags(deleted=True)))
-            self._collect(found.references, texts)
-            texts[reference.name] = found.text
+            registered = _registered(self._transport.ask("GET", path, query=_flags(deleted=True)))
+            self._collect(registered.references, texts)
+            texts[reference.name] = registered.text
 
 
 def _body(schema: ParsedSchema | str, references: Sequence[Reference], schema_type: str) -> dict[str, Any]:
@@ -267,14 +267,14 @@ def _quoted(subject: str) -> str:
 
 
 def _flags(**flags: bool) -> dict[str, str]:
-    return {name: "true" for name, wanted in flags.items() if wanted}
+    return {name: "true" for name, enabled in flags.items() if enabled}
 
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-def _keep(cache: OrderedDict[K, V], place: K, value: V) -> None:
-    cache[place] = value
+def _keep(cache: OrderedDict[K, V], cache_key: K, value: V) -> None:
+    cache[cache_key] = value
     if len(cache) > _KEPT:
         cache.popitem(last=False)

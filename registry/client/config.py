@@ -152,24 +152,27 @@ class RegistryClientConfig:
 
     def tls_context(self) -> ssl.SSLContext | None:
         """What connections are encrypted with; None for what is usual. Raises ConfigError, its keys with their prefix."""
-        given = {f"ssl.{name}": value for name, value in self.tls.items() if name != "ca.location"}
-        check_host = given.pop("ssl.endpoint.identification.algorithm", "https") != ""
+        ssl_keys = {f"ssl.{name}": value for name, value in self.tls.items() if name != "ca.location"}
+        check_host = ssl_keys.pop("ssl.endpoint.identification.algorithm", "https") != ""
         if self.ca_location is not None:
-            given |= {"ssl.truststore.location": self.ca_location, "ssl.truststore.type": "PEM"}
-        if not given and check_host:
+            ssl_keys |= {"ssl.truststore.location": self.ca_location, "ssl.truststore.type": "PEM"}
+        if not ssl_keys and check_host:
             return None
         try:
-            return client_context(parse(TlsKeys, given), check_host=check_host)
+            return client_context(parse(TlsKeys, ssl_keys), check_host=check_host)
         except ConfigError as error:
             prefix = "schema.registry."
             raise ConfigError(
-                [Problem(prefix + one.key, one.message.replace(one.key, prefix + one.key)) for one in error.problems]
+                [
+                    Problem(prefix + problem.key, problem.message.replace(problem.key, prefix + problem.key))
+                    for problem in error.problems
+                ]
             ) from error
 
     def all_headers(self) -> dict[str, str]:
         """The headers that requests carry beside the usual ones."""
-        own = {"target-sr-cluster": self.logical_cluster, "Confluent-Identity-Pool-Id": self.identity_pool}
-        return {**{name: value for name, value in own.items() if value is not None}, **self.headers}
+        by_header = {"target-sr-cluster": self.logical_cluster, "Confluent-Identity-Pool-Id": self.identity_pool}
+        return {**{name: value for name, value in by_header.items() if value is not None}, **self.headers}
 
     def proxies(self) -> dict[str, str]:
         """The proxy by scheme, as ``requests`` wants it."""

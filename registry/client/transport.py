@@ -42,8 +42,8 @@ class Transport:
         max_wait_s: float = 2.0,
     ) -> None:
         """``timeout_s`` is that of one request, or one to connect and one to be answered. Raises Refused for a bad address."""
-        self._places = [_place(part) for part in url.split(",") if part.strip()]
-        if not self._places:
+        self._addresses = [_address(part) for part in url.split(",") if part.strip()]
+        if not self._addresses:
             raise Refused(f"'{url}' is no schema registry address: give http://HOST:PORT, several with commas between")
         self._auth, self._timeout_s = auth, timeout_s
         self._attempts, self._wait_s, self._max_wait_s = max(1, attempts), wait_s, max_wait_s
@@ -86,20 +86,20 @@ class Transport:
     ) -> Any:
         """Send a request until it is answered. A DELETE whose answer got lost is not repeated: it may have been done."""
         failure = Unavailable("no attempt was made")
-        count, first = len(self._places), self._answered
+        count, first = len(self._addresses), self._answered
         for attempt in range(max(self._attempts, count)):
             if attempt >= count:  # every address had its turn
                 pause_s = self._wait_s * 2.0 ** min(attempt - count, 20)
                 time.sleep(min(self._max_wait_s, pause_s) * random.uniform(0.5, 1))
-            place = (first + attempt) % count
-            base, own = self._places[place]
+            index = (first + attempt) % count
+            base, credentials = self._addresses[index]
             try:
                 answer = self._session.request(
                     method,
                     base + path,
                     params=query,
                     json=body,
-                    auth=self._auth or own,
+                    auth=self._auth or credentials,
                     timeout=self._timeout_s,
                     allow_redirects=False,
                 )
@@ -109,13 +109,13 @@ class Transport:
                     break
                 continue
             if answer.status_code not in _RETRIED:
-                self._answered = place
+                self._answered = index
                 return _read(answer)
             failure = Unavailable(*_described(answer))
         raise failure
 
 
-def _place(text: str) -> tuple[str, tuple[str, str] | None]:
+def _address(text: str) -> tuple[str, tuple[str, str] | None]:
     """An address without user and password, and these; what is shown of it in messages has no secret."""
     address = text.strip().rstrip("/")
     try:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from registry.domain.association_requests import Request, Wanted, unfitting, with_defaults
+from registry.domain.association_requests import Request, RequestedAssociation, unfitting, with_defaults
 from registry.domain.catalog import Catalog
 from registry.domain.settings import Mode
 from registry.errors import (
@@ -34,14 +34,14 @@ class Checked(NamedTuple):
     """
 
     request: Request
-    every: list[Wanted]
-    changed: list[Wanted]
+    every: list[RequestedAssociation]
+    changed: list[RequestedAssociation]
     before: Mapping[str, Association]
 
 
 def check(catalog: Catalog, request: Request, *, context: str, create: bool, dry_run: bool) -> Checked:
     """Raises where the request does not go together with what is there. ``context`` is the one of the path."""
-    wanted = [_resolved(catalog, each, context) for each in request.wanted]
+    resolved = [_resolved(catalog, each, context) for each in request.associations]
     kinds = request.kinds
     for kind in kinds:
         if kinds.count(kind) > 1:
@@ -49,14 +49,14 @@ def check(catalog: Catalog, request: Request, *, context: str, create: bool, dry
                 "associationType", f"may only appear once per request, but '{kind}' appears more than once"
             )
     index = catalog.state.associations
-    found = index.of_id(request.id, request.type, kinds)
-    if not found and create and dry_run and request.id is None:
+    existing = index.of_id(request.id, request.type, kinds)
+    if not existing and create and dry_run and request.id is None:
         # Before a topic has an id, its name tells whether this is a retry.
-        found = _latest(index.of_name(request.name, request.namespace, request.type, kinds))
-    before = {each.kind: each for each in found}
-    placed: list[Wanted] = []
-    left: list[Wanted] = []
-    for each in wanted:
+        existing = _latest(index.of_name(request.name, request.namespace, request.type, kinds))
+    before = {each.kind: each for each in existing}
+    placed: list[RequestedAssociation] = []
+    left: list[RequestedAssociation] = []
+    for each in resolved:
         settled, known = _settled(catalog, request, each, before.get(each.kind), create=create)
         placed.append(settled)
         if not known:
@@ -69,13 +69,13 @@ def check(catalog: Catalog, request: Request, *, context: str, create: bool, dry
     return Checked(request, placed, left, before)
 
 
-def _resolved(catalog: Catalog, wanted: Wanted, context: str) -> Wanted:
+def _resolved(catalog: Catalog, association: RequestedAssociation, context: str) -> RequestedAssociation:
     """The subject with its context and behind its alias; raises OperationNotPermitted where it is read-only."""
-    if wanted.subject is None:
-        return wanted
-    subject = catalog.unaliased(within(context, wanted.subject))
+    if association.subject is None:
+        return association
+    subject = catalog.unaliased(within(context, association.subject))
     _check_writable(catalog, subject)
-    return dataclasses.replace(wanted, subject=subject)
+    return dataclasses.replace(association, subject=subject)
 
 
 def _check_writable(catalog: Catalog, subject: str) -> None:
@@ -85,92 +85,96 @@ def _check_writable(catalog: Catalog, subject: str) -> None:
 
 
 def _settled(
-    catalog: Catalog, request: Request, wanted: Wanted, before: Association | None, *, create: bool
-) -> tuple[Wanted, bool]:
+    catalog: Catalog, request: Request, association: RequestedAssociation, before: Association | None, *, create: bool
+) -> tuple[RequestedAssociation, bool]:
     """What one association is to be, and whether it is so already."""
     if before is None and not create:
-        wanted = with_defaults(wanted, create=False)
-    default = default_subject(request.name, request.namespace, wanted.kind)
-    lifecycle = wanted.lifecycle or (before.lifecycle if before is not None else None)
-    if wanted.subject is None:
-        if before is None and wanted.lifecycle != STRONG:
+        association = with_defaults(association, create=False)
+    default = default_subject(request.name, request.namespace, association.kind)
+    lifecycle = association.lifecycle or (before.lifecycle if before is not None else None)
+    if association.subject is None:
+        if before is None and association.lifecycle != STRONG:
             raise InvalidAssociation("subject", "must be provided for WEAK associations")
-        wanted = dataclasses.replace(wanted, subject=before.subject if before is not None else default)
-    subject = str(wanted.subject)
+        association = dataclasses.replace(association, subject=before.subject if before is not None else default)
+    subject = str(association.subject)
     if lifecycle is None:
         raise InvalidAssociation("lifecycle", "lifecycle must be set")
     if lifecycle == WEAK:
-        if wanted.schema is not None:
+        if association.schema is not None:
             raise InvalidAssociation("lifecycle", "cannot be WEAK when schema is provided")
         if subject == default:
             raise InvalidAssociation("subject", f"WEAK associations cannot use subject '{default}'")
-    frozen = before.frozen if before is not None else wanted.frozen is True
-    asked = frozen if wanted.frozen is None else wanted.frozen
+    frozen = before.frozen if before is not None else association.frozen is True
+    asked = frozen if association.frozen is None else association.frozen
     if asked is not (lifecycle == STRONG):
         raise InvalidAssociation("frozen", unfitting(lifecycle, asked))
     if frozen and subject != default:
         raise InvalidAssociation("subject", f"frozen associations must use subject '{default}'")
     if before is None:
-        _check_new(catalog, wanted, lifecycle, create=create)
-        return wanted, False
-    return wanted, _check_change(catalog, wanted, before, default, create=create)
+        _check_new(catalog, association, lifecycle, create=create)
+        return association, False
+    return association, _check_change(catalog, association, before, default, create=create)
 
 
-def _check_new(catalog: Catalog, wanted: Wanted, lifecycle: str, *, create: bool) -> None:
-    subject = str(wanted.subject)
+def _check_new(catalog: Catalog, association: RequestedAssociation, lifecycle: str, *, create: bool) -> None:
+    subject = str(association.subject)
     importing = catalog.settings.mode_in_scope(subject) is Mode.IMPORT
     if not create and lifecycle == STRONG and not importing:
         raise InvalidAssociation(
             "lifecycle",
             "cannot be STRONG when creating an association; STRONG associations must be created with the topic",
         )
-    if not wanted.frozen or importing:
+    if not association.frozen or importing:
         return
-    if create and wanted.schema is None:
+    if create and association.schema is None:
         raise InvalidAssociation("schema", "schema must be provided when creating a frozen association")
     live = catalog.state.versions(subject)
-    if live and (wanted.schema is None or live[-1].version != 1 or not _registered(catalog, wanted)):
+    if live and (association.schema is None or live[-1].version != 1 or not _registered(catalog, association)):
         raise InvalidAssociation(
             "frozen", "cannot create a frozen association when schemas already exist in the subject"
         )
 
 
-def _registered(catalog: Catalog, wanted: Wanted) -> bool:
-    if wanted.schema is None:
+def _registered(catalog: Catalog, association: RequestedAssociation) -> bool:
+    if association.schema is None:
         return False
-    sent = catalog.candidate(str(wanted.subject), wanted.schema.definition, normalize=wanted.normalize, strict=False)
-    return catalog.same(str(wanted.subject), sent) is not None
+    sent = catalog.candidate(
+        str(association.subject), association.schema.definition, normalize=association.normalize, strict=False
+    )
+    return catalog.same(str(association.subject), sent) is not None
 
 
-def _check_change(catalog: Catalog, wanted: Wanted, before: Association, default: str, *, create: bool) -> bool:
+def _check_change(
+    catalog: Catalog, association: RequestedAssociation, before: Association, default: str, *, create: bool
+) -> bool:
     """Whether the association is as wanted already; raises where it cannot become so."""
     equal = (
-        before.subject == wanted.subject
-        and wanted.lifecycle in (None, before.lifecycle)
-        and wanted.frozen in (None, before.frozen)
+        before.subject == association.subject
+        and association.lifecycle in (None, before.lifecycle)
+        and association.frozen in (None, before.frozen)
     )
     if equal:
-        if create and wanted.schema is not None and not _registered(catalog, wanted):
+        if create and association.schema is not None and not _registered(catalog, association):
             raise ResourceAssociated(before.kind, before.resource.name)
         return True
     if create:
         raise ResourceAssociated(before.kind, before.resource.name)
-    if wanted.lifecycle is None and wanted.schema is None:
+    if association.lifecycle is None and association.schema is None:
         raise InvalidAssociation("lifecycle", "at least lifecycle or schema must be provided for update")
-    if before.subject != wanted.subject:
+    if before.subject != association.subject:
         raise InvalidAssociation(
-            "subject", f"subject of association cannot be changed from '{before.subject}' to '{wanted.subject}'"
+            "subject", f"subject of association cannot be changed from '{before.subject}' to '{association.subject}'"
         )
-    if before.lifecycle == STRONG and wanted.lifecycle == WEAK and before.subject == default:
+    if before.lifecycle == STRONG and association.lifecycle == WEAK and before.subject == default:
         raise InvalidAssociation("lifecycle", f"cannot change to WEAK when subject matches default format '{default}'")
-    if wanted.frozen not in (None, before.frozen):
+    if association.frozen not in (None, before.frozen):
         raise InvalidAssociation("frozen", "frozen attribute of association cannot be changed")
     if before.frozen:
         raise AssociationFrozen(before.kind, before.subject)
     return False
 
 
-def _check_uniform(catalog: Catalog, request: Request, wanted: Sequence[Wanted]) -> None:
+def _check_uniform(catalog: Catalog, request: Request, associations: Sequence[RequestedAssociation]) -> None:
     """All associations of a resource are STRONG, or all are WEAK."""
     index = catalog.state.associations
     if request.id is not None:
@@ -178,7 +182,7 @@ def _check_uniform(catalog: Catalog, request: Request, wanted: Sequence[Wanted])
     else:
         existing = _latest(index.of_name(request.name, request.namespace, request.type))
     lifecycles = {each.kind: each.lifecycle for each in existing}
-    lifecycles |= {each.kind: each.lifecycle for each in wanted if each.lifecycle is not None}
+    lifecycles |= {each.kind: each.lifecycle for each in associations if each.lifecycle is not None}
     if len(set(lifecycles.values())) > 1:
         shown = ", ".join(f"{kind}={lifecycle}" for kind, lifecycle in lifecycles.items())
         raise InvalidAssociation(
@@ -186,12 +190,17 @@ def _check_uniform(catalog: Catalog, request: Request, wanted: Sequence[Wanted])
         )
 
 
-def _check_subject(catalog: Catalog, every: Sequence[Wanted], wanted: Wanted, before: Association | None) -> None:
+def _check_subject(
+    catalog: Catalog,
+    every: Sequence[RequestedAssociation],
+    association: RequestedAssociation,
+    before: Association | None,
+) -> None:
     """A STRONG association has its subject for itself, and nothing may refer to it; a WEAK one shares it with WEAK ones."""
-    subject = str(wanted.subject)
-    if wanted.schema is not None and catalog.settings.mode_in_scope(subject) is Mode.IMPORT:
+    subject = str(association.subject)
+    if association.schema is not None and catalog.settings.mode_in_scope(subject) is Mode.IMPORT:
         raise InvalidAssociation("schema", f"cannot be provided while subject '{subject}' is in IMPORT mode")
-    if wanted.schema is None and not catalog.state.versions(subject):
+    if association.schema is None and not catalog.state.versions(subject):
         raise NoActiveVersion(subject)
     others = [
         each
@@ -204,7 +213,7 @@ def _check_subject(catalog: Catalog, every: Sequence[Wanted], wanted: Wanted, be
             before.kind,
         )
     ]
-    lifecycle = wanted.lifecycle or (before.lifecycle if before is not None else WEAK)
+    lifecycle = association.lifecycle or (before.lifecycle if before is not None else WEAK)
     if lifecycle == STRONG:
         if others:
             raise SubjectAssociated(subject)
@@ -219,25 +228,25 @@ def _is_referenced(catalog: Catalog, subject: str) -> bool:
     return any(catalog.state.referrers(subject, version.version) for version in versions)
 
 
-def _refers(wanted: Wanted, subject: str) -> bool:
-    references = () if wanted.schema is None else wanted.schema.definition.references
-    return any(within(str(wanted.subject), reference.subject) == subject for reference in references)
+def _refers(association: RequestedAssociation, subject: str) -> bool:
+    references = () if association.schema is None else association.schema.definition.references
+    return any(within(str(association.subject), reference.subject) == subject for reference in references)
 
 
-def _check_schema(catalog: Catalog, wanted: Wanted) -> None:
-    if wanted.schema is not None:
-        subject = str(wanted.subject)
-        problems = catalog.check(subject, wanted.schema.definition, None, normalize=wanted.normalize)
+def _check_schema(catalog: Catalog, association: RequestedAssociation) -> None:
+    if association.schema is not None:
+        subject = str(association.subject)
+        problems = catalog.check(subject, association.schema.definition, None, normalize=association.normalize)
         if problems:
             raise Incompatible(subject, problems)
 
 
-def _latest(found: Sequence[Association]) -> list[Association]:
+def _latest(associations: Sequence[Association]) -> list[Association]:
     """Those of the resource that was written last: a name may have belonged to several."""
-    if not found:
+    if not associations:
         return []
-    last = max(found, key=lambda each: (each.updated_ms or -1, each.created_ms or -1, each.resource_id))
-    return [each for each in found if each.resource_id == last.resource_id]
+    last = max(associations, key=lambda each: (each.updated_ms or -1, each.created_ms or -1, each.resource_id))
+    return [each for each in associations if each.resource_id == last.resource_id]
 
 
 def made(checked: Checked) -> list[Association]:
@@ -245,21 +254,21 @@ def made(checked: Checked) -> list[Association]:
     return [_made(checked.request, each, checked.before.get(each.kind)) for each in checked.changed]
 
 
-def _made(request: Request, wanted: Wanted, before: Association | None) -> Association:
+def _made(request: Request, association: RequestedAssociation, before: Association | None) -> Association:
     if before is None:
-        resource = Resource(request.name, request.namespace, request.type, wanted.kind)
+        resource = Resource(request.name, request.namespace, request.type, association.kind)
         return Association(
-            str(wanted.subject),
+            str(association.subject),
             str(uuid.uuid4()),
             resource,
             str(request.id),
-            wanted.lifecycle or WEAK,
-            wanted.frozen is True,
+            association.lifecycle or WEAK,
+            association.frozen is True,
         )
     return dataclasses.replace(
         before,
-        lifecycle=wanted.lifecycle or before.lifecycle,
-        frozen=before.frozen if wanted.frozen is None else wanted.frozen,
+        lifecycle=association.lifecycle or before.lifecycle,
+        frozen=before.frozen if association.frozen is None else association.frozen,
     )
 
 

@@ -9,11 +9,11 @@ from registry.domain.registration import NewSchema
 from registry.errors import InvalidAssociation
 from registry.model.associations import STRONG, TOPIC, WEAK
 
-__all__ = ["Change", "Delete", "Request", "Wanted", "unfitting", "with_defaults"]
+__all__ = ["Change", "Delete", "Request", "RequestedAssociation", "unfitting", "with_defaults"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedAssociation:
     """One association to make or change. ``lifecycle`` and ``frozen`` None are "as it is"."""
 
     subject: str | None
@@ -31,12 +31,12 @@ class Request:
     name: str
     namespace: str
     id: str | None
-    wanted: tuple[Wanted, ...]
+    associations: tuple[RequestedAssociation, ...]
     type: str = TOPIC
 
     @property
     def kinds(self) -> list[str]:
-        return [each.kind for each in self.wanted]
+        return [each.kind for each in self.associations]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,28 +50,28 @@ class Change:
     """One request of a batch: ``steps`` are lists of associations to make (True) or change (False), and deletions."""
 
     request: Request
-    steps: tuple[tuple[bool, tuple[Wanted, ...]] | Delete, ...]
+    steps: tuple[tuple[bool, tuple[RequestedAssociation, ...]] | Delete, ...]
 
 
-def with_defaults(wanted: Wanted, *, create: bool) -> Wanted:
+def with_defaults(association: RequestedAssociation, *, create: bool) -> RequestedAssociation:
     """What a new association is where nothing is said: STRONG and frozen with a schema, else WEAK."""
-    if not create and wanted.schema is not None:
+    if not create and association.schema is not None:
         raise InvalidAssociation(
             "schema",
             "cannot be provided when adding an association to an existing topic; "
             "an association with a schema must be created with the topic",
         )
-    lifecycle = wanted.lifecycle or WEAK
-    if wanted.schema is not None:
-        if wanted.lifecycle == WEAK:
+    lifecycle = association.lifecycle or WEAK
+    if association.schema is not None:
+        if association.lifecycle == WEAK:
             raise InvalidAssociation("lifecycle", "cannot be WEAK when schema is provided")
-        if wanted.frozen is False:
+        if association.frozen is False:
             raise InvalidAssociation("frozen", "cannot be false when a schema is provided")
         lifecycle = STRONG
     frozen = lifecycle == STRONG
-    if wanted.frozen not in (None, frozen):
-        raise InvalidAssociation("frozen", unfitting(lifecycle, wanted.frozen))
-    return dataclasses.replace(wanted, lifecycle=lifecycle, frozen=frozen)
+    if association.frozen not in (None, frozen):
+        raise InvalidAssociation("frozen", unfitting(lifecycle, association.frozen))
+    return dataclasses.replace(association, lifecycle=lifecycle, frozen=frozen)
 
 
 def unfitting(lifecycle: str, frozen: bool | None) -> str:

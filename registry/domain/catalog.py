@@ -87,14 +87,14 @@ class Catalog:
         """The versions of a subject, oldest first; raises SubjectNotFound."""
         if not self.has(subject, deleted=deleted or deleted_only):
             raise SubjectNotFound(subject)
-        found = self.state.versions(subject, deleted=deleted or deleted_only)
-        return [version for version in found if version.deleted] if deleted_only else found
+        versions = self.state.versions(subject, deleted=deleted or deleted_only)
+        return [version for version in versions if version.deleted] if deleted_only else versions
 
     def version(self, subject: str, number: int, *, deleted: bool = False) -> SchemaVersion:
         """One version; an unqualified subject that has none is sought in other contexts. Raises a 404."""
         for name in self._in_contexts(subject):
-            if (found := self.find_version(name, number, deleted=deleted)) is not None:
-                return found
+            if (version := self.find_version(name, number, deleted=deleted)) is not None:
+                return version
         raise self.missing(subject, number, deleted=deleted)
 
     def missing(self, subject: str, number: int, *, deleted: bool) -> SubjectNotFound | VersionNotFound:
@@ -105,8 +105,8 @@ class Catalog:
         """The version of that number, or the newest for LATEST; None where there is none, or only a deleted one."""
         if number == LATEST:
             return next(reversed(self.state.versions(subject)), None)
-        found = self.state.version(subject, number)
-        return found if found is not None and (deleted or not found.deleted) else None
+        version = self.state.version(subject, number)
+        return version if version is not None and (deleted or not version.deleted) else None
 
     def _in_contexts(self, subject: str) -> Iterator[str]:
         """The subject, and if it names no context, its namesakes in all others."""
@@ -137,18 +137,18 @@ class Catalog:
         named = self._aliases(prefix) if aliases else {}
         subjects = set(self.subjects(prefix, deleted=True)) | named.keys()
         for subject in sorted(subjects):
-            found = self.state.versions(subject, deleted=deleted)
-            for version in found[-1:] if latest_only else found:
+            versions = self.state.versions(subject, deleted=deleted)
+            for version in versions[-1:] if latest_only else versions:
                 if not rule_type or contracts.has_rule_type(version.rule_set, rule_type):
                     yield version, named.get(subject, ())
 
     def _aliases(self, prefix: str) -> dict[str, list[str]]:
         """Real subjects with the aliases under the prefix that lead to them."""
-        matches, found = prefix_matcher(prefix), dict[str, list[str]]()
-        for place in sorted(name for name in self.state.configs if name is not None and matches(name)):
-            if alias := self.settings.alias(place):
-                found.setdefault(within(place, alias), []).append(place)
-        return found
+        matches, aliases = prefix_matcher(prefix), dict[str, list[str]]()
+        for scope in sorted(name for name in self.state.configs if name is not None and matches(name)):
+            if alias := self.settings.alias(scope):
+                aliases.setdefault(within(scope, alias), []).append(scope)
+        return aliases
 
     def unaliased(self, subject: str) -> str:
         """The subject behind an alias, or the subject itself."""
@@ -165,15 +165,15 @@ class Catalog:
         """
         context, name = split(subject)
         if not name:
-            found = self.state.by_id(context, schema_id)
+            version = self.state.by_id(context, schema_id)
         elif context != DEFAULT_CONTEXT:
-            found = self.state.under(subject, schema_id)
+            version = self.state.under(subject, schema_id)
         else:
-            places = (self.state.under(each, schema_id) for each in self._in_contexts(subject))
-            found = next((versions for versions in places if versions), []) or self.state.by_id(context, schema_id)
-        if not found:
+            ids = (self.state.under(each, schema_id) for each in self._in_contexts(subject))
+            version = next((versions for versions in ids if versions), []) or self.state.by_id(context, schema_id)
+        if not version:
             raise SchemaNotFound(schema_id)
-        return found[-1] if name else found[0]
+        return version[-1] if name else version[0]
 
     def with_id(self, schema_id: int, subject: str = "", *, deleted: bool = False) -> list[SchemaVersion]:
         """Every version that has the id in the context that ``by_id`` finds; raises SchemaNotFound."""
@@ -201,10 +201,10 @@ class Catalog:
 
     def referenced_by(self, version: SchemaVersion, *, deleted: bool = False) -> list[int]:
         """Ids of the schemas that refer to a version, by context and id; unless ``deleted``, of those with a live version."""
-        places = {(context_of(r.subject), r.id) for r in self.state.referrers(version.subject, version.version)}
+        ids = {(context_of(r.subject), r.id) for r in self.state.referrers(version.subject, version.version)}
         return [
             schema_id
-            for context, schema_id in sorted(places)
+            for context, schema_id in sorted(ids)
             if deleted or any(not each.deleted for each in self.state.by_id(context, schema_id))
         ]
 
@@ -266,8 +266,8 @@ class Catalog:
         """Where this schema is registered under the subject; raises SubjectNotFound or SchemaNotFound."""
         for name in self._in_contexts(subject):
             try:
-                if (found := self._lookup(name, definition, normalize=normalize, deleted=deleted)) is not None:
-                    return found
+                if (version := self._lookup(name, definition, normalize=normalize, deleted=deleted)) is not None:
+                    return version
             except InvalidSchema:
                 if name == subject:
                     raise
@@ -280,13 +280,13 @@ class Catalog:
         if not definition.schema.strip():
             return latest
         sent = self.candidate(subject, definition, normalize=normalize, strict=False)
-        found = self.same(subject, sent, deleted=deleted)
-        if found is None and latest is not None:
+        version = self.same(subject, sent, deleted=deleted)
+        if version is None and latest is not None:
             # What a client leaves out would be filled in when it registers, so it is filled in here.
             filled = fill_in(self.settings.scoped(subject), sent.definition, latest, None)
             if filled != sent.definition:
-                found = self.same(subject, Candidate(filled, sent.parsed), deleted=deleted)
-        return found
+                version = self.same(subject, Candidate(filled, sent.parsed), deleted=deleted)
+        return version
 
     def same(
         self, subject: str, sent: Candidate, *, deleted: bool = False, latest_only: bool = False
@@ -307,15 +307,15 @@ class Catalog:
 
         References may have been written out, attributes put in another order, and ``confluent:version`` left out or claimed rightly.
         """
-        wanted = sent.definition
-        if wanted.schema_type != version.schema_type or wanted.rule_set != version.rule_set:
+        definition = sent.definition
+        if definition.schema_type != version.schema_type or definition.rule_set != version.rule_set:
             return False
-        if not _same_metadata(wanted.metadata, version):
+        if not _same_metadata(definition.metadata, version):
             return False
-        same = equivalent if wanted.schema_type == "AVRO" else str.__eq__
-        if wanted.references == version.references:
-            return same(wanted.schema, version.schema)
-        written_out = bool(version.references) and not wanted.references
+        same = equivalent if definition.schema_type == "AVRO" else str.__eq__
+        if definition.references == version.references:
+            return same(definition.schema, version.schema)
+        written_out = bool(version.references) and not definition.references
         return written_out and same(self.schemas.stored(version).resolved, sent.parsed.resolved)
 
     # -- compatibility
@@ -324,10 +324,10 @@ class Catalog:
         """Why the schema would be refused after version ``number`` (None: all); empty when it is compatible."""
         versions = self.state.versions(subject)
         if number is not None:
-            found = self.find_version(subject, number, deleted=False)
-            if found is None and number != LATEST:
+            version = self.find_version(subject, number, deleted=False)
+            if version is None and number != LATEST:
                 raise VersionNotFound(number)
-            versions = [] if found is None else [found]
+            versions = [] if version is None else [version]
         if not definition.schema.strip():
             raise InvalidSchema("Empty schema")
         strict = self.settings.scoped(subject).validate_new
@@ -340,8 +340,8 @@ class Catalog:
         scoped = self.settings.scoped(subject)
         reserved = _reserved_problems(sent, versions[-1] if versions else None) if scoped.validate_fields else []
         if (group := scoped.group) is not None:
-            own = contracts.property_of(sent.definition.metadata, group)
-            versions = [each for each in versions if contracts.property_of(each.metadata, group) == own]
+            group_value = contracts.property_of(sent.definition.metadata, group)
+            versions = [each for each in versions if contracts.property_of(each.metadata, group) == group_value]
         if scoped.level is Level.NONE:
             versions = []
         elif not scoped.level.transitive:
@@ -396,13 +396,15 @@ def fill_in(
     return dataclasses.replace(definition, metadata=metadata, rule_set=rule_set)
 
 
-def _same_metadata(wanted: str | None, version: SchemaVersion) -> bool:
-    claimed, own = contracts.confluent_version(wanted), contracts.confluent_version(version.metadata)
-    if claimed is None and own is not None:
-        return (wanted or "{}") == contracts.without_confluent_version(version.metadata)
-    if claimed is not None and own is None:
-        return claimed == version.version and contracts.without_confluent_version(wanted) == (version.metadata or "{}")
-    return wanted == version.metadata
+def _same_metadata(metadata: str | None, version: SchemaVersion) -> bool:
+    claimed, recorded = contracts.confluent_version(metadata), contracts.confluent_version(version.metadata)
+    if claimed is None and recorded is not None:
+        return (metadata or "{}") == contracts.without_confluent_version(version.metadata)
+    if claimed is not None and recorded is None:
+        return claimed == version.version and contracts.without_confluent_version(metadata) == (
+            version.metadata or "{}"
+        )
+    return metadata == version.metadata
 
 
 def _reserved_problems(sent: Candidate, latest: SchemaVersion | None) -> list[str]:

@@ -79,16 +79,16 @@ class Registration:
         if not self._state.versions(subject):
             return None
         sent = self._catalog.candidate(subject, new.definition, normalize=normalize, strict=False)
-        found = self._catalog.same(subject, sent, latest_only=new.version == LATEST)
-        if found is None:
+        version = self._catalog.same(subject, sent, latest_only=new.version == LATEST)
+        if version is None:
             return None
         if new.version in (0, LATEST):
-            return found if new.id in (None, found.id) else None
-        if found.id != new.id:
+            return version if new.id in (None, version.id) else None
+        if version.id != new.id:
             return None
         # The same schema may have been imported under several versions.
         older = self._state.version(subject, new.version)
-        same = older is not None and not older.deleted and older.fingerprint == found.fingerprint
+        same = older is not None and not older.deleted and older.fingerprint == version.fingerprint
         return older if same else None
 
     def prepare(self, subject: str, new: NewSchema, *, normalize: bool) -> None:

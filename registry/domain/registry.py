@@ -274,8 +274,8 @@ class Registry:
                         request.id, request.type, [step.kind], cascade=step.cascade, dry_run=dry_run
                     )
                     continue
-                create, wanted = step
-                part = dataclasses.replace(request, wanted=wanted)
+                create, associations = step
+                part = dataclasses.replace(request, associations=associations)
                 schemas |= (await self._associate(part, context=context, create=create, dry_run=dry_run))[1]
         return schemas
 

@@ -158,12 +158,12 @@ class Schemas:
             if reference.name in texts:
                 continue
             version = self.referenced(parent, reference)
-            place = (version.subject, version.version)
+            key = (version.subject, version.version)
             if len(texts) >= _MAX_REFERENCES or len(open_) >= _MAX_DEPTH:
                 raise InvalidSchema(f"The schema needs more than {_MAX_REFERENCES} other schemas")
-            if place in open_:  # an import can bring schemas that refer to one another
-                raise InvalidSchema(f"The schema in {place[0]}, version {place[1]}, refers to itself")
-            self._collect(version.subject, version.references, texts, open_ | {place})
+            if key in open_:  # an import can bring schemas that refer to one another
+                raise InvalidSchema(f"The schema in {key[0]}, version {key[1]}, refers to itself")
+            self._collect(version.subject, version.references, texts, open_ | {key})
             texts[reference.name] = version.schema
 
     def referenced(self, parent: str, reference: Reference) -> SchemaVersion:
@@ -173,14 +173,14 @@ class Schemas:
         """
         subject = within(parent, reference.subject)
         if reference.version == -1:
-            found = next(reversed(self._state.versions(subject)), None)
+            latest = next(reversed(self._state.versions(subject)), None)
         else:
-            found = self._state.version(subject, reference.version)
-        if found is None:
+            latest = self._state.version(subject, reference.version)
+        if latest is None:
             raise InvalidSchema(
                 f'No schema reference found for subject "{reference.subject}" and version {reference.version}'
             )
-        return found
+        return latest
 
 
 def _key(definition: Definition, texts: Mapping[str, str], *, strict: bool, normalized: bool) -> tuple[object, ...]:

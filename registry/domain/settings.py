@@ -151,8 +151,8 @@ class Scoped:
     @property
     def fills_in(self) -> bool:
         """Whether registered schemas get metadata or rules that their clients did not send."""
-        given = (self.default_metadata, self.override_metadata, self.default_rules, self.override_rules)
-        return any(text is not None for text in given)
+        fields = (self.default_metadata, self.override_metadata, self.default_rules, self.override_rules)
+        return any(text is not None for text in fields)
 
 
 class Settings:
@@ -166,34 +166,34 @@ class Settings:
 
     # -- configs
 
-    def config(self, place: str | None) -> dict[str, Any] | None:
+    def config(self, scope: str | None) -> dict[str, Any] | None:
         """What is set right there, in the order of answers; the global config and that of all contexts always are."""
-        own = self._state.configs.get(place)
-        if own is None:
-            return {"compatibilityLevel": self._default.value} if place in (None, GLOBAL) else None
-        shown = {**own, "compatibilityLevel": own.get("compatibilityLevel") or self._default.value}
+        configured = self._state.configs.get(scope)
+        if configured is None:
+            return {"compatibilityLevel": self._default.value} if scope in (None, GLOBAL) else None
+        shown = {**configured, "compatibilityLevel": configured.get("compatibilityLevel") or self._default.value}
         return ordered(shown)
 
     def config_in_scope(self, subject: str | None) -> dict[str, Any]:
         """A config of the subject's own is completed from the global one; without one that of its context counts."""
-        own = self._state.configs.get(subject)
-        if own is not None and subject is not None:
+        configured = self._state.configs.get(subject)
+        if configured is not None and subject is not None:
             above = self.config(None) or {}
             taken = {s.key: above[s.key] for s in SETTINGS if s.inherited and s.key in above}
             return ordered({**taken, **(self.config(subject) or {})})
-        for place in _scope(subject):
-            if place in self._state.configs:
-                return self.config(place) or {}
+        for scope in _scope(subject):
+            if scope in self._state.configs:
+                return self.config(scope) or {}
         return {"compatibilityLevel": self._default.value}
 
     def scoped(self, subject: str) -> Scoped:
         """The config in force, understood. What another registry wrote wrongly counts as not set."""
         if self._kept_at != self._state.revision:
             self._kept, self._kept_at = {}, self._state.revision
-        found = self._kept.get(subject)
-        if found is None:
-            found = self._kept[subject] = self._understood(self.config_in_scope(subject))
-        return found
+        scoped = self._kept.get(subject)
+        if scoped is None:
+            scoped = self._kept[subject] = self._understood(self.config_in_scope(subject))
+        return scoped
 
     def _understood(self, config: Mapping[str, Any]) -> Scoped:
         level, group = config["compatibilityLevel"], config.get("compatibilityGroup")
@@ -217,17 +217,17 @@ class Settings:
 
     # -- modes
 
-    def mode(self, place: str | None) -> Mode | None:
+    def mode(self, scope: str | None) -> Mode | None:
         """What is set right there; globally and for all contexts READWRITE unless set."""
-        value = self._state.modes.get(place)
+        value = self._state.modes.get(scope)
         if value is None:
-            return Mode.READWRITE if place in (None, GLOBAL) else None
+            return Mode.READWRITE if scope in (None, GLOBAL) else None
         # A mode of a newer registry is one in which clients do not write here.
         return Mode[value] if value in Mode.__members__ else Mode.READONLY
 
     def mode_in_scope(self, subject: str | None) -> Mode:
-        places = [place for place in _scope(subject) if place in self._state.modes]
-        modes = [mode for place in places if (mode := self.mode(place)) is not None]
+        scopes = [scope for scope in _scope(subject) if scope in self._state.modes]
+        modes = [mode for scope in scopes if (mode := self.mode(scope)) is not None]
         return Mode.READONLY_OVERRIDE if Mode.READONLY_OVERRIDE in modes else next(iter(modes), Mode.READWRITE)
 
     def check_not_read_only(self, subject: str | None) -> None:

@@ -29,9 +29,9 @@ _FORMATS: Final[dict[str, _TagsOfFormat]] = {"AVRO": avro, "JSON": json_schema, 
 
 def read_tags(value: object, where: str) -> dict[Entity, list[str]]:
     """A list of ``{"schemaEntity": {"entityPath", "entityType"}, "tags": [...]}``; raises InvalidBody."""
-    found: dict[Entity, list[str]] = {}
+    by_entity: dict[Entity, list[str]] = {}
     if value is None:
-        return found
+        return by_entity
     for item in value if isinstance(value, list) else [value]:
         entity = item.get("schemaEntity") if isinstance(item, dict) else None
         path = entity.get("entityPath") if isinstance(entity, dict) else None
@@ -43,8 +43,8 @@ def read_tags(value: object, where: str) -> dict[Entity, list[str]]:
                 f"{where} must be a list of a schemaEntity (entityPath; entityType sr_record or sr_field) with its tags, "
                 f"not {json.dumps(item)[:100]}"
             )
-        found.setdefault(Entity(str(path), str(kind)), []).extend(tags)
-    return found
+        by_entity.setdefault(Entity(str(path), str(kind)), []).extend(tags)
+    return by_entity
 
 
 def tagged_entities(schema_type: str, text: str) -> dict[Entity, list[str]]:
@@ -63,12 +63,12 @@ def with_tags(schema_type: str, text: str, add: Tags, remove: Tags) -> str:
     return _FORMATS[schema_type].with_tags(text, add, remove) if add or remove else text
 
 
-def found_tags(schema_type: str, text: str, wanted: Sequence[str]) -> list[dict[str, Any]]:
+def found_tags(schema_type: str, text: str, tag_names: Sequence[str]) -> list[dict[str, Any]]:
     """The answer to ``findTags``: what bears one of the tags, or any for ``*``."""
-    if not wanted:
+    if not tag_names:
         return []
     return [
         {"schemaEntity": {"entityPath": entity.path, "entityType": entity.kind}, "tags": tags}
         for entity, tags in tagged_entities(schema_type, text).items()
-        if "*" in wanted or set(tags) & set(wanted)
+        if "*" in tag_names or set(tags) & set(tag_names)
     ]

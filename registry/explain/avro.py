@@ -33,7 +33,7 @@ def explained(reader: AvroSchema, writer: AvroSchema, sides: Sides) -> list[Expl
     return [_explanation(reader.type, writer.type, reason, sides) for reason in reasons]
 
 
-class _Place:
+class _Context:
     """A path into the reader's schema followed: the field it is in, and the types on both sides where they are found."""
 
     def __init__(self, reader: AvroType, writer: AvroType, path: str) -> None:
@@ -115,54 +115,52 @@ def _example(type_: AvroType) -> Any:
 
 
 def _explanation(reader: AvroType, writer: AvroType, reason: Incompatibility, sides: Sides) -> Explanation:
-    place = _Place(reader, writer, reason.path)
-    problem, fix = _words(place, reason, sides)
-    return Explanation(place.name, problem, fix, reason.kind.value, reason.path)
+    context = _Context(reader, writer, reason.path)
+    problem, fix = _words(context, reason, sides)
+    return Explanation(context.name, problem, fix, reason.kind.value, reason.path)
 
 
-def _words(place: _Place, reason: Incompatibility, sides: Sides) -> tuple[str, str]:
+def _words(context: _Context, reason: Incompatibility, sides: Sides) -> tuple[str, str]:
     match reason.kind:
         case Kind.READER_FIELD_MISSING_DEFAULT_VALUE:
-            return _missing_default(place, sides)
+            return _missing_default(context, sides)
         case Kind.TYPE_MISMATCH:
-            return _types(place, sides)
+            return _types(context, sides)
         case Kind.MISSING_UNION_BRANCH:
-            return _branch(place, reason, sides)
+            return _branch(context, reason, sides)
         case Kind.MISSING_ENUM_SYMBOLS:
             return _symbols(reason, sides)
         case Kind.NAME_MISMATCH:
-            return _name(place, reason, sides)
+            return _name(context, reason, sides)
     problem = f"the fixed is of another size in {sides.reader} than in {sides.writer} ({reason.detail})"
     return problem, "a fixed keeps its size for good: keep it, or add a field of a new fixed type"
 
 
-def _missing_default(place: _Place, sides: Sides) -> tuple[str, str]:
-    assert place.field is not None
-    name = place.field.name
+def _missing_default(context: _Context, sides: Sides) -> tuple[str, str]:
+    assert context.field is not None
+    name = context.field.name
     if sides.forward:
         problem = f"{sides.reader} needs the field {name}, which has no default there; {sides.writer} does not write it"
         return problem, f"keep the field {name}: only a field that has a default in the old schemas may go"
     problem = f"the field {name} is new and has no default; data written with {sides.writer} does not have it"
-    default = json.dumps(_example(place.field.type))
+    default = json.dumps(_example(context.field.type))
     hint = f'give it a default, for example "default": {default}'
-    if not isinstance(place.field.type, UnionType):
-        hint += f', or make it optional: "type": ["null", {json.dumps(place.field.type.kind)}], "default": null'
+    if not isinstance(context.field.type, UnionType):
+        hint += f', or make it optional: "type": ["null", {json.dumps(context.field.type.kind)}], "default": null'
     return problem, f"{hint}; a renamed field names its old name in aliases"
 
 
-def _types(place: _Place, sides: Sides) -> tuple[str, str]:
-    problem = f"{sides.reader} has {_shown(place.reader)} here, {sides.writer} wrote {_shown(place.writer)}"
+def _types(context: _Context, sides: Sides) -> tuple[str, str]:
+    problem = f"{sides.reader} has {_shown(context.reader)} here, {sides.writer} wrote {_shown(context.writer)}"
     if sides.forward:
         return problem, "keep the type: what old readers cannot read must go into a new field"
     widened = "a type may only be widened: int to long to float to double, string and bytes to each other"
     return problem, f"{widened}; or make it a union with the old type in it; or add a new field beside the old one"
 
 
-def _branch(place: _Place, reason: Incompatibility, sides: Sides) -> tuple[str, str]:
+def _branch(context: _Context, reason: Incompatibility, sides: Sides) -> tuple[str, str]:
     lacking = reason.detail.rpartition(" ")[2].lower()
-    problem = (
-        f"{sides.writer} may write {_shown(place.writer) if place.writer else lacking} here ({lacking}), for which the "
-    )
+    problem = f"{sides.writer} may write {_shown(context.writer) if context.writer else lacking} here ({lacking}), for which the "
     problem += f"union in {sides.reader} has no branch"
     if sides.forward:
         return problem, f"take {lacking} out of the union again: old readers do not know it"
@@ -183,9 +181,9 @@ def _symbols(reason: Incompatibility, sides: Sides) -> tuple[str, str]:
     )
 
 
-def _name(place: _Place, reason: Incompatibility, sides: Sides) -> tuple[str, str]:
+def _name(context: _Context, reason: Incompatibility, sides: Sides) -> tuple[str, str]:
     old = reason.detail.removeprefix("expected: ")
-    mine = place.reader.full_name if isinstance(place.reader, NamedType) else "another name"
+    mine = context.reader.full_name if isinstance(context.reader, NamedType) else "another name"
     problem = f"the type is called {mine} in {sides.reader} and {old} in {sides.writer}"
     if sides.forward:
         return problem, f"keep the name {mine}: old readers know no other"

@@ -44,7 +44,7 @@ def explain(
     level: Level, new: ParsedSchema, previous: Sequence[Previous], *, lenient: bool = False
 ) -> list[Explanation]:
     """What ``level`` has against ``new`` after ``previous`` (oldest first), of every version that it looks at."""
-    found: list[Explanation] = []
+    explanations: list[Explanation] = []
     looked_at = previous if level.transitive else previous[-1:]
     for old in reversed(looked_at):
         name = f"version {old.version}"
@@ -55,5 +55,5 @@ def explain(
             directions.append((old.schema, new, Sides(name, "the new schema", forward=True)))
         for reader, writer, sides in directions:
             told = unreadable(reader, writer, sides, lenient=lenient)
-            found += [replace(explanation, against=old.version) for explanation in told]
-    return found
+            explanations += [replace(explanation, against=old.version) for explanation in told]
+    return explanations

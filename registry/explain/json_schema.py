@@ -100,8 +100,8 @@ _LIMIT: Final = (
 def explained(reader: JsonSchema, writer: JsonSchema, sides: Sides, *, lenient: bool) -> list[Explanation]:
     """Why ``reader`` refuses what ``writer`` allowed."""
     compatible = LENIENT if lenient else STRICT
-    found = reader.changes_from(writer, lenient=lenient)
-    return [_explanation(change, sides) for change in found if change.kind not in compatible]
+    changes = reader.changes_from(writer, lenient=lenient)
+    return [_explanation(change, sides) for change in changes if change.kind not in compatible]
 
 
 def _explanation(change: Change, sides: Sides) -> Explanation:

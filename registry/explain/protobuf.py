@@ -65,7 +65,7 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
 
 def explained(reader: ProtobufSchema, writer: ProtobufSchema, sides: Sides) -> list[Explanation]:
     """Why ``reader`` misreads data of ``writer``."""
-    found = []
+    explanations = []
     for change in reader.changes_from(writer):
         if change.kind in COMPATIBLE:
             continue
@@ -74,25 +74,25 @@ def explained(reader: ProtobufSchema, writer: ProtobufSchema, sides: Sides) -> l
         )
         words = {"reader": sides.reader, "writer": sides.writer, "where": where}
         problem, fix = _WORDS[change.kind]
-        found.append(Explanation(where, problem.format(**words), fix, change.kind, change.path))
-    return found
+        explanations.append(Explanation(where, problem.format(**words), fix, change.kind, change.path))
+    return explanations
 
 
 def _where(schema: ProtobufSchema, path: str) -> str | None:
     """``#/Order/choice/3`` as ``Order.card (3)``; None where the schema has no such field."""
     names = [part for part in path.removeprefix("#/").split("/") if part]
     messages = schema.file.messages
-    found: Message | None = None
+    innermost: Message | None = None
     told: list[str] = []
     for part in names:
         inner = next((message for message in messages if message.name == part), None)
         if inner is not None:
-            found, messages = inner, [type_ for type_ in inner.types if isinstance(type_, Message)]
+            innermost, messages = inner, [type_ for type_ in inner.types if isinstance(type_, Message)]
             told.append(part)
-        elif part.isdigit() and found is not None:
-            every = [*found.fields, *(field for oneof in found.oneofs for field in oneof.fields)]
+        elif part.isdigit() and innermost is not None:
+            every = [*innermost.fields, *(field for oneof in innermost.oneofs for field in oneof.fields)]
             name = next((field.name for field in every if field.tag == int(part)), None)
             return None if name is None else f"{'.'.join(told)}.{name} ({part})"
-        elif found is None or part not in {oneof.name for oneof in found.oneofs}:
+        elif innermost is None or part not in {oneof.name for oneof in innermost.oneofs}:
             return None
     return ".".join([*told, *([names[-1]] if names and told and names[-1] != told[-1] else [])]) or None

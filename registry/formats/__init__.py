@@ -24,10 +24,10 @@ SCHEMA_TYPES: Final = tuple(_CLASSES)
 
 def parser_of(schema_type: str) -> Parser:
     """The parser of a schema type; raises InvalidSchema for one that is not known."""
-    place = _CLASSES.get(schema_type.upper())
-    if place is None:
+    class_path = _CLASSES.get(schema_type.upper())
+    if class_path is None:
         raise InvalidSchema(f"Invalid schema type {schema_type}: this registry knows {', '.join(_CLASSES)}")
-    module, name = place
+    module, name = class_path
     parser: Parser = getattr(importlib.import_module(module), name).parse
     return parser
 

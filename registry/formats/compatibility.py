@@ -72,9 +72,9 @@ def check(
     """
     messages = list(reserved)
     for old in reversed(previous):
-        found = _against(level, new, old, lenient, compare)
-        messages += found
-        if found or not level.transitive:
+        problems = _against(level, new, old, lenient, compare)
+        messages += problems
+        if problems or not level.transitive:
             break
     if messages:
         messages.append(f"{{validateFields: '{str(validate_fields).lower()}', compatibility: '{level.value}'}}")
@@ -103,5 +103,5 @@ def _against(level: Level, new: ParsedSchema, old: Previous, lenient: bool, comp
 
 
 def _filled(message: str, reader: str, writer: str) -> str:
-    places = message.replace("%%", "").count("%s")
-    return message % (reader, writer)[:places]
+    placeholders = message.replace("%%", "").count("%s")
+    return message % (reader, writer)[:placeholders]

@@ -53,7 +53,7 @@ class KafkaLog:
         self._config = ClientConfig(bootstrap_servers, {**defaults, **properties, **fixed})
         self._topic = topic
         self._replication_factor = replication_factor
-        self._place = TopicPartition(topic, 0)
+        self._where = TopicPartition(topic, 0)
         self._writer_id = f"{group_id}-{topic}"
         self._writer: FencedWriter | None = None
         self._admin: Admin | None = None
@@ -62,19 +62,19 @@ class KafkaLog:
 
     async def start(self) -> None:
         """Make sure of the topic and connect. Raises StoreMisconfigured where trying again cannot help."""
-        with _border(f"opening the schema log {self._topic} at {self._config.bootstrap_servers}"):
+        with _translating(f"opening the schema log {self._topic} at {self._config.bootstrap_servers}"):
             self._admin = await Admin(self._config).start()
             await self._ensure_topic(self._admin)
             self.cluster_id = await self._admin.cluster_id()
-            self._writer = await FencedWriter(self._config, self._place, self._writer_id).start()
+            self._writer = await FencedWriter(self._config, self._where, self._writer_id).start()
             self._consumer = await BatchConsumer(self._config).start()
             await self._consumer.assign([(self._topic, 0)])
             await self._consumer.seek_to_beginning((self._topic, 0))
 
     async def _ensure_topic(self, admin: Admin) -> None:
-        wanted = NewTopic(self._topic, 1, self._replication_factor, {"cleanup.policy": "compact"})
+        topic = NewTopic(self._topic, 1, self._replication_factor, {"cleanup.policy": "compact"})
         try:
-            await admin.create_topics([wanted])
+            await admin.create_topics([topic])
             return
         except TopicAlreadyExists:
             pass
@@ -87,7 +87,7 @@ class KafkaLog:
                 brokers=brokers,
                 reason=str(error),
             )
-            await admin.create_topics([NewTopic(self._topic, 1, brokers, wanted.configs)], exist_ok=True)
+            await admin.create_topics([NewTopic(self._topic, 1, brokers, topic.configs)], exist_ok=True)
             return
         await self._check_topic(admin)
 
@@ -104,12 +104,12 @@ class KafkaLog:
             )
 
     async def claim(self) -> None:
-        with _border(f"claiming the schema log {self._topic}"):
+        with _translating(f"claiming the schema log {self._topic}"):
             await self._open_writer.claim()
 
     async def append(self, records: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int) -> int:
         try:
-            with _border(f"writing to the schema log {self._topic}"):
+            with _translating(f"writing to the schema log {self._topic}"):
                 return await self._open_writer.write(records, timestamp_ms=timestamp_ms)
         except MessageTooLarge as error:
             raise SchemaTooLarge(f"The schema is too large for the schema log: {error}") from error
@@ -123,13 +123,13 @@ class KafkaLog:
     async def end(self) -> int:
         if self._admin is None:
             raise StoreError("The schema log is not open")
-        with _border(f"asking for the end of the schema log {self._topic}"):
-            return (await self._admin.end_offsets([self._place]))[self._place]
+        with _translating(f"asking for the end of the schema log {self._topic}"):
+            return (await self._admin.end_offsets([self._where]))[self._where]
 
     async def read(self) -> tuple[Sequence[LogRecord], int]:
         if self._consumer is None:
             raise StoreError("The schema log is not open")
-        with _border(f"reading the schema log {self._topic}"):
+        with _translating(f"reading the schema log {self._topic}"):
             while True:
                 fetched = await self._consumer.fetch(max_wait_ms=1000)
                 if fetched:
@@ -148,7 +148,7 @@ class KafkaLog:
 
 
 @contextlib.contextmanager
-def _border(doing: str) -> Iterator[None]:
+def _translating(doing: str) -> Iterator[None]:
     """Kafka's errors become the registry's; a message too large is left to the caller."""
     try:
         yield

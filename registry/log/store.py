@@ -156,7 +156,7 @@ class Store:
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
-        self._settle((), StoreError(_STOPPED))  # where the task had not begun
+        self._fail_pending((), StoreError(_STOPPED))  # where the task had not begun
         await self._log.stop()
 
     async def require_caught_up(self) -> None:
@@ -355,9 +355,9 @@ class Store:
             logger.exception("a write to the schema log failed")
             error = StoreError(f"A write to the schema log met an error that was not foreseen: {unforeseen!r}")
         finally:
-            self._settle(taken, error)
+            self._fail_pending(taken, error)
 
-    def _settle(self, taken: Iterable[_Write], error: StoreError) -> None:
+    def _fail_pending(self, taken: Iterable[_Write], error: StoreError) -> None:
         """Fail the writes that have no outcome yet."""
         writes, self._queue = [*taken, *self._queue], []
         _fail(writes, error)

@@ -151,11 +151,11 @@ class AssociationIndex:
 
 
 def _chosen(
-    found: Iterable[Association], type_: str | None, kinds: Sequence[str], lifecycle: str | None
+    associations: Iterable[Association], type_: str | None, kinds: Sequence[str], lifecycle: str | None
 ) -> Iterator[Association]:
     chosen = (
         each
-        for each in found
+        for each in associations
         if type_ in (None, each.resource.type)
         and (not kinds or each.kind in kinds)
         and lifecycle in (None, each.lifecycle)

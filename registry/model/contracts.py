@@ -46,13 +46,13 @@ def read_metadata(value: object, where: str = "metadata") -> str | None:
     """Metadata of a request or a record; members that are not known are passed over. Raises InvalidBody."""
     if value is None:
         return None
-    given = _object(value, where)
-    tags = _mapping(given.get("tags"), f"{where}.tags")
-    properties = _mapping(given.get("properties"), f"{where}.properties")
+    members = _object(value, where)
+    tags = _mapping(members.get("tags"), f"{where}.tags")
+    properties = _mapping(members.get("properties"), f"{where}.properties")
     return _metadata_text(
         {name: _texts(tags[name], f"{where}.tags.{name}") for name in tags},
         {name: _scalar(properties[name], f"{where}.properties.{name}") for name in properties},
-        _texts(given.get("sensitive"), f"{where}.sensitive"),
+        _texts(members.get("sensitive"), f"{where}.sensitive"),
     )
 
 
@@ -71,35 +71,35 @@ def read_rule_set(value: object, where: str = "ruleSet") -> str | None:
     """A rule set of a request or a record; raises InvalidBody. ``check_rules`` says whether the rules make sense."""
     if value is None:
         return None
-    given = _object(value, where)
+    members = _object(value, where)
     read: dict[str, Any] = {}
     for kind in _RULE_LISTS:
-        rules = _list(given.get(kind), f"{where}.{kind}")
+        rules = _list(members.get(kind), f"{where}.{kind}")
         if rules:
             read[kind] = [_rule(rule, f"{where}.{kind}[{n}]") for n, rule in enumerate(rules)]
-    if given.get("enableAt") is not None:
-        read["enableAt"] = _one_of(given["enableAt"], _ENVIRONMENTS, f"{where}.enableAt")
+    if members.get("enableAt") is not None:
+        read["enableAt"] = _one_of(members["enableAt"], _ENVIRONMENTS, f"{where}.enableAt")
     return _text(read)
 
 
 def _rule(value: object, where: str) -> dict[str, Any]:
-    given = _object(value, where)
-    params = _mapping(given.get("params"), f"{where}.params")
+    members = _object(value, where)
+    params = _mapping(members.get("params"), f"{where}.params")
     modes = (*_MIGRATION_MODES, *_DOMAIN_MODES)
     read: dict[str, Any] = {
-        "name": _optional(given.get("name"), f"{where}.name"),
-        "doc": _optional(given.get("doc"), f"{where}.doc"),
-        "kind": _one_of("TRANSFORM" if given.get("kind") is None else given["kind"], _KINDS, f"{where}.kind"),
-        "mode": _one_of("WRITEREAD" if given.get("mode") is None else given["mode"], modes, f"{where}.mode"),
-        "type": _optional(given.get("type"), f"{where}.type"),
-        "tags": sorted(set(_texts(given.get("tags"), f"{where}.tags"))),
+        "name": _optional(members.get("name"), f"{where}.name"),
+        "doc": _optional(members.get("doc"), f"{where}.doc"),
+        "kind": _one_of("TRANSFORM" if members.get("kind") is None else members["kind"], _KINDS, f"{where}.kind"),
+        "mode": _one_of("WRITEREAD" if members.get("mode") is None else members["mode"], modes, f"{where}.mode"),
+        "type": _optional(members.get("type"), f"{where}.type"),
+        "tags": sorted(set(_texts(members.get("tags"), f"{where}.tags"))),
         "params": {name: _scalar(params[name], f"{where}.params.{name}") for name in sorted(params)},
-        "expr": _optional(given.get("expr"), f"{where}.expr"),
-        "onSuccess": _optional(given.get("onSuccess"), f"{where}.onSuccess"),
-        "onFailure": _optional(given.get("onFailure"), f"{where}.onFailure"),
+        "expr": _optional(members.get("expr"), f"{where}.expr"),
+        "onSuccess": _optional(members.get("onSuccess"), f"{where}.onSuccess"),
+        "onFailure": _optional(members.get("onFailure"), f"{where}.onFailure"),
     }
     kept = {name: item for name, item in read.items() if item or name in ("kind", "mode")}
-    return {**kept, "disabled": given.get("disabled") is True}
+    return {**kept, "disabled": members.get("disabled") is True}
 
 
 def check_rules(rule_set: str | None) -> None:

@@ -54,11 +54,11 @@ def _collect(version: SchemaVersion, find: Find, texts: dict[str, str], depth: i
     if depth > _DEEPEST:
         raise InvalidSchema(f"The references of {version.subject}, version {version.version}, are nested too deep")
     for reference in version.references:
-        found = find(_subject(version, reference), reference.version)
-        if found is None or reference.name in texts or len(texts) > _MOST_REFERENCES:
+        referenced = find(_subject(version, reference), reference.version)
+        if referenced is None or reference.name in texts or len(texts) > _MOST_REFERENCES:
             continue
-        _collect(found, find, texts, depth + 1)
-        texts[reference.name] = found.schema
+        _collect(referenced, find, texts, depth + 1)
+        texts[reference.name] = referenced.schema
 
 
 def _subject(version: SchemaVersion, reference: Reference) -> str:

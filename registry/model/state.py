@@ -110,20 +110,23 @@ class State:
     def closes_circle(self, version: SchemaVersion) -> bool:
         """Whether a version would refer to itself, directly or by way of others."""
         mine = version.subject, version.version
-        places = [(within(version.subject, one.subject), one.version) for one in version.references]
-        if mine not in places and not self._referrers.get(mine):
+        ahead = [(within(version.subject, reference.subject), reference.version) for reference in version.references]
+        if mine not in ahead and not self._referrers.get(mine):
             return False  # as almost always: what is new is referred to by nothing
         seen: set[tuple[str, int]] = set()
-        while places:
-            place = places.pop()
-            if place == mine:
+        while ahead:
+            key = ahead.pop()
+            if key == mine:
                 return True
-            if place in seen:
+            if key in seen:
                 continue
-            seen.add(place)
-            found = self.version(*place)
-            if found is not None:
-                places += [(within(found.subject, one.subject), one.version) for one in found.references]
+            seen.add(key)
+            referrer = self.version(*key)
+            if referrer is not None:
+                ahead += [
+                    (within(referrer.subject, reference.subject), reference.version)
+                    for reference in referrer.references
+                ]
         return False
 
     def _check_id(self, version: SchemaVersion) -> None:
@@ -192,7 +195,7 @@ class State:
         """Forget the soft-deleted versions of what a subject stands for, before an import."""
         matches = subject_matcher(subject)
         for name in [name for name in self._subjects if matches(name)]:
-            for version in [one for one in self._subjects[name].values() if one.deleted]:
+            for version in [candidate for candidate in self._subjects[name].values() if candidate.deleted]:
                 self._forget(name, version.version)
 
     # -- questions
@@ -232,8 +235,8 @@ class State:
 
     def by_id(self, context: str, schema_id: int) -> list[SchemaVersion]:
         """Every version with this id, by subject and number."""
-        places = sorted(self._by_id[context].get(schema_id, ()))
-        return [self._subjects[subject][number] for subject, number in places]
+        keys = sorted(self._by_id[context].get(schema_id, ()))
+        return [self._subjects[subject][number] for subject, number in keys]
 
     def under(self, subject: str, schema_id: int) -> list[SchemaVersion]:
         """The versions of one subject with this id, oldest first."""

@@ -92,15 +92,15 @@ def within(parent: str, subject: str) -> str:
 def prefix_matcher(prefix: str) -> Callable[[str], bool]:
     """Whether a subject falls under a prefix: ``:*:a`` in any context, ``:.c:a`` in that one, ``a`` in the default one."""
     if prefix.startswith(ANY_CONTEXT):
-        wanted = prefix[len(ANY_CONTEXT) :]
-        return lambda subject: split(subject)[1].startswith(wanted)
+        name_prefix = prefix[len(ANY_CONTEXT) :]
+        return lambda subject: split(subject)[1].startswith(name_prefix)
     context, name = split(prefix)
     if prefix.startswith(":.") and not prefix.endswith(":") and not name:
         return lambda subject: context_of(subject).startswith(context)  # the context itself is cut short
 
     def matches(subject: str) -> bool:
-        own, rest = split(subject)
-        return own == context and rest.startswith(name)
+        own_context, rest = split(subject)
+        return own_context == context and rest.startswith(name)
 
     return matches
 

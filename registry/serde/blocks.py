@@ -67,11 +67,11 @@ def _in_order(counts: Ints, owners: Ints, ranks: Ints, steps: list[list[pa.Array
     """The items of all steps, each put where it stands in its row."""
     if len(steps) == 1:
         return steps[0]
-    places = (np.cumsum(counts) - counts)[owners] + ranks
-    order = np.empty(len(places), np.int64)
-    order[places] = np.arange(len(places))
+    positions = (np.cumsum(counts) - counts)[owners] + ranks
+    order = np.empty(len(positions), np.int64)
+    order[positions] = np.arange(len(positions))
     take = pa.array(order)
-    return [pa.concat_arrays([step[place] for step in steps]).take(take) for place in range(len(steps[0]))]
+    return [pa.concat_arrays([step[column] for step in steps]).take(take) for column in range(len(steps[0]))]
 
 
 def _begin_blocks(cursor: Cursor, left: Ints, open_: Ints, *, sizeless: bool, path: str) -> None:
@@ -107,14 +107,14 @@ def _find(cursor: Cursor, types: Sequence[AvroType], left: Ints, open_: Ints, pa
         base = int(cursor.position[row])
         record = cursor.data[base : int(cursor.end[row])].tobytes()
         try:
-            here, end = find_items(types, record, 0, int(left[row]), cursor.budget)
+            first, end = find_items(types, record, 0, int(left[row]), cursor.budget)
         except Malformed as error:
             raise CorruptRecord(error.reason, row=int(cursor.rows[row]), path=f"{path}{error.path}") from error
-        starts.append(np.array(here, np.int64) + base)
+        starts.append(np.array(first, np.int64) + base)
         cursor.position[row] = base + end
         left[row] = 0
-    found = [len(here) for here in starts]
-    owner = np.repeat(open_, found)
-    rank = np.concatenate([np.arange(count) for count in found])
+    item_counts = [len(first) for first in starts]
+    owner = np.repeat(open_, item_counts)
+    rank = np.concatenate([np.arange(count) for count in item_counts])
     part = Cursor(cursor.data, np.concatenate(starts), cursor.end[owner], cursor.rows[owner], cursor.budget)
     return part, owner, rank

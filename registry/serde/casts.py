@@ -27,35 +27,35 @@ def plain_values(column: pa.Array, kind: type[np.generic], width: int = 1) -> np
     return plain if width == 1 else plain.reshape(rows, width)
 
 
-def cast(column: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+def cast(column: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     """The column in the type of its schema, if no value changes by that."""
-    if column.type == wanted:
+    if column.type == target:
         return column
     try:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        if pa.types.is_temporal(wanted) and pa.types.is_integer(column.type):
+        if pa.types.is_temporal(target) and pa.types.is_integer(column.type):
             # A plain number is what Avro has beneath the logical type: in its unit, not in Arrow's idea of one.
-            return column.cast(pa.int32() if wanted.bit_width == 32 else pa.int64()).view(wanted)
-        if pa.types.is_timestamp(wanted) and not pa.types.is_timestamp(column.type):
+            return column.cast(pa.int32() if target.bit_width == 32 else pa.int64()).view(target)
+        if pa.types.is_timestamp(target) and not pa.types.is_timestamp(column.type):
             raise pa.ArrowInvalid(f"{column.type} is no timestamp")
-        return column.cast(wanted)
+        return column.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        row = first_failing(column, wanted)
-        raise UnencodableValue(f"{column.type} does not fit {wanted}: {error}", row=row, path=path) from error
+        row = first_failing(column, target)
+        raise UnencodableValue(f"{column.type} does not fit {target}: {error}", row=row, path=path) from error
 
 
-def first_failing(column: pa.Array, wanted: pa.DataType) -> int | None:
+def first_failing(column: pa.Array, target: pa.DataType) -> int | None:
     """The row whose value cannot be cast, by halving; None where no value could."""
     low, high = 0, len(column)
     try:
-        column.slice(0, 0).cast(wanted)
+        column.slice(0, 0).cast(target)
     except pa.ArrowException:
         return None
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            column.slice(low, middle - low).cast(wanted)
+            column.slice(low, middle - low).cast(target)
             low = middle
         except pa.ArrowException:
             high = middle

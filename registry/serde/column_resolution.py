@@ -93,14 +93,14 @@ def _null_mask(column: pa.Array) -> pa.Array | None:
 def _resolve_record(column: pa.Array, writer: RecordType, reader: RecordType, path: str) -> pa.Array:
     children = column.flatten()
     made = []
-    for field, place in field_places(writer, reader):
+    for field, position in field_places(writer, reader):
         where = f"{path}.{field.name}" if path else field.name
-        if place is None:
+        if position is None:
             made.append(_missing(field, len(column), where))
             continue
-        written = writer.fields[place]
+        written = writer.fields[position]
         # A required field under a null record is null too, and is nobody's fault.
-        child = children[place]
+        child = children[position]
         if column.null_count and not is_nullable(field.type):
             valid = column.is_valid().to_numpy(zero_copy_only=False)
             with _rows_among(valid):
@@ -170,23 +170,23 @@ def _branches(column: pa.Array, type_: AvroType) -> list[tuple[AvroType, pa.Arra
 def _resolve_scalar(column: pa.Array, writer: AvroType, reader: AvroType, path: str) -> pa.Array:
     if reason := mismatch(writer, reader):
         raise CorruptRecord(reason, path=path)
-    wanted = type_to_arrow(reader)
-    if column.type == wanted:
+    arrow_type = type_to_arrow(reader)
+    if column.type == arrow_type:
         return column
     # Avro resolves the numbers beneath; what they mean is the reader's business.
     # To a floating number Avro promotes even where digits are lost; bytes that become text must be UTF-8.
-    safe = not pa.types.is_floating(wanted)
+    safe = not pa.types.is_floating(arrow_type)
     try:
-        resolved = _plain(column).cast(_plain_type(wanted), safe=safe).view(wanted)
+        resolved = _plain(column).cast(_plain_type(arrow_type), safe=safe).view(arrow_type)
     except pa.ArrowInvalid as error:
-        row = first_failing(_plain(column), _plain_type(wanted))
+        row = first_failing(_plain(column), _plain_type(arrow_type))
         raise CorruptRecord(f"{writer.kind} cannot be read as {reader.kind}: {error}", row=row, path=path) from error
-    if pa.types.is_time(wanted):
+    if pa.types.is_time(arrow_type):
         plain = _plain(resolved)
-        inside = pc.and_(pc.greater_equal(plain, 0), pc.less(plain, DAY[wanted.unit]))
+        inside = pc.and_(pc.greater_equal(plain, 0), pc.less(plain, DAY[arrow_type.unit]))
         row = pc.index(inside, False).as_py()
         if row >= 0:
-            raise CorruptRecord(f"{plain[row]} {wanted.unit} is no time of day", row=row, path=path)
+            raise CorruptRecord(f"{plain[row]} {arrow_type.unit} is no time of day", row=row, path=path)
     return resolved
 
 

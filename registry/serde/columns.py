@@ -110,20 +110,20 @@ def _decode(values: pa.Array, resolve: Resolve, reader: AvroSchema | None) -> li
     for schema_id in _different(ids):
         writer = schema_of(schema_id, resolve, int(original[int((ids == schema_id).argmax())]))
         schemas[schema_id] = reader or writer
-        here = spread_ids == schema_id
-        columns[schema_id] = _decoded(values, valid, here, writer, reader)
+        mask = spread_ids == schema_id
+        columns[schema_id] = _decoded(values, valid, mask, writer, reader)
     return _runs(spread_ids, columns, schemas)
 
 
 def _decoded(
     values: pa.Array,
     valid: npt.NDArray[np.bool_],
-    here: npt.NDArray[np.bool_],
+    mask: npt.NDArray[np.bool_],
     writer: AvroSchema,
     reader: AvroSchema | None,
 ) -> pa.Array:
     """The rows of one schema id, nulls among them, decoded together however many runs they form."""
-    chosen = np.flatnonzero(here & valid)
+    chosen = np.flatnonzero(mask & valid)
     part = values if len(chosen) == len(values) else values.take(pa.array(chosen))
     arrow_type(writer)  # raises for a schema that columns cannot hold, before it costs anything
     try:
@@ -133,7 +133,7 @@ def _decoded(
     except SerializationError as error:
         error.row = None if error.row is None else int(chosen[error.row])
         raise
-    return decoded if len(chosen) == int(here.sum()) else _spread(decoded, valid[here])
+    return decoded if len(chosen) == int(mask.sum()) else _spread(decoded, valid[mask])
 
 
 def _runs(ids: npt.NDArray[np.int64], columns: dict[int, pa.Array], schemas: dict[int, AvroSchema]) -> list[DecodedRun]:
@@ -177,9 +177,9 @@ def _schema_ids(messages: pa.Array, original: npt.NDArray[np.int64]) -> npt.NDAr
     strange = data[offsets[:-1]] != 0
     if strange.any():
         at = int(strange.argmax())
-        found = data[offsets[at] : offsets[at] + HEADER_SIZE].tobytes()
+        header = data[offsets[at] : offsets[at] + HEADER_SIZE].tobytes()
         raise CorruptRecord(
-            f"not in Confluent framing: it begins with {found.hex(' ')}, expected 00 and a schema id",
+            f"not in Confluent framing: it begins with {header.hex(' ')}, expected 00 and a schema id",
             row=int(original[at]),
         )
     # A word from every byte on, of which those behind a zero byte are taken.

@@ -186,16 +186,16 @@ class Cursor:
 
     def _widest(self, value: Words, length: Ints, start: Ints, wide: Ints, rows: Ints, path: str) -> None:
         """Add the ninth and tenth bytes of numbers."""
-        for place in (8, 9):
+        for offset in (8, 9):
             if not len(wide):
                 return
-            here = Cursor(self.data, start[wide] + place, self.end[rows], self.rows[rows], self.budget)
-            here.check(here.position < here.end, path, "the record ends within a number")
-            byte = self.data[here.position]
-            if place == 9:
-                here.check(byte <= 1, path, "a number is wider than 64 bits")
-            value[wide] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * place)
-            length[wide] = place + 1
+            tail = Cursor(self.data, start[wide] + offset, self.end[rows], self.rows[rows], self.budget)
+            tail.check(tail.position < tail.end, path, "the record ends within a number")
+            byte = self.data[tail.position]
+            if offset == 9:
+                tail.check(byte <= 1, path, "a number is wider than 64 bits")
+            value[wide] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * offset)
+            length[wide] = offset + 1
             further = byte >= 0x80
             wide, rows = wide[further], rows[further]
 

@@ -94,8 +94,8 @@ def decimal_pieces(column: pa.Array, present: Mask | None) -> list[Piece]:
     magnitude = numbers ^ (numbers >> 63)
     lengths = np.ones(len(numbers), np.int64)
     most = (int(magnitude.max()).bit_length() if len(magnitude) else 0) // 8 + 1
-    for place in range(1, most):
-        lengths += magnitude >= 1 << (8 * place - 1)
+    for digit in range(1, most):
+        lengths += magnitude >= 1 << (8 * digit - 1)
     words = (numbers << (64 - (lengths << 3))).byteswap().view(np.uint64)
     return [*varints(lengths, present), masked(Short(words, lengths, 1, most), present)]
 

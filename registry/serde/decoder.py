@@ -143,8 +143,8 @@ def _read_enum(type_: EnumType, cursor: Cursor, path: str) -> pa.Array:
     index = cursor.varints(path)
     known = (index >= 0) & (index < len(type_.symbols))
     cursor.check(known, path, lambda at: f"symbol {index[at]} of {len(type_.symbols)} in {type_.full_name}")
-    places = pa.Array.from_buffers(pa.int64(), len(index), [cursor.validity, pa.py_buffer(index)])
-    return pa.array(type_.symbols, pa.string()).take(places)
+    positions = pa.Array.from_buffers(pa.int64(), len(index), [cursor.validity, pa.py_buffer(index)])
+    return pa.array(type_.symbols, pa.string()).take(positions)
 
 
 def _read_union(type_: UnionType, cursor: Cursor, path: str) -> pa.Array:
@@ -165,28 +165,28 @@ def _read_union(type_: UnionType, cursor: Cursor, path: str) -> pa.Array:
     return pa.Array.from_buffers(pa.struct(fields), len(cursor), [packed(valid)], children=columns)
 
 
-def _read_some(type_: AvroType, cursor: Cursor, here: Mask, path: str) -> pa.Array:
+def _read_some(type_: AvroType, cursor: Cursor, mask: Mask, path: str) -> pa.Array:
     """A value in some of the rows, null in the others; the cursor moves on in those rows."""
     if cursor.present is not None:
-        here &= cursor.present
-    count = int(np.count_nonzero(here))
-    if count == len(here):
+        mask &= cursor.present
+    count = int(np.count_nonzero(mask))
+    if count == len(mask):
         return _read(type_, cursor, path)
-    if (width := _fixed_width(type_)) * len(here) > max(_WIDE_FIXED, len(cursor.data)):
+    if (width := _fixed_width(type_)) * len(mask) > max(_WIDE_FIXED, len(cursor.data)):
         raise UnsupportedSchema(
-            f"{len(here)} rows of a fixed of {width} bytes, most without a value, are more than a column holds",
+            f"{len(mask)} rows of a fixed of {width} bytes, most without a value, are more than a column holds",
             path=path,
         )
-    if count * _MOST >= len(here):
-        some = cursor.among(here)
+    if count * _MOST >= len(mask):
+        some = cursor.among(mask)
         values = _read(type_, some, path)
         cursor.position = some.position
         return values
-    chosen = np.flatnonzero(here)
+    chosen = np.flatnonzero(mask)
     part = cursor.part(chosen)
     values = _read(type_, part, path)
     cursor.advance(chosen, part)
-    return values.take(spread_bits(here)) if count else pa.nulls(len(here), values.type)
+    return values.take(spread_bits(mask)) if count else pa.nulls(len(mask), values.type)
 
 
 @lru_cache(maxsize=10_000)

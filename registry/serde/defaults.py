@@ -22,8 +22,8 @@ def default_column(type_: AvroType, default: Any, rows: int) -> pa.Array:
 
     from registry.serde.arrow_types import type_to_arrow
 
-    one = pa.array([default_value(type_, default, columns=True)], type_to_arrow(type_))
-    return pa.repeat(one[0], rows) if rows else one.slice(0, 0)
+    default_array = pa.array([default_value(type_, default, columns=True)], type_to_arrow(type_))
+    return pa.repeat(default_array[0], rows) if rows else default_array.slice(0, 0)
 
 
 def default_value(type_: AvroType, default: Any, *, columns: bool) -> Any:

@@ -76,13 +76,13 @@ def _record(type_: RecordType, column: pa.Array, present: Mask | None, path: str
     children = dict(zip(names, _children(column), strict=True))
     pieces: list[Piece] = []
     for field in type_.fields:
-        place = f"{path}.{field.name}" if path else field.name
+        field_path = f"{path}.{field.name}" if path else field.name
         child = children.get(field.name)
         if child is None:
             if not field.has_default:
-                raise UnencodableValue("the column is missing, and the schema has no default for it", path=place)
+                raise UnencodableValue("the column is missing, and the schema has no default for it", path=field_path)
             child = default_column(field.type, field.default, len(column))
-        pieces += _pieces(field.type, child, present, place)
+        pieces += _pieces(field.type, child, present, field_path)
     return pieces
 
 
@@ -90,7 +90,7 @@ def _children(column: pa.Array) -> list[pa.Array]:
     """The columns of a struct, null where it is."""
     if column.null_count:
         return list(column.flatten())
-    return [column.field(place) for place in range(column.type.num_fields)]
+    return [column.field(child) for child in range(column.type.num_fields)]
 
 
 def _union(type_: UnionType, column: pa.Array, present: Mask | None, path: str) -> list[Piece]:
@@ -207,10 +207,10 @@ def _valid(column: pa.Array) -> Mask | None:
     return valid
 
 
-def _and(one: Mask | None, other: Mask | None) -> Mask | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one & other
+def _and(left: Mask | None, other: Mask | None) -> Mask | None:
+    if left is None or other is None:
+        return other if left is None else left
+    return left & other
 
 
 def _check_required(column: pa.Array, present: Mask | None, path: str) -> None:
@@ -231,10 +231,10 @@ def _check_only_null(column: pa.Array, present: Mask | None, path: str) -> None:
 
 
 def _branch_columns(type_: UnionType, column: pa.Array, path: str) -> list[pa.Array]:
-    wanted = branch_names(type_)
-    if not pa.types.is_struct(column.type) or [field.name for field in column.type] != wanted:
+    names = branch_names(type_)
+    if not pa.types.is_struct(column.type) or [field.name for field in column.type] != names:
         raise UnencodableValue(
-            f"a union of several types is a struct with the fields {', '.join(wanted)}, not {column.type}", path=path
+            f"a union of several types is a struct with the fields {', '.join(names)}, not {column.type}", path=path
         )
     return _children(column)
 
@@ -253,8 +253,8 @@ def _check_one_set(chosen: list[Mask | None], rows: int, valid: Mask | None, pre
 
 
 def _enum_indexes(type_: EnumType, column: pa.Array, present: Mask | None, path: str) -> Ints:
-    found = pc.index_in(column, pa.array(type_.symbols, pa.string()))
-    unknown = found.is_null().to_numpy(zero_copy_only=False)
+    symbol_indexes = pc.index_in(column, pa.array(type_.symbols, pa.string()))
+    unknown = symbol_indexes.is_null().to_numpy(zero_copy_only=False)
     if present is not None:
         unknown = unknown & present
     if unknown.any():
@@ -262,7 +262,7 @@ def _enum_indexes(type_: EnumType, column: pa.Array, present: Mask | None, path:
         raise UnencodableValue(
             f"'{column[row]}' is no symbol of {type_.full_name} ({', '.join(type_.symbols)})", row=row, path=path
         )
-    indexes: Ints = found.fill_null(0).to_numpy().astype(np.int64)
+    indexes: Ints = symbol_indexes.fill_null(0).to_numpy().astype(np.int64)
     return indexes
 
 

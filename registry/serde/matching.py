@@ -14,19 +14,19 @@ __all__ = ["field_places", "matching_branch", "mismatch"]
 
 def matching_branch(writer: AvroType, readers: Sequence[AvroType]) -> int | None:
     """The reader's branch for a writer's type: the same type first, then the first that can read it."""
-    for place, reader in enumerate(readers):
+    for index, reader in enumerate(readers):
         if reader.kind == writer.kind and not isinstance(reader, NamedType):
-            return place
+            return index
         if isinstance(reader, NamedType) and isinstance(writer, NamedType) and reader.full_name == writer.full_name:
-            return place
+            return index
     return next((p for p, reader in enumerate(readers) if not incompatibilities(reader, writer)), None)
 
 
 def field_places(writer: RecordType, reader: RecordType) -> list[tuple[Field, int | None]]:
     """Each field of the reader with the place of the writer's it is read from, by name or alias; None for none."""
-    places = {field.name: place for place, field in enumerate(writer.fields)}
+    indexes = {field.name: index for index, field in enumerate(writer.fields)}
     return [
-        (field, next((places[name] for name in (field.name, *field.aliases) if name in places), None))
+        (field, next((indexes[name] for name in (field.name, *field.aliases) if name in indexes), None))
         for field in reader.fields
     ]
 

@@ -90,8 +90,8 @@ def varints(numbers: Ints, present: Mask | None = None) -> list[Short]:
     if bits <= 7:
         return [masked(Short(words, 1, 1, 1), present)]
     lengths = np.ones(len(words), np.int64)
-    for place in range(7, bits, 7):
-        lengths += words >= np.uint64(1 << place)
+    for shift in range(7, bits, 7):
+        lengths += words >= np.uint64(1 << shift)
     pieces = []
     if bits > 56:
         # The ninth and tenth bytes are a piece of their own.
@@ -132,10 +132,10 @@ def fixed(data: Bytes, present: Mask | None) -> list[Piece]:
     padded = np.zeros((rows, -(-width // 8) * 8), np.uint8)
     padded[:, :width] = data
     words = padded.view(np.uint64)
-    sizes = [min(8, width - place) for place in range(0, width, 8)]
+    sizes = [min(8, width - start) for start in range(0, width, 8)]
     return [
-        masked(Short(np.ascontiguousarray(words[:, place]), size, size, size), present)
-        for place, size in enumerate(sizes)
+        masked(Short(np.ascontiguousarray(words[:, start]), size, size, size), present)
+        for start, size in enumerate(sizes)
     ]
 
 
@@ -167,10 +167,10 @@ def join(pieces: Sequence[Piece], rows: int) -> pa.Array:
     order = np.empty((rows, 2 * count - 1), np.int32)
     order[:, 0::2] = np.arange(rows * count, dtype=np.int32).reshape(rows, count)
     base, empty, size = rows * count, rows * (2 * count - 1), int(bounds[-1])
-    for place, piece in enumerate(longs):
+    for index, piece in enumerate(longs):
         parts.append(pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(piece.offsets), piece.data]))
-        here = np.arange(base, base + rows, dtype=np.int32)
-        order[:, 2 * place + 1] = here if piece.mask is None else np.where(piece.mask, here, np.int32(empty))
+        indexes = np.arange(base, base + rows, dtype=np.int32)
+        order[:, 2 * index + 1] = indexes if piece.mask is None else np.where(piece.mask, indexes, np.int32(empty))
         base += rows
         size += int(piece.lengths().sum() if piece.mask is None else (piece.lengths() * piece.mask).sum())
     if size > _MOST_BYTES:
@@ -203,13 +203,13 @@ def _merged(pieces: Sequence[Piece]) -> list[Piece]:
     return made
 
 
-def _side_by_side(one: Short, two: Short) -> Short:
-    if isinstance(one.lengths, int):
-        moved = two.words << np.uint64(8 * one.lengths)
+def _side_by_side(first: Short, two: Short) -> Short:
+    if isinstance(first.lengths, int):
+        moved = two.words << np.uint64(8 * first.lengths)
     else:
-        moved = two.words << (one.lengths << 3).view(np.uint64)
-    moved |= one.words
-    return Short(moved, one.lengths + two.lengths, one.least + two.least, one.most + two.most)
+        moved = two.words << (first.lengths << 3).view(np.uint64)
+    moved |= first.words
+    return Short(moved, first.lengths + two.lengths, first.least + two.least, first.most + two.most)
 
 
 def _scattered(pieces: Sequence[Piece], rows: int, regions: int) -> tuple[pa.Buffer, npt.NDArray[np.int32]]:

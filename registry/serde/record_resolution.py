@@ -102,13 +102,13 @@ def _record(writer: RecordType, reader: RecordType, known: Known) -> Read:
     known[pair] = []
     taken: dict[int, list[tuple[str, Read]]] = {}
     made: list[tuple[str, Callable[[], Any]]] = []
-    for field, place in field_places(writer, reader):
-        if place is None:
+    for field, index in field_places(writer, reader):
+        if index is None:
             made.append((field.name, _default(field)))
         else:
-            taken.setdefault(place, []).append((field.name, _compiled(writer.fields[place].type, field.type, known)))
+            taken.setdefault(index, []).append((field.name, _compiled(writer.fields[index].type, field.type, known)))
     # Fields that the reader leaves out are stepped over; one that it has twice is read twice.
-    steps = [(taken.get(place, []), check_of(field.type)) for place, field in enumerate(writer.fields)]
+    steps = [(taken.get(index, []), check_of(field.type)) for index, field in enumerate(writer.fields)]
 
     def read(data: bytes, position: int, end: int, budget: Budget) -> tuple[Any, int]:
         values: dict[str, Any] = {}

@@ -31,7 +31,7 @@ def encode_record(schema: AvroSchema, value: Any, schema_id: int) -> bytes:
     """
     out = io.BytesIO()
     out.write(header(schema_id))
-    with _border(UnencodableValue):
+    with _translating(UnencodableValue):
         prepared = _prepared(schema)
         # The writer alone would let an int of 40 bits through; the validation knows tuples for records only.
         if not fastavro.validate(value, prepared, raise_errors=False):
@@ -66,7 +66,7 @@ def decode_record(
 
 
 def _decoded(body: bytes, writer: AvroSchema, reader: AvroSchema | None) -> Any:
-    with _border(CorruptRecord):
+    with _translating(CorruptRecord):
         end = check_of(writer.type)(body, 0, len(body), Budget())
         if end != len(body):
             raise Malformed(f"{len(body) - end} bytes are left over after the record")
@@ -86,7 +86,7 @@ def _prepared(schema: AvroSchema) -> Schema:
 
 
 @contextmanager
-def _border(kind: type[SerializationError]) -> Iterator[None]:
+def _translating(kind: type[SerializationError]) -> Iterator[None]:
     """fastavro raises what its C code happens to: everything that is about the data becomes one of ours."""
     try:
         yield

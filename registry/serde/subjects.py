@@ -49,10 +49,10 @@ STRATEGIES: Final[dict[str, Strategy]] = {
 
 def strategy(name: str) -> Strategy:
     """A strategy by its Java class name, with or without package; raises SerializationError."""
-    found = STRATEGIES.get(name.rpartition(".")[2])
-    if found is None:
+    strategy_class = STRATEGIES.get(name.rpartition(".")[2])
+    if strategy_class is None:
         raise SerializationError(f"Unknown subject name strategy {name}: use one of {', '.join(STRATEGIES)}")
-    return found
+    return strategy_class
 
 
 def subject_name(topic: str, *, is_key: bool, schema: AvroSchema | None = None, by: str = "TopicNameStrategy") -> str:

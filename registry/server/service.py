@@ -120,8 +120,8 @@ class RegistryServer:
 
     @property
     def _client_properties(self) -> dict[str, str]:
-        given = self._config.client_properties
-        return {name: value for name, value in given.items() if name not in _OWN_STORE_KEYS}
+        properties = self._config.client_properties
+        return {name: value for name, value in properties.items() if name not in _OWN_STORE_KEYS}
 
     def _log(self) -> KafkaLog:
         config = self._config
@@ -138,10 +138,10 @@ class RegistryServer:
 def _identity(config: RegistryConfig, addresses: Mapping[str, str]) -> Identity:
     """Where other registries reach this one: the listener that is named for it, else the first of the scheme."""
     listeners = dict(zip(config.listeners, addresses.values(), strict=True))
-    wanted = [one for one in listeners if one.name == config.inter_instance_listener.lower()] or [
-        one for one in listeners if one.scheme == config.inter_instance_protocol.lower()
-    ]
-    listener = (wanted or list(listeners))[0]
+    listeners_used = [
+        candidate for candidate in listeners if candidate.name == config.inter_instance_listener.lower()
+    ] or [candidate for candidate in listeners if candidate.scheme == config.inter_instance_protocol.lower()]
+    listener = (listeners_used or list(listeners))[0]
     port = int(listeners[listener].rpartition(":")[2])
     host = config.host_name or listener.host.strip("[]")
     if host in ("0.0.0.0", "::"):
@@ -151,4 +151,4 @@ def _identity(config: RegistryConfig, addresses: Mapping[str, str]) -> Identity:
 
 def _forwarding_tls(config: RegistryConfig) -> ssl.SSLContext | None:
     """How an https listener of another registry is reached: with this one's trust store, and its key store if any."""
-    return client_context(config) if any(one.scheme == "https" for one in config.listeners) else None
+    return client_context(config) if any(listener.scheme == "https" for listener in config.listeners) else None

@@ -93,9 +93,9 @@ def connect_credentials(data: Path, address: Any = None) -> Credentials:
     return known if token is None else Credentials(INTERNAL_USER, token)
 
 
-def registry_client(data: Path, given: str | None = None) -> RegistryClient:
+def registry_client(data: Path, address: str | None = None) -> RegistryClient:
     """A client of the registry at an address, else of the platform's."""
     from registry.client import RegistryClient
 
-    settings = credentials_for(data, given).registry
-    return RegistryClient.from_properties({**settings, "schema.registry.url": address_of("registry", data, given)})
+    settings = credentials_for(data, address).registry
+    return RegistryClient.from_properties({**settings, "schema.registry.url": address_of("registry", data, address)})

@@ -26,19 +26,19 @@ def entities() -> None:
 def define(files: tuple[Path, ...], **where: Any) -> None:
     """Define or change entities, each in a JSON file: entity, topic, fields."""
     client = client_of(**where)
-    for given in [_read(file) for file in files]:
-        made = client.define_entity(given)
+    for definition in [_read(file) for file in files]:
+        made = client.define_entity(definition)
         click.echo(f"{made['entity']} is defined: changes in topic {made['topic']} are events on {made['channel']}")
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        given = json.loads(file.read_text())
+        definition = json.loads(file.read_text())
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{file} is not JSON: {error}") from error
-    if not isinstance(given, dict):
+    if not isinstance(definition, dict):
         raise UsageError(f"{file} holds no object; an entity is {{'entity': ..., 'topic': ...}}")
-    return given
+    return definition
 
 
 @entities.command("list")
@@ -46,11 +46,11 @@ def _read(file: Path) -> dict[str, Any]:
 @json_option
 def list_entities(as_json: bool, **where: Any) -> None:
     """List the entities that are defined."""
-    found = client_of(**where).entities()
+    answer = client_of(**where).entities()
     if as_json:
-        print_json(found)
+        print_json(answer)
     else:
-        print_table(["entity", "topic", "channel"], [[e["entity"], e["topic"], e["channel"]] for e in found])
+        print_table(["entity", "topic", "channel"], [[e["entity"], e["topic"], e["channel"]] for e in answer])
 
 
 @entities.command()

@@ -84,12 +84,12 @@ def export_events(names: tuple[str, ...], folder: Path | None, form: str, **wher
 @json_option
 def list_events(as_json: bool, **where: Any) -> None:
     """List the events that are defined."""
-    found = client_of(**where).events()
+    events_ = client_of(**where).events()
     if as_json:
-        print_json(found)
+        print_json(events_)
     else:
         print_table(
-            ["event", "label", "topic", "schema"], [[e["name"], e["label"], e["topic"], e["schemaId"]] for e in found]
+            ["event", "label", "topic", "schema"], [[e["name"], e["label"], e["topic"], e["schemaId"]] for e in events_]
         )
 
 
@@ -99,12 +99,12 @@ def list_events(as_json: bool, **where: Any) -> None:
 @json_option
 def describe(event: str, as_json: bool, **where: Any) -> None:
     """Show an event's fields."""
-    found = client_of(**where).describe(event)
+    description = client_of(**where).describe(event)
     if as_json:
-        print_json(found)
+        print_json(description)
         return
-    schema = found["schema"] if isinstance(found["schema"], dict) else json.loads(found["schema"])
-    click.echo(f"{found['name']}  {found['label']}  topic {found['topic']}")
+    schema = description["schema"] if isinstance(description["schema"], dict) else json.loads(description["schema"])
+    click.echo(f"{description['name']}  {description['label']}  topic {description['topic']}")
     rows = [
         [f["name"], json.dumps(f["type"]) if not isinstance(f["type"], str) else f["type"], f.get("doc")]
         for f in schema["fields"]

@@ -65,17 +65,17 @@ def users() -> None:
 @json_option
 def list_users(data: Path, path: Path | None, as_json: bool) -> None:
     """List the users of the accounts file; the one of the configuration is not among them."""
-    found = _accounts(data, path).users()
+    accounts = _accounts(data, path).users()
     if as_json:
-        print_json(found)
+        print_json(accounts)
         return
     rows = [
         [
-            one["name"],
-            "yes" if one.get("active", True) else "frozen",
-            *(" ".join(one.get(right, ())) or "-" for right in ("create", "read", "permissions")),
+            account["name"],
+            "yes" if account.get("active", True) else "frozen",
+            *(" ".join(account.get(right, ())) or "-" for right in ("create", "read", "permissions")),
         ]
-        for one in found
+        for account in accounts
     ]
     print_table(["user", "active", "create", "read", "permissions"], rows)
 
@@ -116,8 +116,8 @@ def change_user(
 ) -> None:
     """Set a user's rights anew: each kind that is named, the others stay. An empty text takes them all away."""
     rights = {"create": create, "read": read, "permissions": permission}
-    given = {kind: [one for one in names if one] if names else None for kind, names in rights.items()}
-    _accounts(data, path).change_user(name, active=active, **given)
+    changes = {kind: [name_ for name_ in names if name_] if names else None for kind, names in rights.items()}
+    _accounts(data, path).change_user(name, active=active, **changes)
     click.echo(f"{name} is changed")
 
 
@@ -173,17 +173,17 @@ def apps() -> None:
 @json_option
 def list_apps(data: Path, path: Path | None, as_json: bool) -> None:
     """List the connected apps of the accounts file."""
-    found = _accounts(data, path).apps()
+    apps_ = _accounts(data, path).apps()
     if as_json:
-        print_json(found)
+        print_json(apps_)
         return
     rows = [
         [
-            one["clientId"],
-            *(one.get(member, "-") for member in ("runAs", "certificate")),
-            *(" ".join(one.get(member, default)) for member, default in (("users", ["*"]), ("callbackUrls", ["-"]))),
+            app["clientId"],
+            *(app.get(member, "-") for member in ("runAs", "certificate")),
+            *(" ".join(app.get(member, default)) for member, default in (("users", ["*"]), ("callbackUrls", ["-"]))),
         ]
-        for one in found
+        for app in apps_
     ]
     print_table(["client id", "runs as", "certificate", "users", "callback URLs"], rows)
 

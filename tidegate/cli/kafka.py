@@ -59,13 +59,13 @@ def client_config(
     """What the options say: single properties before those of the file."""
     from broker.client import ClientConfig
 
-    given = read_properties(command_config) if command_config is not None else {}
-    bootstrap_servers = bootstrap_servers or given.get("bootstrap.servers")
-    given |= key_values(properties, "--property")
+    command_properties = read_properties(command_config) if command_config is not None else {}
+    bootstrap_servers = bootstrap_servers or command_properties.get("bootstrap.servers")
+    command_properties |= key_values(properties, "--property")
     credentials = credentials_for(data, bootstrap_servers)
-    if "security.protocol" not in given:
-        given = {**credentials.kafka, **given}
-    return ClientConfig(address_of("broker", data, bootstrap_servers), {**given, **more})
+    if "security.protocol" not in command_properties:
+        command_properties = {**credentials.kafka, **command_properties}
+    return ClientConfig(address_of("broker", data, bootstrap_servers), {**command_properties, **more})
 
 
 def with_admin(config: ClientConfig, work: Callable[[Admin], Awaitable[T]]) -> T:

@@ -101,13 +101,13 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")(function)
 
 
-def address_of(face: str, data: Path, given: str | None = None) -> str:
+def address_of(face: str, data: Path, address: str | None = None) -> str:
     """The address of a face: as given, else that of the context in use, else of the platform running on ``data``, else the default one.
 
     HTTP faces come as ``http://host:port``.
     """
-    if given:
-        return given
+    if address:
+        return address
     if (used := context_in_use()) is not None:
         name, context = used
         kind = "pubsub" if face == "pubsub-plain" else face

@@ -170,11 +170,15 @@ def _messages(file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            given = json.loads(line)
+            message = json.loads(line)
         except json.JSONDecodeError as error:
             raise UsageError(f"line {number} is not JSON: {error}") from error
-        whole = isinstance(given, dict) and "value" in given and set(given) <= {"key", "value", "headers", "partition"}
-        yield number, given if whole else {"value": given}
+        whole = (
+            isinstance(message, dict)
+            and "value" in message
+            and set(message) <= {"key", "value", "headers", "partition"}
+        )
+        yield number, message if whole else {"value": message}
 
 
 async def _produce(

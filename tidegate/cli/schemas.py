@@ -95,17 +95,17 @@ def _type_of(path: Path, text: str) -> str:
     return "AVRO" if avro else "JSON"
 
 
-def _references(given: Sequence[str]) -> list[Reference]:
+def _references(texts: Sequence[str]) -> list[Reference]:
     from registry.client import Reference
 
-    found = []
-    for text in given:
-        name, equals, place = text.partition("=")
-        subject, _, version = place.rpartition("@") if "@" in place else (place, "", "-1")
+    references = []
+    for text in texts:
+        name, equals, target = text.partition("=")
+        subject, _, version = target.rpartition("@") if "@" in target else (target, "", "-1")
         if not equals or not name or not subject or not (version == "-1" or version.isdigit()):
             raise click.UsageError(f"--reference {text!r}: give NAME=SUBJECT or NAME=SUBJECT@VERSION")
-        found.append(Reference(name, subject, int(version)))
-    return found
+        references.append(Reference(name, subject, int(version)))
+    return references
 
 
 class _File:
@@ -140,8 +140,8 @@ class _File:
 def list_subjects(prefix: str, data: Path, url: str | None, config: Path | None, as_json: bool) -> None:
     """List subjects with their newest version."""
     with _client(data, url, config) as client:
-        found = [client.version(subject) for subject in client.subjects(prefix)]
-    rows = [{"subject": f.subject, "version": f.version, "id": f.id, "type": f.schema_type} for f in found]
+        versions = [client.version(subject) for subject in client.subjects(prefix)]
+    rows = [{"subject": f.subject, "version": f.version, "id": f.id, "type": f.schema_type} for f in versions]
     if as_json:
         print_json(rows)
     else:
@@ -156,11 +156,11 @@ def list_subjects(prefix: str, data: Path, url: str | None, config: Path | None,
 def get(subject: str, version: str, data: Path, url: str | None, config: Path | None, as_json: bool) -> None:
     """Print a schema."""
     with _client(data, url, config) as client:
-        found = client.version(subject, version)
+        schema = client.version(subject, version)
     if as_json:
-        print_json(_as_json(found))
+        print_json(_as_json(schema))
     else:
-        click.echo(_pretty(found))
+        click.echo(_pretty(schema))
 
 
 @schemas.command()
@@ -232,8 +232,8 @@ def check(
         level = client.compatibility(subject)
         told: list[Explanation] = []
         if problems:
-            wanted = versions if level.endswith("_TRANSITIVE") else versions[-1:]
-            previous = [Previous(number, client.any_parsed(client.version(subject, number))) for number in wanted]
+            compared = versions if level.endswith("_TRANSITIVE") else versions[-1:]
+            previous = [Previous(number, client.any_parsed(client.version(subject, number))) for number in compared]
             told = explain(Level(level), new, previous)
     if as_json:
         print_json(
@@ -282,20 +282,20 @@ def diff(subject: str, older: str, newer: str, data: Path, url: str | None, conf
         if older == "previous":
             versions = client.versions(subject)
             older = str(versions[-2] if len(versions) > 1 else versions[-1])
-        found = [client.version(subject, version) for version in (older, newer)]
-        before, after = (client.any_parsed(version) for version in found)
-    old, new = (f"version {version.version}" for version in found)
+        compared = [client.version(subject, version) for version in (older, newer)]
+        before, after = (client.any_parsed(version) for version in compared)
+    old, new = (f"version {version.version}" for version in compared)
     backward = unreadable(after, before, Sides(new, old, forward=False))
     forward = unreadable(before, after, Sides(old, new, forward=True))
-    texts = [_pretty(version).splitlines() for version in found]
+    texts = [_pretty(version).splitlines() for version in compared]
     names = f"{subject} {old}", f"{subject} {new}"
     lines = list(difflib.unified_diff(texts[0], texts[1], *names, lineterm=""))
     if as_json:
         print_json(
             {
                 "subject": subject,
-                "older": found[0].version,
-                "newer": found[1].version,
+                "older": compared[0].version,
+                "newer": compared[1].version,
                 "diff": lines,
                 "backward": [explanation.as_json() for explanation in backward],
                 "forward": [explanation.as_json() for explanation in forward],
@@ -313,21 +313,21 @@ def diff(subject: str, older: str, newer: str, data: Path, url: str | None, conf
             click.echo(f"  {explanation.where}: {explanation.problem} ({explanation.rule})")
 
 
-def _as_json(found: RegisteredSchema) -> dict[str, Any]:
+def _as_json(schema: RegisteredSchema) -> dict[str, Any]:
     return {
-        "subject": found.subject,
-        "version": found.version,
-        "id": found.id,
-        "type": found.schema_type,
-        "references": [reference.as_json() for reference in found.references],
-        "schema": found.text,
+        "subject": schema.subject,
+        "version": schema.version,
+        "id": schema.id,
+        "type": schema.schema_type,
+        "references": [reference.as_json() for reference in schema.references],
+        "schema": schema.text,
     }
 
 
-def _pretty(found: RegisteredSchema) -> str:
-    if found.schema_type == "PROTOBUF":
-        return found.text.rstrip("\n")
+def _pretty(schema: RegisteredSchema) -> str:
+    if schema.schema_type == "PROTOBUF":
+        return schema.text.rstrip("\n")
     try:
-        return json.dumps(json.loads(found.text), indent=2, ensure_ascii=False)
+        return json.dumps(json.loads(schema.text), indent=2, ensure_ascii=False)
     except json.JSONDecodeError:
-        return found.text
+        return schema.text

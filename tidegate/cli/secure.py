@@ -26,14 +26,14 @@ _RIGHTS = "VERB KIND NAME (read, write or manage; a name may end in *), or admin
 
 
 def _security(data: Path) -> Security:
-    found = find_security(data)
-    if found is None:
+    security = find_security(data)
+    if security is None:
         raise UsageError(f"the platform on {data} has no users: `tidegate secure init --data {data}` makes them")
-    return found
+    return security
 
 
-def _password(given: str | None) -> str:
-    return given or str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
+def _password(password: str | None) -> str:
+    return password or str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
 
 
 def _password_option(function: F) -> F:
@@ -134,16 +134,16 @@ def users() -> None:
 @json_option
 def list_users(data: Path, as_json: bool) -> None:
     """List the users with their rights."""
-    found = [user for user in _security(data).users if user.name != INTERNAL_USER]
+    listed = [user for user in _security(data).users if user.name != INTERNAL_USER]
     if as_json:
         print_json(
             [
                 {"name": user.name, "active": user.active, "rights": [str(right) for right in user.rights]}
-                for user in found
+                for user in listed
             ]
         )
         return
-    rows = [[user.name, "yes" if user.active else "frozen", ", ".join(map(str, user.rights)) or "-"] for user in found]
+    rows = [[user.name, "yes" if user.active else "frozen", ", ".join(map(str, user.rights)) or "-"] for user in listed]
     print_table(["user", "active", "rights"], rows)
 
 

@@ -36,27 +36,27 @@ def refuse_shadowed_packages() -> None:
     home = Path(tidegate.__file__).resolve().parent.parent
     for name in _PACKAGES:
         spec = importlib.util.find_spec(name)
-        found = Path(spec.origin).resolve() if spec and spec.origin else None
-        if found != home / name / "__init__.py":
-            culprits = distributions_with(found.parent.parent, [name])[name] if found is not None else []
+        origin = Path(spec.origin).resolve() if spec and spec.origin else None
+        if origin != home / name / "__init__.py":
+            culprits = distributions_with(origin.parent.parent, [name])[name] if origin is not None else []
             of = f" of {' and '.join(culprits)}" if culprits else ""
             remedy = f"uninstall it, or {_REMEDY}" if culprits else f"run tidegate from another folder, or {_REMEDY}"
-            raise UsageError(f"the package {name!r} of Tidegate is shadowed by {found or 'nothing'}{of}: {remedy}")
-    ours = next(home.glob("tidegate-*.dist-info/RECORD"), None)
-    if ours is None:  # an editable install, or a clone: nobody else writes into its folders
+            raise UsageError(f"the package {name!r} of Tidegate is shadowed by {origin or 'nothing'}{of}: {remedy}")
+    record = next(home.glob("tidegate-*.dist-info/RECORD"), None)
+    if record is None:  # an editable install, or a clone: nobody else writes into its folders
         return
     for name, culprits in distributions_with(home, _PACKAGES).items():
         if not culprits:
             continue
         both = f"{' and '.join(culprits)} installed {name}/__init__.py too"
-        if not _intact(home, ours, f"{name}/__init__.py"):
+        if not _intact(home, record, f"{name}/__init__.py"):
             raise UsageError(f"the package {name!r} is not Tidegate's: {both}, over ours; {_REMEDY}")
         print(f"warning: {both}: pip removes it with either of the two; {_REMEDY}", file=sys.stderr)
 
 
 def distributions_with(folder: Path, packages: list[str] | tuple[str, ...]) -> dict[str, list[str]]:
     """The distributions in ``folder``, but for Tidegate's, whose records have an ``__init__.py`` of a package, as "name version"."""
-    found: dict[str, list[str]] = {name: [] for name in packages}
+    by_package: dict[str, list[str]] = {name: [] for name in packages}
     for record in sorted(folder.glob("*.dist-info/RECORD")):
         name, _, version = record.parent.name.removesuffix(".dist-info").partition("-")
         if name == "tidegate":
@@ -65,8 +65,8 @@ def distributions_with(folder: Path, packages: list[str] | tuple[str, ...]) -> d
         for package in packages:
             path = f"{package}/__init__.py,".encode()
             if text.startswith(path) or b"\n" + path in text:
-                found[package].append(f"{name} {version}")
-    return found
+                by_package[package].append(f"{name} {version}")
+    return by_package
 
 
 def _intact(home: Path, record: Path, path: str) -> bool:

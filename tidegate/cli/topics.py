@@ -37,9 +37,9 @@ def list_topics(as_json: bool, internal: bool, **where: Any) -> None:
         starts, ends = await admin.beginning_offsets(all_partitions), await admin.end_offsets(all_partitions)
         rows = []
         for name in names:
-            own = [partition for partition in ends if partition.topic == name]
-            held = sum(ends[partition] - starts[partition] for partition in own)
-            rows.append({"topic": name, "partitions": len(own), "offsets": held})
+            partitions = [partition for partition in ends if partition.topic == name]
+            records = sum(ends[partition] - starts[partition] for partition in partitions)
+            rows.append({"topic": name, "partitions": len(partitions), "offsets": records})
         return rows
 
     rows = with_admin(client_config(**where), ask)
@@ -80,15 +80,16 @@ def describe(name: str, as_json: bool, **where: Any) -> None:
             "configs": {e.name: e.value for e in configs.values() if e.source == "DYNAMIC_TOPIC_CONFIG"},
         }
 
-    found = with_admin(client_config(**where), ask)
+    topic_description = with_admin(client_config(**where), ask)
     if as_json:
-        print_json(found)
+        print_json(topic_description)
         return
-    click.echo(f"topic {found['topic']}  id {found['id']}")
-    for key, value in found["configs"].items():
+    click.echo(f"topic {topic_description['topic']}  id {topic_description['id']}")
+    for key, value in topic_description["configs"].items():
         click.echo(f"  {key}={value}")
     rows = [
-        [p["partition"], p["leader"], ",".join(map(str, p["isr"])), p["start"], p["end"]] for p in found["partitions"]
+        [p["partition"], p["leader"], ",".join(map(str, p["isr"])), p["start"], p["end"]]
+        for p in topic_description["partitions"]
     ]
     print_table(["partition", "leader", "isr", "start", "end"], rows)
 
@@ -121,8 +122,8 @@ def alter(name: str, configs: tuple[str, ...], partitions: int | None, **where: 
 
     async def change(admin: Admin) -> None:
         if configs:
-            given = key_values(configs, "--config")
-            await admin.alter_configs(name, {key: value or None for key, value in given.items()})
+            changes = key_values(configs, "--config")
+            await admin.alter_configs(name, {key: value or None for key, value in changes.items()})
         if partitions is not None:
             await admin.create_partitions(name, partitions)
 
@@ -191,12 +192,16 @@ def describe_group(group: str, as_json: bool, **where: Any) -> None:
             "offsets": await _lags(admin, group),
         }
 
-    found = with_admin(client_config(**where), ask)
+    group_description = with_admin(client_config(**where), ask)
     if as_json:
-        print_json(found)
+        print_json(group_description)
         return
-    click.echo(f"group {group}  {found['type']}  {found['state']}  {len(found['members'])} members")
-    print_table(["topic", "partition", "committed", "end", "lag"], [list(row.values()) for row in found["offsets"]])
+    click.echo(
+        f"group {group}  {group_description['type']}  {group_description['state']}  {len(group_description['members'])} members"
+    )
+    print_table(
+        ["topic", "partition", "committed", "end", "lag"], [list(row.values()) for row in group_description["offsets"]]
+    )
 
 
 @groups.command("delete")

@@ -23,13 +23,19 @@ def triggers() -> None:
 @json_option
 def list_triggers(as_json: bool, **where: Any) -> None:
     """List triggers and flows with their positions."""
-    found = client_of(**where).triggers()
+    answer = client_of(**where).triggers()
     if as_json:
-        print_json(found["subscribers"])
+        print_json(answer["subscribers"])
         return
     rows = [
-        [one["Name"], "flow" if one["Type"] == "Flow" else "trigger", one["Topic"], one["Status"], one["waiting"]]
-        for one in found["subscribers"]
+        [
+            subscriber["Name"],
+            "flow" if subscriber["Type"] == "Flow" else "trigger",
+            subscriber["Topic"],
+            subscriber["Status"],
+            subscriber["waiting"],
+        ]
+        for subscriber in answer["subscribers"]
     ]
     print_table(["name", "kind", "event", "status", "waiting"], rows)
 
@@ -40,17 +46,21 @@ def list_triggers(as_json: bool, **where: Any) -> None:
 @json_option
 def status(name: str | None, as_json: bool, **where: Any) -> None:
     """Show position, tip, retries and last error of a trigger, or of all; and files that cannot be loaded."""
-    found = client_of(**where).triggers()
-    wanted = [one for one in found["subscribers"] if name in (None, one["Name"], one["Name"].rpartition("-")[0])]
-    if name is not None and not wanted:
+    answer = client_of(**where).triggers()
+    chosen = [
+        subscriber
+        for subscriber in answer["subscribers"]
+        if name in (None, subscriber["Name"], subscriber["Name"].rpartition("-")[0])
+    ]
+    if name is not None and not chosen:
         raise click.UsageError(f"there is no trigger {name!r}")
     if as_json:
-        print_json({"subscribers": wanted, "problems": found["problems"]})
+        print_json({"subscribers": chosen, "problems": answer["problems"]})
         return
     columns = ("Name", "Status", "Position", "Tip", "Retries", "LastError")
-    rows = [[one[column] for column in columns] for one in wanted]
+    rows = [[subscriber[column] for column in columns] for subscriber in chosen]
     print_table(["name", "status", "position", "tip", "retries", "last error"], rows)
-    for file, problem in found["problems"].items():
+    for file, problem in answer["problems"].items():
         click.echo(f"{file} is not loaded: {problem}")
 
 
@@ -88,7 +98,10 @@ def check(folder: Path) -> None:
     project = read_project(folder)
     print_table(
         ["name", "kind", "event", "batch", "partitions"],
-        [[one.name, one.kind, one.event, one.batch_size, one.partitions] for one in project.triggers.values()],
+        [
+            [trigger.name, trigger.kind, trigger.event, trigger.batch_size, trigger.partitions]
+            for trigger in project.triggers.values()
+        ],
     )
     for file, problem in project.problems.items():
         click.echo(f"{file} cannot be loaded: {problem}", err=True)

@@ -74,8 +74,8 @@ class Component:
 
     def build(self, properties: Mapping[str, str]) -> Service:
         """The service for these properties; raises ConfigError with everything wrong in them."""
-        given = properties if self.config is None else parse(self.config_class, properties)
-        made: Service = _load(self.service)(given)
+        config = properties if self.config is None else parse(self.config_class, properties)
+        made: Service = _load(self.service)(config)
         return made
 
     @property

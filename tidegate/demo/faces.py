@@ -85,16 +85,16 @@ class Connect:
                 raise DemoFailed(f"connector {name} failed: {part.get('trace', '').strip()}")
 
     def offsets(self, name: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._call("GET", f"/connectors/{name}/offsets")["offsets"]
-        return found
+        offsets: list[dict[str, Any]] = self._call("GET", f"/connectors/{name}/offsets")["offsets"]
+        return offsets
 
     def sink_position(self, name: str) -> int:
         """Records a sink has committed, over all its partitions."""
         return sum(entry["offset"]["kafka_offset"] for entry in self.offsets(name))
 
     def progress(self, name: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._call("GET", f"/tidegate/v1/connectors/{name}/progress")["tasks"]
-        return found
+        tasks: list[dict[str, Any]] = self._call("GET", f"/tidegate/v1/connectors/{name}/progress")["tasks"]
+        return tasks
 
 
 def records_held(bootstrap_servers: str, topics: Sequence[str]) -> dict[str, int]:
@@ -107,10 +107,10 @@ def records_held(bootstrap_servers: str, topics: Sequence[str]) -> dict[str, int
             described = await admin.describe_topics(there)
             partitions = [TopicPartition(name, p.partition) for name in there for p in described[name].partitions]
             starts, ends = await admin.beginning_offsets(partitions), await admin.end_offsets(partitions)
-        found = dict.fromkeys(topics, 0)
+        counts = dict.fromkeys(topics, 0)
         for partition, end in ends.items():
-            found[partition.topic] += end - starts[partition]
-        return found
+            counts[partition.topic] += end - starts[partition]
+        return counts
 
     return asyncio.run(ask())
 

@@ -70,8 +70,8 @@ def _flights(folder: Path) -> pa.Table:
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
-    wanted = ["airline", "origin", "dest", "arr_delay", "dep_time"]
-    table = ds.dataset(folder, format="parquet", partitioning="hive").to_table(columns=wanted)
+    columns = ["airline", "origin", "dest", "arr_delay", "dep_time"]
+    table = ds.dataset(folder, format="parquet", partitioning="hive").to_table(columns=columns)
     table = table.append_column("late", pc.greater(pc.fill_null(table["arr_delay"], 0), 120).cast("int64"))
     return table.append_column("cancelled", pc.is_null(table["dep_time"]).cast("int64"))
 

@@ -153,17 +153,17 @@ def _platform(folder: Path, keep: bool) -> Iterator[State]:
 
 def _tables_to_topics(demo: Demo) -> None:
     """Post the two JDBC sources and wait until the topics hold what the database holds."""
-    wanted = {f"nyc_{table}": demo.database.count(table) for table in TABLES}
-    bars = {topic: _bar(demo.progress, f"JDBC source: {topic}", rows) for topic, rows in wanted.items()}
+    expected = {f"nyc_{table}": demo.database.count(table) for table in TABLES}
+    bars = {topic: _bar(demo.progress, f"JDBC source: {topic}", rows) for topic, rows in expected.items()}
     began = time.monotonic()
     for name in ("flights-source", "tables-source"):
         demo.connect.create(demo.connector(name))
 
     def arrived() -> bool:
-        ends = records_held(demo.kafka, list(wanted))
+        ends = records_held(demo.kafka, list(expected))
         for topic, end in ends.items():
             demo.progress.update(bars[topic], completed=end)
-        return all(ends[topic] >= rows for topic, rows in wanted.items())
+        return all(ends[topic] >= rows for topic, rows in expected.items())
 
     def healthy() -> None:
         demo.connect.require_healthy("flights-source")
@@ -171,14 +171,14 @@ def _tables_to_topics(demo: Demo) -> None:
 
     until("all rows in the topics", arrived, check=healthy, every_s=0.05)
     seconds = time.monotonic() - began
-    ends = records_held(demo.kafka, list(wanted))
-    for topic, rows in wanted.items():
+    ends = records_held(demo.kafka, list(expected))
+    for topic, rows in expected.items():
         counted = {"by offsets": ends[topic]}
         if topic == "nyc_flights":
             until("the source's offset", functools.partial(_read_up_to, demo, rows))
             counted["connector offset"] = _incrementing(demo)
         demo.ledger.count(f"topic {topic}", rows, counted)
-    demo.ledger.moved("database", "Avro topics (JDBC source)", sum(wanted.values()), seconds)
+    demo.ledger.moved("database", "Avro topics (JDBC source)", sum(expected.values()), seconds)
 
 
 def _read_up_to(demo: Demo, rows: int) -> bool:

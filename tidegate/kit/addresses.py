@@ -56,9 +56,9 @@ class HttpListener(Protocol):
 def open_urls(listeners: Iterable[HttpListener], *, client_auth: str) -> list[str]:
     """Those that other machines reach and where TLS does not ask for a certificate: ``client_auth`` is that of the https ones."""
     return [
-        f"{one.scheme}://{one.host}:{one.port}"
-        for one in listeners
-        if not is_loopback(one.host) and not (one.scheme == "https" and client_auth.lower() == "required")
+        f"{listener.scheme}://{listener.host}:{listener.port}"
+        for listener in listeners
+        if not is_loopback(listener.host) and not (listener.scheme == "https" and client_auth.lower() == "required")
     ]
 
 
@@ -94,11 +94,11 @@ def free_ports(hosts: list[str]) -> list[int]:
 
     So a server finds its port free when it comes to bind it, and again after a restart, unless another takes that very number.
     """
-    with ExitStack() as held:
+    with ExitStack() as sockets:
         ports: list[int] = []
         for host in hosts:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            sock = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            sock = sockets.enter_context(socket.socket(family, socket.SOCK_STREAM))
             _bind_outside(sock, host, ports)
             ports.append(sock.getsockname()[1])
         return ports

@@ -41,16 +41,16 @@ def certificates(directory: Path, hosts: Iterable[str]) -> TlsFiles:
     Nothing changes while the certificate names all hosts and has a month to go; else the same authority signs a new one.
     Files that do not belong together, as a kill between two of them leaves them, are made anew.
     """
-    wanted = sorted({"localhost", "127.0.0.1", "::1", *(host for host in hosts if host not in ("0.0.0.0", "::"))})
+    names = sorted({"localhost", "127.0.0.1", "::1", *(host for host in hosts if host not in ("0.0.0.0", "::"))})
     files = TlsFiles(directory / "server.pem", directory / "server.key")
-    if not _serves(files, directory, wanted):
+    if not _serves(files, directory, names):
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         authority, key = _authority(directory)
-        _make_server(files, wanted, authority, key)
+        _make_server(files, names, authority, key)
     return files
 
 
-def _serves(files: TlsFiles, directory: Path, wanted: list[str]) -> bool:
+def _serves(files: TlsFiles, directory: Path, host_names: list[str]) -> bool:
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -61,10 +61,10 @@ def _serves(files: TlsFiles, directory: Path, wanted: list[str]) -> bool:
         key = load_pem_private_key(files.private_key.read_bytes(), password=None)
     except (FileNotFoundError, ValueError, TypeError, x509.ExtensionNotFound):
         return False
-    held = {str(name.value) for name in names}
+    present_names = {str(name.value) for name in names}
     fresh = present.not_valid_after_utc - _now() > _RENEW_BEFORE
-    ours = present.issuer == authority.subject and key.public_key() == present.public_key()
-    return fresh and ours and held.issuperset(wanted)
+    is_ours = present.issuer == authority.subject and key.public_key() == present.public_key()
+    return fresh and is_ours and present_names.issuperset(host_names)
 
 
 def _authority(directory: Path) -> tuple[x509.Certificate, EllipticCurvePrivateKey]:

@@ -279,16 +279,16 @@ def _shown(built: Any) -> str:
 
 
 def _make_key(attribute: str, annotation: Any, arguments: Mapping[str, Any]) -> Key:
-    given = dict(arguments)
-    kind = given.pop("type") or _type_of(annotation)
-    default = given["default"]
+    fields = dict(arguments)
+    kind = fields.pop("type") or _type_of(annotation)
+    default = fields["default"]
     if kind is KeyType.PASSWORD and isinstance(default, str):
-        given["default"] = Password(default)
+        fields["default"] = Password(default)
     return Key(
         attribute=attribute,
         type=kind,
-        valid=getattr(given["check"], "valid", ""),
-        **given,
+        valid=getattr(fields["check"], "valid", ""),
+        **fields,
     )
 
 
@@ -323,45 +323,47 @@ def families_of(cls: type) -> tuple[tuple[str, str], ...]:
     return tuple((family_.prefix, family_.doc) for family_ in families)
 
 
-def validate(cls: type, given: Mapping[str, Any]) -> list[KeyValue]:
-    """Judge each key by itself and, if all are right, all together; never raises for what is in ``given``.
+def validate(cls: type, properties: Mapping[str, Any]) -> list[KeyValue]:
+    """Judge each key by itself and, if all are right, all together; never raises for what is in ``properties``.
 
     A problem with a key that is not declared, such as one of a family, has an entry of its own at the end.
     """
-    results = [judge(declared, given) for declared in keys_of(cls)]
+    results = [judge(declared, properties) for declared in keys_of(cls)]
     if any(result.errors for result in results):
         return results
     together: dict[str, list[str]] = {}
-    for problem in _cross_check(_build(cls, results, given)):
+    for problem in _cross_check(_build(cls, results, properties)):
         together.setdefault(problem.key, []).append(problem.message)
     judged = [dataclasses.replace(result, errors=tuple(together.pop(result.key.name, ()))) for result in results]
     undeclared = (Key(name, KeyType.STRING, None, "") for name in together)  # of a family; its value may be a secret
-    return judged + [KeyValue(one, None, tuple(together[one.name])) for one in undeclared]
+    return judged + [
+        KeyValue(undeclared_key, None, tuple(together[undeclared_key.name])) for undeclared_key in undeclared
+    ]
 
 
-def parse(cls: type[C], given: Mapping[str, Any]) -> C:
+def parse(cls: type[C], properties: Mapping[str, Any]) -> C:
     """Make a configuration from text values; keys that the class does not declare are ignored.
 
     Raises ConfigError with every problem at once.
     """
-    results = [judge(declared, given) for declared in keys_of(cls)]
+    results = [judge(declared, properties) for declared in keys_of(cls)]
     problems = [Problem(result.key.name, error) for result in results for error in result.errors]
     if problems:
         raise ConfigError(problems)
-    built = _build(cls, results, given)
+    built = _build(cls, results, properties)
     problems = list(_cross_check(built))
     if problems:
         raise ConfigError(problems)
     return built
 
 
-def _build(cls: type[C], results: Iterable[KeyValue], given: Mapping[str, Any]) -> C:
+def _build(cls: type[C], results: Iterable[KeyValue], properties: Mapping[str, Any]) -> C:
     values: dict[str, Any] = {result.key.attribute: result.value for result in results}
     families: Mapping[str, _Family] = cls.__config_families__  # type: ignore[attr-defined]
     for family_ in families.values():
         values[family_.attribute] = {
             name.removeprefix(family_.prefix): str(value)
-            for name, value in given.items()
+            for name, value in properties.items()
             if name.startswith(family_.prefix)
         }
     return cls(**values)
@@ -372,16 +374,16 @@ def _cross_check(built: Any) -> Iterable[Problem]:
     return check() if callable(check) else ()
 
 
-def judge(declared: Key, given: Mapping[str, Any]) -> KeyValue:
+def judge(declared: Key, properties: Mapping[str, Any]) -> KeyValue:
     """Judge one key by itself."""
-    name = next((n for n in (declared.name, *declared.aliases) if n in given), None)
+    name = next((n for n in (declared.name, *declared.aliases) if n in properties), None)
     if name is None:
         if declared.required:
             missing = f'Missing required configuration "{declared.name}" which has no default value.'
             return KeyValue(declared, None, (missing,))
         default = list(declared.default) if isinstance(declared.default, list) else declared.default
         return KeyValue(declared, default, ())
-    raw = given[name]
+    raw = properties[name]
     try:
         value = str(raw) if declared.keep_blanks and raw is not None else _read(declared.type, raw)
     except ValueError as error:
@@ -440,11 +442,11 @@ def _read_integer(kind: KeyType, text: str) -> int:
     raise ValueError(f"Not a number of type {kind.value}")
 
 
-def unknown_keys(given: Iterable[str], known: Iterable[Key], prefixes: Iterable[str] = ()) -> list[str]:
-    """The given names that no key, alias or prefix claims, in the given order."""
+def unknown_keys(sent: Iterable[str], known: Iterable[Key], prefixes: Iterable[str] = ()) -> list[str]:
+    """The names of ``sent`` that no key, alias or prefix claims, in their order."""
     names = {name for declared in known for name in (declared.name, *declared.aliases)}
     starts = tuple(prefixes)
-    return [name for name in given if name not in names and not (starts and name.startswith(starts))]
+    return [name for name in sent if name not in names and not (starts and name.startswith(starts))]
 
 
 def nearest_key(name: str, known: Iterable[Key]) -> str | None:
@@ -506,9 +508,9 @@ def all_of(*checks: Check) -> Check:
     """The first of several checks that finds fault says what is wrong."""
 
     def check(value: Any) -> str | None:
-        return next((wrong for one in checks if (wrong := one(value)) is not None), None)
+        return next((wrong for single in checks if (wrong := single(value)) is not None), None)
 
-    return _described(check, "; ".join(found for one in checks if (found := getattr(one, "valid", ""))))
+    return _described(check, "; ".join(text for check_ in checks if (text := getattr(check_, "valid", ""))))
 
 
 def matches(pattern: str, words: str) -> Check:

@@ -82,17 +82,17 @@ class BasicAuth:
             return
         if path in self._skip or (self._skip_below and path.startswith(self._skip_below)):
             return
-        given = basic_credentials(request.headers.get("authorization", ""))
-        roles = None if given is None else await self._users.roles_of(*given)
-        if given is None or roles is None or (self._roles is not None and not roles & self._roles):
+        credentials = basic_credentials(request.headers.get("authorization", ""))
+        roles = None if credentials is None else await self._users.roles_of(*credentials)
+        if credentials is None or roles is None or (self._roles is not None and not roles & self._roles):
             raise Unauthorized(self._message, self._realm)
-        request.scope[_USER] = given[0]
+        request.scope[_USER] = credentials[0]
 
 
 def user_of(request: Request) -> str | None:
     """Who was let in by BasicAuth; None where nobody was asked."""
-    found: str | None = request.scope.get(_USER)
-    return found
+    user: str | None = request.scope.get(_USER)
+    return user
 
 
 def basic_credentials(header: str) -> tuple[str, str] | None:
@@ -203,7 +203,7 @@ class _Headers:
                 headers = list(message.get("headers", ()))
                 for action, name, value in self._rules:
                     if action.startswith("set"):
-                        headers = [one for one in headers if one[0].lower() != name]
+                        headers = [header for header in headers if header[0].lower() != name]
                     headers.append((name, _value(action, value)))
                 message = {**message, "headers": headers}
             await send(message)

@@ -57,8 +57,8 @@ class JoiningTransport(asyncio.Transport):
 
     def _flush(self) -> None:
         if self._held:
-            held, self._held, self._size = self._held, [], 0
-            self._beneath.write(b"".join(held))
+            pieces, self._held, self._size = self._held, [], 0
+            self._beneath.write(b"".join(pieces))
 
     def write_whole(self, data: bytes) -> None:
         """Write what is whole already."""

@@ -39,25 +39,25 @@ def login_module(text: str) -> LoginModule:
     if not tokens:
         raise ValueError("Login module not specified in JAAS config")
     modules = text_end = 0
-    found: LoginModule | None = None
+    module: LoginModule | None = None
     while text_end < len(tokens):
-        one, text_end = _entry(tokens, text_end)
-        found = found or one
+        parsed, text_end = _entry(tokens, text_end)
+        module = module or parsed
         modules += 1
-    if modules != 1 or found is None:
+    if modules != 1 or module is None:
         raise ValueError(f"JAAS config property contains {modules} login modules, should be 1 module")
-    return found
+    return module
 
 
 def login_contexts(text: str) -> dict[str, list[LoginModule]]:
     """Read a JAAS file: ``Name { Class flag key="value" ...; ... };``, any number of them. Raises ValueError."""
     tokens = list(_tokens(text))
-    found: dict[str, list[LoginModule]] = {}
+    by_entry: dict[str, list[LoginModule]] = {}
     at = 0
     while at < len(tokens):
         if tokens[at].mark or tokens[at + 1 : at + 2] != [("{", True)]:
             raise ValueError(f"JAAS file: a name and {{ are wanted, not {tokens[at].text!r}")
-        modules = found.setdefault(tokens[at].text, [])
+        modules = by_entry.setdefault(tokens[at].text, [])
         at += 2
         while at < len(tokens) and tokens[at] != ("}", True):
             module, at = _entry(tokens, at)
@@ -65,7 +65,7 @@ def login_contexts(text: str) -> dict[str, list[LoginModule]]:
         if tokens[at : at + 2] != [("}", True), (";", True)]:
             raise ValueError("JAAS file: an entry is not closed with };")
         at += 2
-    return found
+    return by_entry
 
 
 def _entry(tokens: list[_Token], at: int) -> tuple[LoginModule, int]:
@@ -92,17 +92,17 @@ def _entry(tokens: list[_Token], at: int) -> tuple[LoginModule, int]:
 def _tokens(text: str) -> Iterator[_Token]:
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             raise ValueError(f'JAAS config cannot be read from character {at + 1} on: quote values with "')
-        at = found.end()
-        if found.lastgroup == "mark":
-            yield _Token(found[0], mark=True)
-        elif found.lastgroup is not None:
-            quoted = found.lastgroup != "word"
-            yield _Token(_ESCAPE.sub(_unescaped, found[found.lastgroup]) if quoted else found[0], mark=False)
+        at = match.end()
+        if match.lastgroup == "mark":
+            yield _Token(match[0], mark=True)
+        elif match.lastgroup is not None:
+            quoted = match.lastgroup != "word"
+            yield _Token(_ESCAPE.sub(_unescaped, match[match.lastgroup]) if quoted else match[0], mark=False)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    code = found[1]
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
     return chr(int(code, 8)) if code[0] in "01234567" else _LETTERS.get(code, code)

@@ -68,22 +68,24 @@ def _read_pkcs12(data: bytes, password: str | None) -> KeyStore:
     from cryptography.hazmat.primitives.serialization import pkcs12
 
     try:
-        found = pkcs12.load_pkcs12(data, password.encode() if password is not None else None)
+        store = pkcs12.load_pkcs12(data, password.encode() if password is not None else None)
     except ValueError as error:
         raise KeyStoreError(f"it is no PKCS12 store, or has another password: {error}") from error
-    others = [one.certificate for one in found.additional_certs]
-    if found.key is None or found.cert is None:
-        own = [found.cert.certificate] if found.cert is not None else []
-        return KeyStore(None, b"", _pem([*own, *others]))
-    chain = _chain(found.cert.certificate, others)
-    return KeyStore(_key_pem(found.key), _pem(chain), _pem([one for one in others if one not in chain]))
+    others = [other.certificate for other in store.additional_certs]
+    if store.key is None or store.cert is None:
+        first = [store.cert.certificate] if store.cert is not None else []
+        return KeyStore(None, b"", _pem([*first, *others]))
+    chain = _chain(store.cert.certificate, others)
+    return KeyStore(_key_pem(store.key), _pem(chain), _pem([other for other in others if other not in chain]))
 
 
 def _chain(leaf: Certificate, others: list[Certificate]) -> list[Certificate]:
     """The leaf and those above it, in order; a PKCS12 store does not keep an order."""
     made = [leaf]
     while made[-1].issuer != made[-1].subject:
-        above = next((one for one in others if one.subject == made[-1].issuer and one not in made), None)
+        above = next(
+            (candidate for candidate in others if candidate.subject == made[-1].issuer and candidate not in made), None
+        )
         if above is None:
             break
         made.append(above)
@@ -203,7 +205,7 @@ def _utf16(password: str) -> bytes:
 def _pem(certificates: list[Certificate]) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    return b"".join(one.public_bytes(Encoding.PEM) for one in certificates)
+    return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
 
 
 def _key_pem(key: object) -> bytes:

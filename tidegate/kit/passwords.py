@@ -106,12 +106,12 @@ def _matcher(kept: str) -> Callable[[str], bool]:
     return partial(_same, deobfuscated(kept) if kept.startswith("OBF:") else kept)
 
 
-def _same(kept: str, given: str) -> bool:
-    return hmac.compare_digest(kept.encode(errors="replace"), given.encode(errors="replace"))
+def _same(kept: str, password: str) -> bool:
+    return hmac.compare_digest(kept.encode(errors="replace"), password.encode(errors="replace"))
 
 
-def _same_md5(kept: str, given: str) -> bool:
-    return _same(kept, hashlib.md5(given.encode(errors="replace")).hexdigest())  # noqa: S324 - the file's own form
+def _same_md5(kept: str, password: str) -> bool:
+    return _same(kept, hashlib.md5(password.encode(errors="replace")).hexdigest())  # noqa: S324 - the file's own form
 
 
 def deobfuscated(text: str) -> str:

@@ -131,10 +131,10 @@ def masked(name: str, value: str) -> str:
     return scrubbed(_INNER.sub(_without_inner, value))
 
 
-def _without_inner(found: re.Match[str]) -> str:
-    group = 1 if found[1] is not None else 2
-    start, end = found.start(group) - found.start(), found.end(group) - found.start()
-    return found[0][:start] + HIDDEN + found[0][end:]
+def _without_inner(match: re.Match[str]) -> str:
+    group = 1 if match[1] is not None else 2
+    start, end = match.start(group) - match.start(), match.end(group) - match.start()
+    return match[0][:start] + HIDDEN + match[0][end:]
 
 
 def scrubbed(text: str) -> str:

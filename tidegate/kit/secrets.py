@@ -47,7 +47,7 @@ class Secret(Protocol):
         """Differs between secrets, also between two hashes of one password. As secret as the secret is."""
         ...
 
-    def matches(self, given: str) -> bool: ...
+    def matches(self, secret: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class PlainSecret:
     def fingerprint(self) -> bytes:
         return _bytes(self.text)
 
-    def matches(self, given: str) -> bool:
-        return hmac.compare_digest(_bytes(self.text), _bytes(given))
+    def matches(self, secret: str) -> bool:
+        return hmac.compare_digest(_bytes(self.text), _bytes(secret))
 
     def __repr__(self) -> str:
         return "PlainSecret([hidden])"
@@ -88,8 +88,8 @@ class _Scrypt:
     def fingerprint(self) -> bytes:
         return self.salt + self.digest
 
-    def matches(self, given: str) -> bool:
-        made = _scrypt(given, self.salt, self.cost, self.block, self.lanes, len(self.digest))
+    def matches(self, secret: str) -> bool:
+        made = _scrypt(secret, self.salt, self.cost, self.block, self.lanes, len(self.digest))
         return hmac.compare_digest(self.digest, made)
 
 
@@ -109,8 +109,8 @@ class _Sha256:
     def fingerprint(self) -> bytes:
         return self.digest
 
-    def matches(self, given: str) -> bool:
-        return hmac.compare_digest(self.digest, hashlib.sha256(_bytes(given)).digest())
+    def matches(self, secret: str) -> bool:
+        return hmac.compare_digest(self.digest, hashlib.sha256(_bytes(secret)).digest())
 
 
 def hashed_secret(secret: str) -> str:

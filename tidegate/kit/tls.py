@@ -127,9 +127,9 @@ def _set_versions(context: ssl.SSLContext, settings: TlsKeys) -> None:
     suites = settings.ssl_cipher_suites
     old = [suite for suite in suites if suite not in _SUITES_OF_1_3]
     if suites and len(old) == len(suites):
-        versions = [one for one in versions if one < ssl.TLSVersion.TLSv1_3]
+        versions = [tls_version for tls_version in versions if tls_version < ssl.TLSVersion.TLSv1_3]
     elif suites and not old:
-        versions = [one for one in versions if one == ssl.TLSVersion.TLSv1_3]
+        versions = [tls_version for tls_version in versions if tls_version == ssl.TLSVersion.TLSv1_3]
     if not versions:
         raise _wrong("ssl.cipher.suites", "none of them belongs to a version of ssl.enabled.protocols")
     try:

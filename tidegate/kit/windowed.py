@@ -50,31 +50,31 @@ class Windowed:
         age_s = time.monotonic() - self._current.since
         seen = [self._current] if age_s < 2 * _WINDOW_S else []
         seen += [self._before] if age_s < _WINDOW_S else []
-        return [one for one in seen if one.count]
+        return [window for window in seen if window.count]
 
     @property
     def average(self) -> float:
         seen = self._seen()
-        count = sum(one.count for one in seen)
-        return round(sum(one.total for one in seen) / count, _DIGITS) if count else 0.0
+        count = sum(window.count for window in seen)
+        return round(sum(window.total for window in seen) / count, _DIGITS) if count else 0.0
 
     @property
     def least(self) -> float:
-        return round(min((one.least for one in self._seen()), default=0.0), _DIGITS)
+        return round(min((window.least for window in self._seen()), default=0.0), _DIGITS)
 
     @property
     def most(self) -> float:
-        return round(max((one.most for one in self._seen()), default=0.0), _DIGITS)
+        return round(max((window.most for window in self._seen()), default=0.0), _DIGITS)
 
     @property
     def rate(self) -> float:
         """The sum of the values per second."""
-        return round(sum(one.total for one in self._seen()) / self._covered_s, _DIGITS)
+        return round(sum(window.total for window in self._seen()) / self._covered_s, _DIGITS)
 
     @property
     def count_rate(self) -> float:
         """How many values there are per second."""
-        return round(sum(one.count for one in self._seen()) / self._covered_s, _DIGITS)
+        return round(sum(window.count for window in self._seen()) / self._covered_s, _DIGITS)
 
     @property
     def _covered_s(self) -> float:

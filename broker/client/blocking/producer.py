@@ -48,7 +48,7 @@ class BatchProducer:
         return self._real
 
     def send_batch(self, topic: str, partition: int, batch: EncodedBatch) -> concurrent.futures.Future[Ack]:
-        return _threaded(call(_held(self._running.send_batch(topic, partition, batch))))
+        return _threaded(call(_in_list(self._running.send_batch(topic, partition, batch))))
 
     def send(
         self,
@@ -74,7 +74,7 @@ class BatchProducer:
         timestamp_ms: int | None = None,
     ) -> concurrent.futures.Future[Ack]:
         queued = self._running.enqueue(topic, key, value, headers, partition=partition, timestamp_ms=timestamp_ms)
-        return _threaded(call(_held(queued)))
+        return _threaded(call(_in_list(queued)))
 
     def partitions(self, topic: str) -> frozenset[int]:
         return call(self._running.partitions(topic))
@@ -95,7 +95,7 @@ class BatchProducer:
         call(self._running.send_offsets(offsets, group_id))
 
 
-async def _held(queued: Coroutine[Any, Any, asyncio.Future[Ack]]) -> list[asyncio.Future[Ack]]:
+async def _in_list(queued: Coroutine[Any, Any, asyncio.Future[Ack]]) -> list[asyncio.Future[Ack]]:
     """A future in a list, as a coroutine that returned the future itself would have it awaited by nobody."""
     return [await queued]
 

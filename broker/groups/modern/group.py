@@ -140,15 +140,17 @@ class PartitionGroup(ModernGroup[M, Partitions]):
     def put_target(self, member_id: str, target: Partitions) -> None:
         before = self.target.get(member_id, NO_PARTITIONS)
         for topic_id in before.keys() | target.keys():
-            self._own(member_id, topic_id, before.get(topic_id, frozenset()), target.get(topic_id, frozenset()))
+            self._record_owners(
+                member_id, topic_id, before.get(topic_id, frozenset()), target.get(topic_id, frozenset())
+            )
         super().put_target(member_id, target)
 
     def remove_target(self, member_id: str) -> None:
         for topic_id, partitions in self.target.get(member_id, NO_PARTITIONS).items():
-            self._own(member_id, topic_id, partitions, frozenset())
+            self._record_owners(member_id, topic_id, partitions, frozenset())
         super().remove_target(member_id)
 
-    def _own(self, member_id: str, topic_id: UUID, before: frozenset[int], after: frozenset[int]) -> None:
+    def _record_owners(self, member_id: str, topic_id: UUID, before: frozenset[int], after: frozenset[int]) -> None:
         owners = self.owners.setdefault(topic_id, {})
         for partition in before - after:
             # The one it went to may have been told first.

@@ -53,11 +53,11 @@ def owns_any(owned: TasksByRole | None, tasks: TasksByRole) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    """Of one role: what stays, what is to be given up, and what is to be given now."""
+    """Of one role: tasks that stay, that are to be revoked, and that are to be assigned now."""
 
     kept: dict[str, dict[int, int]]
     revoking: dict[str, dict[int, int]]
-    given: dict[str, dict[int, int]]
+    assigning: dict[str, dict[int, int]]
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ class _Step:
                 if is_taken((name, partition)):
                     self.unreleased = True
                 else:
-                    made.given.setdefault(name, {})[partition] = self.target_epoch
+                    made.assigning.setdefault(name, {})[partition] = self.target_epoch
         return made
 
     def _is_active_anywhere(self, task: tuple[str, int]) -> bool:
@@ -119,7 +119,7 @@ def _unknown_epochs(tasks: Tasks) -> TaskEpochs:
 
 def _merged(difference: _Difference) -> dict[str, dict[int, int]]:
     merged = {name: dict(epochs) for name, epochs in difference.kept.items()}
-    for name, epochs in difference.given.items():
+    for name, epochs in difference.assigning.items():
         merged.setdefault(name, {}).update(epochs)
     return merged
 

@@ -112,7 +112,7 @@ class _Quota:
     def _share(self) -> int:
         return -(-self._tasks // self._members) if self._members else 0
 
-    def reached(self, count: int) -> None:
+    def count_member(self, count: int) -> None:
         """A member has this many now: if that is its share, the others divide what remains."""
         if count == self.each:
             self._members -= 1
@@ -189,8 +189,8 @@ class _Assignment:
 
     def _count(self, count: int, *, active: bool) -> None:
         if active:
-            self._active_quota.reached(count)
-        self._quota.reached(count)
+            self._active_quota.count_member(count)
+        self._quota.count_member(count)
 
     def _least_loaded(self, members: list[_Member] | None, task: _Task | None = None) -> _Member | None:
         """One of those who had a copy, whose client does not have the task already."""

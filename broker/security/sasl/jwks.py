@@ -75,7 +75,7 @@ class Jwks:
         """After a failed fetch; twice as much after each further one, up to the longest."""
         self._longest_pause_s = max(retry_max_ms, retry_ms) / 1000
         self._keys: list[_Key] = []
-        self._wanted = asyncio.Event()
+        self._refresh_asked = asyncio.Event()
         self._asked_at = -_MISSING_KEY_PAUSE_S * 1.0
 
     async def load(self) -> None:
@@ -86,8 +86,8 @@ class Jwks:
         """Fetch the set anew at its interval, or when a token names a key that is not there."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wanted.wait(), self._refresh_s)
-            self._wanted.clear()
+                await asyncio.wait_for(self._refresh_asked.wait(), self._refresh_s)
+            self._refresh_asked.clear()
             pause = self._pause_s
             while True:
                 try:
@@ -100,7 +100,7 @@ class Jwks:
 
     def want(self) -> None:
         """Let ``run`` fetch the set, now."""
-        self._wanted.set()
+        self._refresh_asked.set()
 
     def verify(self, jwt: Jwt) -> None:
         kid, alg = jwt.header.get("kid"), jwt.header.get("alg")

@@ -46,12 +46,12 @@ class DefinitionsFront:
     async def describe(self, request: Request) -> Response:
         """One event; as Salesforce metadata for who accepts XML rather than JSON."""
         user = session_of(request, self._access).user
-        found = await self._catalog.find(request.path_params["event"])
-        if not user.may_see(found.name):
-            raise UnknownEvent(found.name)
+        schema = await self._catalog.find(request.path_params["event"])
+        if not user.may_see(schema.name):
+            raise UnknownEvent(schema.name)
         if request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip().lower().endswith("/xml"):
-            return Response(object_xml(found.definition), media_type="application/xml")
-        return json_response(await self._detailed(found))
+            return Response(object_xml(schema.definition), media_type="application/xml")
+        return json_response(await self._detailed(schema))
 
     async def _define(self, request: Request, user: User) -> Response:
         """Define from an Avro record (JSON), from metadata XML, whose event ``?name=`` names, or from a zip of metadata."""

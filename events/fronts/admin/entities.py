@@ -32,7 +32,7 @@ class EntitiesFront:
     def routes(self) -> list[Route]:
         return [
             Route("/tidegate/v1/entities", self.list_or_define, methods=["GET", "POST"]),
-            Route("/tidegate/v1/entities/{entity}", self.one, methods=["GET", "DELETE"]),
+            Route("/tidegate/v1/entities/{entity}", self.show_or_delete, methods=["GET", "DELETE"]),
         ]
 
     async def list_or_define(self, request: Request) -> Response:
@@ -44,7 +44,7 @@ class EntitiesFront:
             [await self._shown(entity) for entity in await self._entities.all() if user.may_see(entity.event)]
         )
 
-    async def one(self, request: Request) -> Response:
+    async def show_or_delete(self, request: Request) -> Response:
         user = session_of(request, self._access).user
         entity = await self._entities.find(request.path_params["entity"])
         if request.method == "GET":
@@ -62,9 +62,9 @@ class EntitiesFront:
         await self._entities.delete(entity.name)
         return Response(status_code=204)
 
-    async def _define(self, given: dict[str, Any]) -> Response:
+    async def _define(self, definition: dict[str, Any]) -> Response:
         known = {entity.name.lower() for entity in await self._entities.all()}
-        made = await self._entities.define(given)
+        made = await self._entities.define(definition)
         if made.name.lower() not in known:
             name = f"{STANDARD_CHANNEL}_{made.event.replace('__', '_')}"
             await self._channels.define_member(name, {"eventChannel": STANDARD_CHANNEL, "selectedEntity": made.event})

@@ -51,11 +51,11 @@ class SubscribersFront:
             {name: value for name, value in row.items() if name[:1].isupper()}
             for row in await self._monitor.subscribers()
         ]
-        found = asked.of(rows)
+        rows_ = asked.of(rows)
         if not asked.fields:
-            return json_response({"totalSize": len(found), "done": True, "records": []})
+            return json_response({"totalSize": len(rows_), "done": True, "records": []})
         base = f"/services/data/v{version}/sobjects/{_TYPE}"
-        records = [{"attributes": {"type": _TYPE, "url": f"{base}/{row.get('Id', '')}"}, **row} for row in found]
+        records = [{"attributes": {"type": _TYPE, "url": f"{base}/{row.get('Id', '')}"}, **row} for row in rows_]
         return json_response({"totalSize": len(records), "done": True, "records": records})
 
     async def list(self, request: Request) -> Response:

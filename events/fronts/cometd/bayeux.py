@@ -48,10 +48,10 @@ def messages_of(body: bytes) -> list[Message] | None:
             value = json.loads(body)  # which reads halves of surrogate pairs, too
         except (ValueError, RecursionError):
             return None
-    found = [value] if isinstance(value, dict) else value
-    if not isinstance(found, list) or not 1 <= len(found) <= MAX_MESSAGES:
+    messages = [value] if isinstance(value, dict) else value
+    if not isinstance(messages, list) or not 1 <= len(messages) <= MAX_MESSAGES:
         return None
-    return found if all(isinstance(message, dict) for message in found) else None
+    return messages if all(isinstance(message, dict) for message in messages) else None
 
 
 def reply_to(message: Message) -> Message:
@@ -90,14 +90,14 @@ def start_of(message: Message, channel: str, stale: Stale) -> Start | None:
     """
     extension = message.get("ext")
     extension = extension if isinstance(extension, dict) else {}
-    ours = extension.get("tidegate")
-    ours = ours if isinstance(ours, dict) else {}
-    if "staleReplay" in ours:
+    members = extension.get("tidegate")
+    members = members if isinstance(members, dict) else {}
+    if "staleReplay" in members:
         try:
-            stale = Stale(ours["staleReplay"])
+            stale = Stale(members["staleReplay"])
         except ValueError:
             raise Refusal("400::ext.tidegate.staleReplay must be error, earliest or latest") from None
-    times = ours.get("replayFrom")
+    times = members.get("replayFrom")
     if isinstance(times, dict) and channel in times:
         return Start(since_ms=instant_ms(times[channel]), stale=stale)
     replay = extension.get("replay")

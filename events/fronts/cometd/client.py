@@ -49,10 +49,10 @@ class CometdClient:
 
     def unsubscribe(self, message: Message) -> Message:
         for channel in channels_of(message):
-            held = self.subscriptions.pop(channel, None)
-            if held is None:
+            subscription = self.subscriptions.pop(channel, None)
+            if subscription is None:
                 raise Refusal(f"404::The session is not subscribed to {{{channel[:100]}}}")
-            held.close()
+            subscription.close()
         return {"successful": True}
 
     def close(self, reconnect: str = "none") -> None:

@@ -73,7 +73,7 @@ class Connect:
         if self._fetching is not None:
             return
         try:
-            found, need = self._deliveries.take(self._client)
+            messages, need = self._deliveries.take(self._client)
         except DeliveryLimitExceeded as refusal:
             self.end(refusal=refusal)
             return
@@ -83,8 +83,8 @@ class Connect:
             return
         if need is not None:
             self._fetching = asyncio.create_task(self._fetch(need))
-        elif found or self._timed_out or self._client.gone:
-            self.end(found)
+        elif messages or self._timed_out or self._client.gone:
+            self.end(messages)
 
     async def _fetch(self, need: Need) -> None:
         failed = False

@@ -56,15 +56,15 @@ class Deliveries:
 
         Raises DeliveryLimitExceeded where there are some and none may be delivered.
         """
-        found: list[bytes] = []
+        messages: list[bytes] = []
         for channel, subscription in tuple(client.subscriptions.items()):
             if not subscription.available:
                 continue
             left = self._allowance.left
-            if not left and not found:
+            if not left and not messages:
                 raise DeliveryLimitExceeded
             try:
-                taken = subscription.take_now(min(MAX_DELIVERED - len(found), left))
+                taken = subscription.take_now(min(MAX_DELIVERED - len(messages), left))
             except InvalidReplayId:
                 # it will shake hands and subscribe again, and hear then whether its replay id holds
                 self._forget(client, "handshake")
@@ -72,32 +72,32 @@ class Deliveries:
             if taken is None:
                 need: Need | None = subscription.read_ahead
             else:
-                need = self._show_all(channel, subscription, taken, found)
+                need = self._show_all(channel, subscription, taken, messages)
             if need is not None:
-                return found, None if found else need
-        return found, None
+                return messages, None if messages else need
+        return messages, None
 
     def _show_all(
-        self, channel: str, subscription: Subscription, taken: list[Event], found: list[bytes]
+        self, channel: str, subscription: Subscription, taken: list[Event], messages: list[bytes]
     ) -> Need | None:
         """Add the messages of events; from the first on whose schema is not known, they are to be taken again."""
         need: Need | None = None
-        before = len(found)
+        before = len(messages)
         for event in taken:
-            place = (channel, subscription.identity, event.replay_id, event.uuid)
-            shown = self._shown.get(place)
+            key = (channel, subscription.identity, event.replay_id, event.uuid)
+            shown = self._shown.get(key)
             if shown is None:
                 schema = self._catalog.known_schema(event.schema_id)
                 if schema is None:
                     subscription.rewind(event.replay_id)
-                    need = partial(self._learn, place, subscription.topic, event)
+                    need = partial(self._learn, key, subscription.topic, event)
                     break
                 shown = self._show(channel, subscription.topic, event, schema)
-                self._keep(place, shown)
+                self._keep(key, shown)
             if shown:
-                found.append(shown)
-        self._allowance.add(len(found) - before)
-        self._count(subscription.topic, len(found) - before)
+                messages.append(shown)
+        self._allowance.add(len(messages) - before)
+        self._count(subscription.topic, len(messages) - before)
         return need
 
     def _count(self, topic: str, number: int) -> None:
@@ -106,17 +106,17 @@ class Deliveries:
             counter = self._counters[topic] = self._metrics.delivered.labels(topic, "cometd")
         counter.inc(number)
 
-    async def _learn(self, place: _Place, topic: str, event: Event) -> None:
+    async def _learn(self, key: _Place, topic: str, event: Event) -> None:
         try:
             await self._catalog.any_schema(event.schema_id)
         except (NotThere, BadEvent) as error:
             self._cannot_show(topic, event, error)
-            self._keep(place, b"")
+            self._keep(key, b"")
 
-    def _keep(self, place: _Place, shown: bytes) -> None:
+    def _keep(self, key: _Place, shown: bytes) -> None:
         if len(self._shown) >= MAX_SHOWN:
             self._shown.clear()
-        self._shown[place] = shown
+        self._shown[key] = shown
 
     def _show(self, channel: str, topic: str, event: Event, schema: EventSchema | ChangeEventSchema) -> bytes:
         """The message of an event; empty, said aloud, for one that cannot be shown as JSON."""

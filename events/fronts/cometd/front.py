@@ -116,7 +116,7 @@ class CometdFront:
             reply = await self._answer(caller, message)
             cookie = reply["clientId"] if reply.get("channel") == "/meta/handshake" and reply["successful"] else cookie
             replies.append(reply)
-        found: list[bytes] = []
+        answers: list[bytes] = []
         if connect is not None:
             answer: asyncio.Future[tuple[list[bytes], Message]] = asyncio.get_running_loop().create_future()
 
@@ -125,9 +125,9 @@ class CometdFront:
                     answer.set_result((events, reply))
 
             self._connect(caller, connect, connection_lost(request), done, alone=len(messages) == 1)
-            found, reply = await answer
+            answers, reply = await answer
             replies.insert(0, reply)
-        response = Response(_body_of(found, replies), media_type="application/json")
+        response = Response(_body_of(answers, replies), media_type="application/json")
         if cookie:
             response.set_cookie("BAYEUX_BROWSER", cookie, httponly=True, secure=request.url.scheme == "https")
         return response
@@ -234,22 +234,22 @@ class CometdFront:
         if not channel.startswith("/"):
             raise Refusal("400::Channel subscriptions must start with a leading '/'")
         try:
-            found = await self._channels.subscribable(channel)
+            subscribable = await self._channels.subscribable(channel)
         except NotThere as error:
             raise Refusal(
                 f"400::The channel you requested to subscribe to does not exist {{{channel[:100]}}}"
             ) from error
-        session.user.require_read(found.topic)
-        held = client.subscriptions.get(channel)
-        start = start_of(message, channel, found.stale_replay or self._stale)
-        if held is not None and start is None:
+        session.user.require_read(subscribable.topic)
+        subscription = client.subscriptions.get(channel)
+        start = start_of(message, channel, subscribable.stale_replay or self._stale)
+        if subscription is not None and start is None:
             return
-        made = await self._bus.subscribe(found.topic, start or Start(), client.wake)
+        made = await self._bus.subscribe(subscribable.topic, start or Start(), client.wake)
         if client.gone:
             made.close()
             raise Refusal("403::Unknown client", "handshake")
-        if held is not None:
-            held.close()
+        if subscription is not None:
+            subscription.close()
         client.subscriptions[channel] = made
         client.wake.now()
 
@@ -281,7 +281,7 @@ class CometdFront:
             if message.get("connectionType") != "long-polling":
                 raise Refusal(f"400::Invalid connection type {{{str(message.get('connectionType'))[:100]}}}")
             if client.reader is not session.user:
-                if any(not session.user.may_read(held.topic) for held in client.subscriptions.values()):
+                if any(not session.user.may_read(subscription.topic) for subscription in client.subscriptions.values()):
                     self._forget(client)  # it shakes hands and subscribes again, and hears then what it may not
                     raise Refusal("403::Unknown client", "handshake")
                 client.reader = session.user
@@ -314,7 +314,7 @@ class CometdFront:
     def _comes_too_soon(self, client: CometdClient) -> bool:
         """Whether it was answered a moment ago, so that in a crowd the events there are wait for more."""
         soon = _now() - client.answered_at < self._gathering.pause_s
-        return soon and any(held.available for held in client.subscriptions.values())
+        return soon and any(subscription.available for subscription in client.subscriptions.values())
 
     def _wait_s(self, client: CometdClient, message: Message, alone: bool) -> float:
         advice = message.get("advice")

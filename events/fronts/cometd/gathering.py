@@ -19,7 +19,7 @@ class Gathering:
 
     def __init__(self, sessions: Callable[[], int]) -> None:
         self._sessions = sessions
-        self._held: dict[Wake, None] = {}
+        self._collecting: dict[Wake, None] = {}
 
     @property
     def pause_s(self) -> float:
@@ -29,17 +29,17 @@ class Gathering:
 
     def hold(self, wake: Wake) -> bool:
         """Whether it is held; then its turn comes after the pause of the first that is."""
-        if not self._held:
+        if not self._collecting:
             pause_s = self.pause_s
             if not pause_s:
                 return False
             asyncio.get_running_loop().call_later(pause_s, self._release)
-        self._held[wake] = None
+        self._collecting[wake] = None
         return True
 
     def _release(self) -> None:
-        held, self._held = self._held, {}
-        for wake in held:
+        releases, self._collecting = self._collecting, {}
+        for wake in releases:
             wake.now()
 
 

@@ -48,8 +48,8 @@ class AuthorizeFront:
 
         What is wrong with the app or its address is said here; all else the app is told, as RFC 6749 (4.1.2.1) has it.
         """
-        given: Mapping[str, str] = request.query_params if request.method == "GET" else await form_of(request)
-        asked = {name: given[name] for name in _ASKED if given.get(name)}
+        parameters: Mapping[str, str] = request.query_params if request.method == "GET" else await form_of(request)
+        asked = {name: parameters[name] for name in _ASKED if parameters.get(name)}
         app = self._access.accounts.apps.get(asked.get("client_id", ""))
         if app is None:
             raise UnknownClient
@@ -63,7 +63,7 @@ class AuthorizeFront:
             except GrantError as error:
                 return _back(asked, error="invalid_scope", error_description=error.message)
             return _page(app, asked)
-        user = await self._access.authenticated(given.get("username", ""), given.get("password", ""))
+        user = await self._access.authenticated(parameters.get("username", ""), parameters.get("password", ""))
         if user is None:
             return _page(app, asked, wrong="Please check your user name and password.")
         try:

@@ -220,8 +220,8 @@ def _operation(root: Element) -> Element | None:
 
 def _exact(element: Element, name: str) -> str:
     """The text of a child as it is, blanks included."""
-    found = xml.child(element, name)
-    return (found.text or "") if found is not None else ""
+    element_ = xml.child(element, name)
+    return (element_.text or "") if element_ is not None else ""
 
 
 def _envelope(namespace: str, body: str, status: int) -> Response:

@@ -126,12 +126,12 @@ class ManagedStream:
 
     def _check_name(self, request: pb.ManagedFetchRequest) -> None:
         """Requests after the first may leave the name out, and may not name another."""
-        held = self._subscription
-        same_name = not request.developer_name or request.developer_name.lower() == held.name.lower()
-        if not same_name or request.subscription_id not in ("", held.id, held.id[:15]):
+        current = self._subscription
+        same_name = not request.developer_name or request.developer_name.lower() == current.name.lower()
+        if not same_name or request.subscription_id not in ("", current.id, current.id[:15]):
             raise CallRefused(
                 "managed.subscription.changed",
-                f"The stream is for managed subscription {held.name}, and a request names another; open another stream",
+                f"The stream is for managed subscription {current.name}, and a request names another; open another stream",
             )
 
     async def _commit(

@@ -94,21 +94,21 @@ class PubSubFront:
 
     async def get_topic(self, request: pb.TopicRequest, context: Context) -> pb.TopicInfo:
         user = self._enter(context).user
-        found = await self._topic(request.topic_name)
-        if not user.may_see(found.topic):
+        topic = await self._topic(request.topic_name)
+        if not user.may_see(topic.topic):
             raise CallRefused(
                 "topic.meta.permission",
-                f"An error occurred while getting the metadata for org CORE/prod/{self._access.org_id} and topic {found.path}. "
+                f"An error occurred while getting the metadata for org CORE/prod/{self._access.org_id} and topic {topic.path}. "
                 "Ensure the credentials and topic name are correct",
                 grpc.StatusCode.PERMISSION_DENIED,
             )
-        is_event = found.kind == "event" and found.schema is not None
+        is_event = topic.kind == "event" and topic.schema is not None
         return pb.TopicInfo(
-            topic_name=found.path,
+            topic_name=topic.path,
             tenant_guid=self._access.org_id,
-            can_publish=is_event and user.may_create(found.topic),
-            can_subscribe=user.may_read(found.topic),
-            schema_id="" if found.schema is None else str(found.schema.id),
+            can_publish=is_event and user.may_create(topic.topic),
+            can_subscribe=user.may_read(topic.topic),
+            schema_id="" if topic.schema is None else str(topic.schema.id),
             rpc_id=str(uuid.uuid4()),
         )
 
@@ -156,16 +156,16 @@ class PubSubFront:
         first = await anext(requests, None)
         if first is None:
             return
-        found = await self._topic(first.topic_name)
-        check = self._reader(context, found.topic)
+        topic = await self._topic(first.topic_name)
+        check = self._reader(context, topic.topic)
         check()
-        name, start = found.topic, _start(first, _metadata(context), found.stale_replay or self._stale)
+        name, start = topic.topic, _start(first, _metadata(context), topic.stale_replay or self._stale)
         flow = Flow(requested(first.num_requested))
         subscription = await self._bus.subscribe(name, start, flow.wake)
 
         async def take(request: pb.FetchRequest) -> None:
             check()
-            _same_topic(found.path, request.topic_name, "subscription.fetch.topic.mismatch")
+            _same_topic(topic.path, request.topic_name, "subscription.fetch.topic.mismatch")
             flow.ask(requested(request.num_requested))
 
         reading = asyncio.create_task(flow.read(requests, take))
@@ -203,12 +203,20 @@ class PubSubFront:
         if first is None:
             return
         _check_identifier(first)
-        held = await self._managed.find(subscription_id=first.subscription_id, name=first.developer_name)
-        topic = (await self._topic(held.topic_name)).topic
+        subscription = await self._managed.find(subscription_id=first.subscription_id, name=first.developer_name)
+        topic = (await self._topic(subscription.topic_name)).topic
         check = self._reader(context, topic)
         check()
         call = ManagedStream(
-            self._managed, self._shared, held, topic, self._bus, self._metrics, check, user, self._limits.delivered
+            self._managed,
+            self._shared,
+            subscription,
+            topic,
+            self._bus,
+            self._metrics,
+            check,
+            user,
+            self._limits.delivered,
         )
         with self._counted():
             responses = call.run(first, requests, self._keepalive_s)
@@ -227,11 +235,11 @@ class PubSubFront:
 
     def _enter(self, context: Context) -> Session:
         """The session of the call's metadata; raises InvalidSession, and a refusal for another organization's."""
-        given = _metadata(context)
-        tenant = given.get("tenantid", "")
-        if not given.get("accesstoken") or (tenant and tenant[:15] != self._access.org_id[:15]):
+        headers = _metadata(context)
+        tenant = headers.get("tenantid", "")
+        if not headers.get("accesstoken") or (tenant and tenant[:15] != self._access.org_id[:15]):
             raise CallRefused("service.auth.headers.invalid", NOT_AUTHENTICATED, grpc.StatusCode.UNAUTHENTICATED)
-        return self._access.session(given["accesstoken"])
+        return self._access.session(headers["accesstoken"])
 
     def _reader(self, context: Context, topic: str) -> Callable[[], float]:
         """Raises when the call's session has ended or may not read the topic any more, else says how many seconds it has."""
@@ -272,12 +280,12 @@ def _event_name(topic: str) -> str:
     return topic.removeprefix("/event/")
 
 
-def _same_topic(held: str, topic: str, refusal: str) -> str:
+def _same_topic(current: str, topic: str, refusal: str) -> str:
     """The topic of a stream: named by its first request, and by none after it otherwise."""
-    if not topic and held:
-        return held
-    if held and topic.lower() != held.lower():
-        raise CallRefused(refusal, f"The stream is for {held}, and a request names {topic}; open another stream")
+    if not topic and current:
+        return current
+    if current and topic.lower() != current.lower():
+        raise CallRefused(refusal, f"The stream is for {current}, and a request names {topic}; open another stream")
     return topic
 
 

@@ -55,7 +55,7 @@ class BulkFront:
         return json_response({"done": True, "records": records, "nextRecordsUrl": None})
 
     async def job(self, request: Request) -> Response:
-        version, job = self._found(request)
+        version, job = self._job_of(request)
         if request.method == "PATCH":
             state = _choice(await json_object(request), "state", (State.UPLOADED.value, State.ABORTED.value), "")
             self._jobs.change(job, State(state))
@@ -65,7 +65,7 @@ class BulkFront:
         return json_response(_shown(job, version))
 
     async def upload(self, request: Request) -> Response:
-        _, job = self._found(request)
+        _, job = self._job_of(request)
         kind = request.headers.get("content-type", "text/csv").partition(";")[0].strip().lower()
         if kind != "text/csv":
             raise WrongMediaType(f"Content type {kind[:100]!r} is not read here; send text/csv")
@@ -73,11 +73,11 @@ class BulkFront:
         return Response(status_code=201)
 
     async def results(self, request: Request) -> Response:
-        _, job = self._found(request)
+        _, job = self._job_of(request)
         content = self._jobs.results(job, request.path_params["results"])
         return Response(content, media_type="text/csv; charset=utf-8")
 
-    def _found(self, request: Request) -> tuple[str, BulkJob]:
+    def _job_of(self, request: Request) -> tuple[str, BulkJob]:
         session, version = self._enter(request)
         return version, self._jobs.find(request.path_params["job"], session.user)
 

@@ -256,8 +256,8 @@ _SCOPE: Final = ("type", "asgi", "http_version", "scheme", "server", "client", "
 
 
 def _version_of(url: str) -> float:
-    found = re.match(r"/services/data/v(\d{1,3}\.\d)/", url)
-    return float(found[1]) if found else 0
+    match = re.match(r"/services/data/v(\d{1,3}\.\d)/", url)
+    return float(match[1]) if match else 0
 
 
 def _halted(status: int, code: str, message: str) -> _Answer:
@@ -265,12 +265,12 @@ def _halted(status: int, code: str, message: str) -> _Answer:
 
 
 def _subrequests(body: Mapping[str, Any], name: str, name_key: str | None) -> list[_Sub]:
-    given = body.get(name)
-    if not isinstance(given, list) or not given or not all(isinstance(entry, dict) for entry in given):
+    requests = body.get(name)
+    if not isinstance(requests, list) or not requests or not all(isinstance(entry, dict) for entry in requests):
         raise MalformedBody(f"'{name}' is a list of requests, each an object with method and url")
-    if len(given) > MAX_SUBREQUESTS:
-        raise TooManyRecords(f"{len(given)} subrequests came; at most {MAX_SUBREQUESTS} are taken")
-    return [_subrequest(entry, index, name_key) for index, entry in enumerate(given)]
+    if len(requests) > MAX_SUBREQUESTS:
+        raise TooManyRecords(f"{len(requests)} subrequests came; at most {MAX_SUBREQUESTS} are taken")
+    return [_subrequest(entry, index, name_key) for index, entry in enumerate(requests)]
 
 
 def _subrequest(entry: Mapping[str, Any], index: int, name_key: str | None) -> _Sub:

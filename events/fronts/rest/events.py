@@ -164,33 +164,33 @@ class RestFront:
     async def schema_by_name(self, request: Request) -> Response:
         session, _ = self._enter(request)
         name = request.path_params["event"]
-        found = await (self._change_event(name) if is_change_event(name) else self._catalog.find(name))
-        if not session.user.may_see(found.name):
+        schema = await (self._change_event(name) if is_change_event(name) else self._catalog.find(name))
+        if not session.user.may_see(schema.name):
             raise UnknownEvent(name)
-        return _schema_response(request, found.text, found.id)
+        return _schema_response(request, schema.text, schema.id)
 
     async def schema_by_id(self, request: Request) -> Response:
         session, _ = self._enter(request)
         text = request.path_params["schema"]
         if not (text.isascii() and text.isdigit() and len(text) < 11):
             raise UnknownSchema(text[:50])
-        found = await self._catalog.any_schema(int(text))
-        if not session.user.may_see(found.name):
+        schema = await self._catalog.any_schema(int(text))
+        if not session.user.may_see(schema.name):
             raise UnknownSchema(text)
-        return _schema_response(request, found.text, found.id)
+        return _schema_response(request, schema.text, schema.id)
 
     async def _change_event(self, name: str) -> ChangeEventSchema:
-        found = await self._entities.schema(await self._entities.find(name))
-        if found is None:
+        schema = await self._entities.schema(await self._entities.find(name))
+        if schema is None:
             raise UnknownEvent(name)
-        return found
+        return schema
 
     async def _event(self, session: Session, name: str) -> EventSchema:
         """An event that the user may know of; raises UnknownEvent."""
-        found = await self._catalog.find(name)
-        if not session.user.may_see(found.name):
+        schema = await self._catalog.find(name)
+        if not session.user.may_see(schema.name):
             raise UnknownEvent(name)
-        return found
+        return schema
 
     def _enter(self, request: Request) -> tuple[Session, str]:
         """The session and the API version of a request."""

@@ -17,7 +17,7 @@ def offset_of(text: str, member: str) -> tuple[int, int] | None:
 
     Of a name that is there twice the last counts, as in reading. None where the text is no such object.
     """
-    found = None
+    offset = None
     try:
         at = _skip(text, 0)
         while text[at] in "{,":
@@ -25,13 +25,13 @@ def offset_of(text: str, member: str) -> tuple[int, int] | None:
             begin = _skip(text, _skip(text, at) + 1)
             _, at = _DECODER.raw_decode(text, begin)
             if str(name).lower() == member.lower():
-                found = begin
+                offset = begin
             at = _skip(text, at)
     except (ValueError, IndexError, RecursionError):
         return None
-    if found is None:
+    if offset is None:
         return None
-    return text.count("\n", 0, found) + 1, found - text.rfind("\n", 0, found)
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 def _skip(text: str, at: int) -> int:

@@ -47,16 +47,16 @@ class References:
             whole = _REFERENCE.fullmatch(value)
             if whole is not None:
                 return self._looked_up(whole)
-            return _REFERENCE.sub(lambda found: str(self._looked_up(found)), value)
+            return _REFERENCE.sub(lambda match: str(self._looked_up(match)), value)
         if isinstance(value, dict):
             return {name: self.resolved(inner) for name, inner in value.items()}
         if isinstance(value, list):
             return [self.resolved(inner) for inner in value]
         return value
 
-    def _looked_up(self, found: re.Match[str]) -> Any:
-        value = _at(found[1], found[2], self._results)
-        reference = found[0]
+    def _looked_up(self, match: re.Match[str]) -> Any:
+        value = _at(match[1], match[2], self._results)
+        reference = match[0]
         if reference not in self._sizes:
             self._sizes[reference] = len(json.dumps(value))
         self._left -= self._sizes[reference]

@@ -48,14 +48,14 @@ class Select:
             return name
 
         tests = [(single(field, "filtered"), _TESTS[sign], value) for field, sign, value in self.conditions]
-        found = [row for row in rows if all(test(_folded(row[field]), value) for field, test, value in tests)]
+        selected = [row for row in rows if all(test(_folded(row[field]), value) for field, test, value in tests)]
         for field, descending in reversed(self.order):
             key = itemgetter(single(field, "sorted"))
-            none = [row for row in found if key(row) is None]
-            some = sorted((row for row in found if key(row) is not None), key=key, reverse=descending)
-            found = some + none if descending else none + some  # nulls first unless descending
+            none = [row for row in selected if key(row) is None]
+            some = sorted((row for row in selected if key(row) is not None), key=key, reverse=descending)
+            selected = some + none if descending else none + some  # nulls first unless descending
         names = [named(field) for field in self.fields]
-        return [{name: row[name] for name in names} for row in found[: self.limit]]
+        return [{name: row[name] for name in names} for row in selected[: self.limit]]
 
 
 def _folded(value: Any) -> Any:
@@ -63,22 +63,22 @@ def _folded(value: Any) -> Any:
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    def test(mine: Any, given: Any) -> bool:
-        comparable = isinstance(mine, str) == isinstance(given, str) and mine is not None and given is not None
-        return comparable and compare(mine, given)
+    def test(mine: Any, value: Any) -> bool:
+        comparable = isinstance(mine, str) == isinstance(value, str) and mine is not None and value is not None
+        return comparable and compare(mine, value)
 
     return test
 
 
 _TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "=": lambda mine, given: bool(mine == given),
-    "!=": lambda mine, given: bool(mine != given),
-    "<": _ordered(lambda mine, given: mine < given),
-    "<=": _ordered(lambda mine, given: mine <= given),
-    ">": _ordered(lambda mine, given: mine > given),
-    ">=": _ordered(lambda mine, given: mine >= given),
-    "in": lambda mine, given: mine in given,
-    "not in": lambda mine, given: mine not in given,
+    "=": lambda mine, value: bool(mine == value),
+    "!=": lambda mine, value: bool(mine != value),
+    "<": _ordered(lambda mine, value: mine < value),
+    "<=": _ordered(lambda mine, value: mine <= value),
+    ">": _ordered(lambda mine, value: mine > value),
+    ">=": _ordered(lambda mine, value: mine >= value),
+    "in": lambda mine, value: mine in value,
+    "not in": lambda mine, value: mine not in value,
 }
 
 
@@ -148,9 +148,9 @@ class _Parser:
 
     def _values(self) -> tuple[Any, ...]:
         self._expect("(")
-        found = tuple(self._list(self._value))
+        values = tuple(self._list(self._value))
         self._expect(")")
-        return found
+        return values
 
     def _value(self) -> Any:
         kind, text = self._next()
@@ -171,18 +171,18 @@ class _Parser:
         self._take("asc")
         return field, False
 
-    def _list(self, one: Callable[[], Any]) -> list[Any]:
-        found = [one()]
+    def _list(self, read_item: Callable[[], Any]) -> list[Any]:
+        items = [read_item()]
         while self._take(","):
-            found.append(one())
-        return found
+            items.append(read_item())
+        return items
 
     def _word(self) -> str:
         return self._of("word")
 
     def _of(self, kind: str) -> str:
-        found, text = self._next()
-        if found != kind:
+        token, text = self._next()
+        if token != kind:
             self._at -= 1
             self._unexpected()
         return text

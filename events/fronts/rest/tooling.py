@@ -68,10 +68,10 @@ class ToolingFront:
         user = self._enter(request).user
         asked = parse_select(request.query_params.get("q", ""))
         name, records = self._of_type(asked.type)
-        found = asked.of(await records.all(user))[:_MOST]
+        selected = asked.of(await records.all(user))[:_MOST]
         base = f"/services/data/v{request.path_params['version']}/tooling/sobjects/{name}"
-        shown = [{"attributes": {"type": name, "url": f"{base}/{row.get('Id', '')}"}} | row for row in found]
-        answer = {"size": len(found), "totalSize": len(found), "done": True, "queryLocator": None}
+        shown = [{"attributes": {"type": name, "url": f"{base}/{row.get('Id', '')}"}} | row for row in selected]
+        answer = {"size": len(selected), "totalSize": len(selected), "done": True, "queryLocator": None}
         return json_response(answer | {"entityTypeName": name, "records": shown if asked.fields else []})
 
     async def create(self, request: Request) -> Response:
@@ -92,19 +92,19 @@ class ToolingFront:
         if request.method != "GET":
             user.require_define_some()
         name, records = self._of_type(request.path_params["type"])
-        wanted = request.path_params["id"]
-        held = next((one for one in await records.all(user) if wanted in (one["Id"], one["Id"][:15])), None)
-        if held is None:
+        record_id = request.path_params["id"]
+        record = next((row for row in await records.all(user) if record_id in (row["Id"], row["Id"][:15])), None)
+        if record is None:
             raise ResourceNotFound
         if request.method != "GET":
-            records.require(user, held["FullName"], held["Metadata"])
+            records.require(user, record["FullName"], record["Metadata"])
         if request.method == "DELETE":
-            await records.delete(held["FullName"])
+            await records.delete(record["FullName"])
             return Response(status_code=204)
         if request.method == "PATCH":
-            await records.update(held["FullName"], _metadata(await json_object(request)))
+            await records.update(record["FullName"], _metadata(await json_object(request)))
             return Response(status_code=204)
-        return json_response({"attributes": {"type": name, "url": request.scope["path"]}} | dict(held))
+        return json_response({"attributes": {"type": name, "url": request.scope["path"]}} | dict(record))
 
     def _enter(self, request: Request) -> Session:
         session = session_of(request, self._access)
@@ -112,10 +112,10 @@ class ToolingFront:
         return session
 
     def _of_type(self, name: str) -> tuple[str, ToolingRecords]:
-        found = self._types.get(name.lower())
-        if found is None:
+        records = self._types.get(name.lower())
+        if records is None:
             raise ResourceNotFound
-        return found
+        return records
 
 
 class ManagedSubscriptionRecords:
@@ -129,10 +129,10 @@ class ManagedSubscriptionRecords:
 
     async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
         every = await self._subscriptions.all()
-        return [_managed_record(one) for one in every if user.may_see(one.topic)]
+        return [_managed_record(subscription) for subscription in every if user.may_see(subscription.topic)]
 
     async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
-        if any(one.name.lower() == full_name.lower() for one in await self._subscriptions.all()):
+        if any(existing.name.lower() == full_name.lower() for existing in await self._subscriptions.all()):
             raise InvalidMetadata(f"A ManagedEventSubscription {full_name} exists already", fields=("FullName",))
         return (await self._subscriptions.define(full_name, metadata)).id
 
@@ -155,15 +155,15 @@ class ChannelRecords:
     async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
         return [
             {
-                "Id": one.id,
-                "DeveloperName": one.name.removesuffix("__chn"),
-                "FullName": one.name,
-                "MasterLabel": one.label,
-                "ChannelType": one.type,
-                "Metadata": one.metadata,
+                "Id": channel.id,
+                "DeveloperName": channel.name.removesuffix("__chn"),
+                "FullName": channel.name,
+                "MasterLabel": channel.label,
+                "ChannelType": channel.type,
+                "Metadata": channel.metadata,
             }
-            for one in await self._channels.all()
-            if user.may_see(one.name)
+            for channel in await self._channels.all()
+            if user.may_see(channel.name)
         ]
 
     async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
@@ -195,20 +195,20 @@ class ChannelMemberRecords:
         """A filter tells of the event's fields, so both its channel and its event have to be described to the user."""
         return [
             {
-                "Id": one.id,
-                "DeveloperName": one.name,
-                "FullName": one.name,
-                "EventChannel": one.channel,
-                "SelectedEntity": one.event,
-                "FilterExpression": one.filter or None,
-                "Metadata": one.metadata,
+                "Id": member.id,
+                "DeveloperName": member.name,
+                "FullName": member.name,
+                "EventChannel": member.channel,
+                "SelectedEntity": member.event,
+                "FilterExpression": member.filter or None,
+                "Metadata": member.metadata,
             }
-            for one in await self._channels.members()
-            if user.may_see(one.channel) and user.may_see(one.event)
+            for member in await self._channels.members()
+            if user.may_see(member.channel) and user.may_see(member.event)
         ]
 
     async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
-        if any(one.name.lower() == full_name.lower() for one in await self._channels.members()):
+        if any(existing.name.lower() == full_name.lower() for existing in await self._channels.members()):
             raise InvalidMetadata(f"A PlatformEventChannelMember {full_name} exists already", fields=("FullName",))
         return (await self._channels.define_member(full_name, metadata)).id
 
@@ -219,15 +219,15 @@ class ChannelMemberRecords:
         await self._channels.delete_member(full_name)
 
 
-def _managed_record(one: ManagedSubscription) -> dict[str, Any]:
+def _managed_record(subscription: ManagedSubscription) -> dict[str, Any]:
     return {
-        "Id": one.id,
-        "DeveloperName": one.name,
-        "FullName": one.name,
-        "MasterLabel": one.label,
-        "TopicName": one.topic_name,
-        "State": one.state,
-        "Metadata": one.metadata,
+        "Id": subscription.id,
+        "DeveloperName": subscription.name,
+        "FullName": subscription.name,
+        "MasterLabel": subscription.label,
+        "TopicName": subscription.topic_name,
+        "State": subscription.state,
+        "Metadata": subscription.metadata,
     }
 
 

@@ -16,11 +16,11 @@ def encode(names: Sequence[tuple[str, Sequence[str]]], chosen: Collection[str]) 
 
     A part is chosen as ``Field.Part``, and a compound field as a whole by its own name.
     """
-    found = [_hex(index for index, (name, _) in enumerate(names) if name in chosen)]
+    bitmaps = [_hex(index for index, (name, _) in enumerate(names) if name in chosen)]
     for index, (name, parts) in enumerate(names):
-        bits = _hex(place for place, part in enumerate(parts) if f"{name}.{part}" in chosen)
-        found.append(f"{index}-{bits}" if bits else "")
-    return [each for each in found if each]
+        bits = _hex(position for position, part in enumerate(parts) if f"{name}.{part}" in chosen)
+        bitmaps.append(f"{index}-{bits}" if bits else "")
+    return [each for each in bitmaps if each]
 
 
 def _hex(bits: Iterable[int]) -> str:

@@ -22,7 +22,7 @@ OVERFLOW_ID: Final = "000000000000000AAA"
 _OPS: Final = {"c": "CREATE", "u": "UPDATE", "d": "DELETE", "r": "CREATE"}
 
 
-class _Place(NamedTuple):
+class _FieldSource(NamedTuple):
     """A column and where in the event its value goes: a field, or a part of a compound one."""
 
     column: str
@@ -57,20 +57,20 @@ class TableEvents:
         """Raises InvalidMetadata where names do not fit the table's columns, or each other."""
         self.entity, self.envelope = entity, envelope
         self._snapshot, self._deleted = snapshot, deleted_column
-        wanted = [*names, *([deleted_column] if deleted_column else [])]
-        if missing := [column for column in wanted if column not in envelope.columns]:
+        columns = [*names, *([deleted_column] if deleted_column else [])]
+        if missing := [column for column in columns if column not in envelope.columns]:
             raise InvalidMetadata(
                 f"Entity {entity}: its table has no column {missing[0][:100]}; it has {', '.join(envelope.columns)}",
                 fields=("fields",),
             )
-        self._places = [
-            _Place(column, read, *_target(name))
+        self._field_sources = [
+            _FieldSource(column, read, *_target(name))
             for column, read in envelope.columns.items()
             if (name := names.get(column, _field_name(entity, column))) is not None
         ]
-        self._fields = _fields(entity, self._places)
-        own = {field.name for field in self._fields}
-        self._system = tuple(name for name in SYSTEM_FIELDS if name not in own)
+        self._fields = _fields(entity, self._field_sources)
+        names_ = {field.name for field in self._fields}
+        self._system = tuple(name for name in SYSTEM_FIELDS if name not in names_)
         self._layout: list[tuple[str, tuple[str, ...]]] = [(HEADER, ()), *((name, ()) for name in self._system)]
         self._layout += [(field.name, tuple(part.name for part in field.parts)) for field in self._fields]
         self.text = to_avro_text(entity, self._fields)
@@ -146,27 +146,27 @@ class TableEvents:
             shown = changed | self._enriched(read, enriched)
         else:
             shown = set(read)
-        for place in self._places:
-            if place.name in shown and read.get(place.name) is not None:
-                self._put(values, place, read[place.name])
+        for source in self._field_sources:
+            if source.name in shown and read.get(source.name) is not None:
+                self._put(values, source, read[source.name])
         self._stamp(values, header, kind)
 
     def _read(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The values of a row by field; what the database did not send is not among them."""
         return {
-            place.name: None if (value := row[place.column]) is None else place.read.value(value)
-            for place in self._places
-            if place.column in row and not _unavailable(row[place.column])
+            source.name: None if (value := row[source.column]) is None else source.read.value(value)
+            for source in self._field_sources
+            if source.column in row and not _unavailable(row[source.column])
         }
 
     def _changed(self, change: Change) -> set[str]:
         """Fields whose values differ; all that came where the database does not say what was before."""
         before, after = change.before, change.after or {}
         return {
-            place.name
-            for place in self._places
-            if not _unavailable(after.get(place.column))
-            and (before is None or before.get(place.column) != after.get(place.column))
+            source.name
+            for source in self._field_sources
+            if not _unavailable(after.get(source.column))
+            and (before is None or before.get(source.column) != after.get(source.column))
         }
 
     def _nulled(self, changed: Collection[str], read: Mapping[str, Any]) -> set[str]:
@@ -180,20 +180,20 @@ class TableEvents:
 
     def _enriched(self, read: Mapping[str, Any], enriched: Collection[str]) -> set[str]:
         return {
-            place.name
-            for place in self._places
-            if read.get(place.name) is not None and (place.field in enriched or place.name in enriched)
+            source.name
+            for source in self._field_sources
+            if read.get(source.name) is not None and (source.field in enriched or source.name in enriched)
         }
 
-    def _put(self, values: dict[str, Any], place: _Place, value: Any) -> None:
-        if not place.part:
-            values[place.field] = value
+    def _put(self, values: dict[str, Any], source: _FieldSource, value: Any) -> None:
+        if not source.part:
+            values[source.field] = value
             return
-        compound = values.get(place.field)
+        compound = values.get(source.field)
         if compound is None:
-            parts = next(parts for name, parts in self._layout if name == place.field)
-            compound = values[place.field] = dict.fromkeys(parts)
-        compound[place.part] = value
+            parts = next(parts for name, parts in self._layout if name == source.field)
+            compound = values[source.field] = dict.fromkeys(parts)
+        compound[source.part] = value
 
     def _stamps(self, *names: str) -> set[str]:
         return {name for name in names if name in self._system}
@@ -221,20 +221,21 @@ def _target(name: str) -> tuple[str, str]:
     return field, part
 
 
-def _fields(entity: str, places: list[_Place]) -> tuple[ChangeField, ...]:
+def _fields(entity: str, field_sources: list[_FieldSource]) -> tuple[ChangeField, ...]:
     """The fields in the order of their first columns."""
-    found: dict[str, ChangeField] = {}
-    for place in places:
-        held = found.get(place.field)
-        if not place.part and held is None:
-            found[place.field] = ChangeField(place.field, place.read.kind)
+    by_name: dict[str, ChangeField] = {}
+    for source in field_sources:
+        field = by_name.get(source.field)
+        if not source.part and field is None:
+            by_name[source.field] = ChangeField(source.field, source.read.kind)
             continue
-        parts = held.parts if held is not None else ()
-        if (held is not None and not (held.parts and place.part)) or place.part in [part.name for part in parts]:
+        parts = field.parts if field is not None else ()
+        if (field is not None and not (field.parts and source.part)) or source.part in [part.name for part in parts]:
             raise InvalidMetadata(
-                f"Entity {entity}: two columns are to be {place.name}, {place.column} is the second", fields=("fields",)
+                f"Entity {entity}: two columns are to be {source.name}, {source.column} is the second",
+                fields=("fields",),
             )
-        found[place.field] = ChangeField(place.field, parts=(*parts, ChangeField(place.part, place.read.kind)))
-    if HEADER in found:
+        by_name[source.field] = ChangeField(source.field, parts=(*parts, ChangeField(source.part, source.read.kind)))
+    if HEADER in by_name:
         raise InvalidMetadata(f"Entity {entity}: {HEADER} is no name for a field", fields=("fields",))
-    return tuple(found.values())
+    return tuple(by_name.values())

@@ -37,13 +37,13 @@ class Change(NamedTuple):
     @property
     def transaction_id(self) -> str:
         """A name of the transaction that is the same for all its changes, in whatever table."""
-        place = f"{self.source.get('connector')}/{self.source.get('name')}/{self.source.get('db')}"
+        source_key = f"{self.source.get('connector')}/{self.source.get('name')}/{self.source.get('db')}"
         for name in _COMMITTED:
             if self.source.get(name) is not None:
-                return f"{place}/{self.source[name]}"
+                return f"{source_key}/{self.source[name]}"
         if self.transaction is not None:
-            return f"{place}/{self.transaction['id']}"
-        return f"{place}/{self.source.get('file')}/{self.source.get('pos')}/{self.committed_ms}"
+            return f"{source_key}/{self.transaction['id']}"
+        return f"{source_key}/{self.source.get('file')}/{self.source.get('pos')}/{self.committed_ms}"
 
     @property
     def commit_number(self) -> int:
@@ -97,13 +97,13 @@ class Envelope:
 
     def change(self, payload: bytes) -> Change:
         """The change in an Avro body; raises UndecodablePayload."""
-        found = _read(self._parsed, payload)
+        values = _read(self._parsed, payload)
         return Change(
-            str(found.get("op")),
-            found.get("before"),
-            found.get("after"),
-            found.get("source") or {},
-            found.get("transaction"),
+            str(values.get("op")),
+            values.get("before"),
+            values.get("after"),
+            values.get("source") or {},
+            values.get("transaction"),
         )
 
 
@@ -120,10 +120,10 @@ class RecordKey:
 
     def id(self, payload: bytes) -> str:
         """The record's id as text; several columns are joined by commas. Raises UndecodablePayload."""
-        found = _read(self._parsed, payload)
-        if isinstance(found, Mapping):
-            return ",".join(str(value) for name, value in found.items() if name != "__dbz__physicalTableIdentifier")
-        return str(found)
+        values = _read(self._parsed, payload)
+        if isinstance(values, Mapping):
+            return ",".join(str(value) for name, value in values.items() if name != "__dbz__physicalTableIdentifier")
+        return str(values)
 
 
 def _read(schema: Any, payload: bytes) -> Any:

@@ -59,8 +59,8 @@ def is_change_event(name: str) -> bool:
 def to_avro_text(entity: str, fields: Sequence[ChangeField]) -> str:
     """The Avro record of an entity's change events; fields of the record come after the header and the system fields."""
     header = {"name": HEADER, "type": {"type": "record", "name": HEADER, "fields": _HEADER_FIELDS}}
-    own = {field.name for field in fields}
-    system = [ChangeField(name, kind) for name, kind in SYSTEM_FIELDS.items() if name not in own]
+    field_names = {field.name for field in fields}
+    system = [ChangeField(name, kind) for name, kind in SYSTEM_FIELDS.items() if name not in field_names]
     return json.dumps(
         {
             "type": "record",
@@ -73,14 +73,14 @@ def to_avro_text(entity: str, fields: Sequence[ChangeField]) -> str:
 
 
 def _avro(entity: str, field: ChangeField, parent: str = "") -> dict[str, Any]:
-    own: Any = field.kind.avro
+    avro_type: Any = field.kind.avro
     doc = f"Data:{field.kind.doc}:{field_id(entity, f'{parent}{field.name}')}"
     if not parent and field.name in SYSTEM_FIELDS:
         doc = f"{field.name.removesuffix('Id')}:{field.kind.doc}"
     if field.parts:
         parts = [_avro(entity, part, f"{field.name}.") for part in field.parts]
-        own, doc = {"type": "record", "name": field.name, "fields": parts}, "Data:ComplexValueType"
-    return {"name": field.name, "type": ["null", own], "doc": doc, "default": None}
+        avro_type, doc = {"type": "record", "name": field.name, "fields": parts}, "Data:ComplexValueType"
+    return {"name": field.name, "type": ["null", avro_type], "doc": doc, "default": None}
 
 
 class ChangeEventSchema:
@@ -105,16 +105,16 @@ class ChangeEventSchema:
     @property
     def columns(self) -> dict[str, FieldType]:
         """What a filter can compare: fields, parts of compound fields and the header's single values."""
-        found = {f"{HEADER}.{name}": kind for name, kind in _COMPARED_HEADER.items()}
+        kinds = {f"{HEADER}.{name}": kind for name, kind in _COMPARED_HEADER.items()}
         for field in self.fields:
             for name, kind in [(f"{field.name}.{part.name}", part.kind) for part in field.parts] or [
                 (field.name, field.kind)
             ]:
                 if kind.compared is not None:
-                    found[name] = kind.compared
-        return found
+                    kinds[name] = kind.compared
+        return kinds
 
-    def rows(self, found: Sequence[Mapping[str, Any]]) -> pa.StructArray:
+    def rows(self, events: Sequence[Mapping[str, Any]]) -> pa.StructArray:
         """What a filter can compare, by column, as the struct column that it takes."""
         import pyarrow as pa
 
@@ -122,7 +122,7 @@ class ChangeEventSchema:
         whole = {FieldType.DATE: pa.int64(), FieldType.DATE_TIME: pa.int64()}
         columns = self.columns
         arrays = [
-            pa.array([row.get(name) for row in found], types.get(kind) or whole.get(kind) or pa.string())
+            pa.array([row.get(name) for row in events], types.get(kind) or whole.get(kind) or pa.string())
             for name, kind in columns.items()
         ]
         return pa.StructArray.from_arrays(arrays, names=list(columns))
@@ -130,12 +130,12 @@ class ChangeEventSchema:
     def comparable(self, payload: bytes) -> dict[str, Any]:
         """What of an event a filter can compare, by column; a field that did not change has no value."""
         values = self.decode(payload)
-        found = {f"{HEADER}.{name}": value for name, value in values[HEADER].items()}
+        values_ = {f"{HEADER}.{name}": value for name, value in values[HEADER].items()}
         for field in self.fields:
             value = values[field.name]
             parts = value or {} if field.parts else None
-            found |= {field.name: value} if parts is None else {f"{field.name}.{p}": v for p, v in parts.items()}
-        return found
+            values_ |= {field.name: value} if parts is None else {f"{field.name}.{p}": v for p, v in parts.items()}
+        return values_
 
     def encode(self, values: Mapping[str, Any]) -> bytes:
         """The Avro body of an event with its header; raises UndecodablePayload."""
@@ -153,11 +153,11 @@ class ChangeEventSchema:
         import fastavro
 
         try:
-            found = fastavro.schemaless_reader(io.BytesIO(payload), self._parsed, None)
+            event = fastavro.schemaless_reader(io.BytesIO(payload), self._parsed, None)
         except Exception as error:
             raise UndecodablePayload(f"The payload is not a record of {self.name} (schema {self.id})") from error
-        assert isinstance(found, dict)
-        return found
+        assert isinstance(event, dict)
+        return event
 
     def to_json(self, payload: bytes, *, timestamp_ms: int) -> dict[str, Any]:
         """As CometD shows it: fields with a value and those that were set to null; the header with names of fields.
@@ -185,10 +185,10 @@ class ChangeEventSchema:
         """The names of fields that bitmaps stand for."""
         names: list[str] = []
         for bitmap in bitmaps:
-            place, dash, digits = bitmap.rpartition("-")
+            prefix, dash, digits = bitmap.rpartition("-")
             bits = int(digits, 16)
             if dash:
-                compound = self.fields[int(place) - 1]
+                compound = self.fields[int(prefix) - 1]
                 names += [f"{compound.name}.{part.name}" for i, part in enumerate(compound.parts) if bits >> i & 1]
             else:
                 names += [field.name for i, field in enumerate(self.fields, 1) if bits >> i & 1]
@@ -196,6 +196,6 @@ class ChangeEventSchema:
 
 
 def _field(avro: Mapping[str, Any]) -> ChangeField:
-    own = next(member for member in avro["type"] if member != "null")
-    parts = tuple(_field(part) for part in own["fields"]) if isinstance(own, Mapping) else ()
+    branch = next(member for member in avro["type"] if member != "null")
+    parts = tuple(_field(part) for part in branch["fields"]) if isinstance(branch, Mapping) else ()
     return ChangeField(avro["name"], Kind.of_doc(avro.get("doc", "")), parts)

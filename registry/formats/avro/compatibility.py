@@ -126,17 +126,17 @@ class _Checker:
         self._effort.steps(len(reader.fields))
         written_fields = self._fields_by_name(writer)
         for index, field in enumerate(reader.fields):
-            here = [*location, "fields", str(index)]
+            field_location = [*location, "fields", str(index)]
             written = _writer_field(writer, written_fields, field, index)
             if written is not None:
-                reasons += self.check("type", field.type, written.type, here)
+                reasons += self.check("type", field.type, written.type, field_location)
             elif field.has_default:
                 continue
             elif isinstance(field.type, EnumType) and field.type.default is not None:
                 # An enum's own default does not stand in for a missing field, but Java compares it with the record.
-                reasons += self.check("type", field.type, writer, here)
+                reasons += self.check("type", field.type, writer, field_location)
             else:
-                reasons.append(_reason(Kind.READER_FIELD_MISSING_DEFAULT_VALUE, here, field.name))
+                reasons.append(_reason(Kind.READER_FIELD_MISSING_DEFAULT_VALUE, field_location, field.name))
         return reasons
 
     def _fields_by_name(self, writer: RecordType) -> dict[str, Field]:

@@ -8,14 +8,14 @@ from typing import Any
 __all__ = ["equivalent"]
 
 
-def equivalent(one: str, other: str) -> bool:
+def equivalent(left: str, other: str) -> bool:
     """Whether two canonical texts differ in nothing but the order of attributes and aliases."""
-    if one == other:
+    if left == other:
         return True
     # Most texts that differ are not the same letters in another order, which is quickly seen.
-    if len(one) != len(other) or sorted(one) != sorted(other):
+    if len(left) != len(other) or sorted(left) != sorted(other):
         return False
-    return bool(_unordered(json.loads(one)) == _unordered(json.loads(other)))
+    return bool(_unordered(json.loads(left)) == _unordered(json.loads(other)))
 
 
 def _unordered(value: Any) -> Any:

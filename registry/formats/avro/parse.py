@@ -84,8 +84,8 @@ class _Parser:
     def root(self, value: Any) -> AvroType:
         made = self.parse(value, None, 0)
         for unread in self._open:
-            unread.found = self._names.get(unread.full_name)
-            if unread.found is None:
+            unread.definition = self._names.get(unread.full_name)
+            if unread.definition is None:
                 raise SchemaParseError(f'Undefined name: "{unread.full_name}"')
         if self._strict:
             for field in self._defaults:
@@ -132,9 +132,9 @@ class _Parser:
         if name in PRIMITIVES:
             return PrimitiveType(name)
         full_name = f"{namespace}.{name}" if namespace and "." not in name else name
-        found = self._names.get(full_name) or self._names.get(name)
-        if found is not None:
-            return found
+        type_ = self._names.get(full_name) or self._names.get(name)
+        if type_ is not None:
+            return type_
         space, _, last = full_name.rpartition(".")
         unread = Unread("record", last, space or None)
         self._open.append(unread)
@@ -232,7 +232,7 @@ class _Parser:
         match type_:
             case Unread():
                 # Where it was read, Java took it for a record.
-                return isinstance(value, dict) and type_.found is not None and self._fits(type_.found, value)
+                return isinstance(value, dict) and type_.definition is not None and self._fits(type_.definition, value)
             case UnionType():
                 return any(self._fits(branch, value) for branch in type_.branches)
             case ArrayType():
@@ -259,8 +259,8 @@ class _Parser:
         name = value.get("name")
         if not isinstance(name, str):
             raise SchemaParseError(f"No name in schema: {_shown(value)}")
-        given = value.get("namespace")
-        space = given if isinstance(given, str) else namespace
+        own_namespace = value.get("namespace")
+        space = own_namespace if isinstance(own_namespace, str) else namespace
         if "." in name:
             space, _, name = name.rpartition(".")
         if self._strict and space:

@@ -17,14 +17,14 @@ _TAGS: Final = "confluent:tags"
 
 def tagged(text: str) -> dict[Entity, list[str]]:
     """What bears tags in a schema, in its order: records by full name, fields by that and their own name."""
-    found: dict[Entity, list[str]] = {}
+    by_entity: dict[Entity, list[str]] = {}
     for record, full_name in _records(json.loads(text)):
         if tags := _tags_of(record):
-            found[Entity(full_name, "sr_record")] = tags
+            by_entity[Entity(full_name, "sr_record")] = tags
         for field in _fields(record):
             if tags := _tags_of(field):
-                found[Entity(f"{full_name}.{field['name']}", "sr_field")] = tags
-    return found
+                by_entity[Entity(f"{full_name}.{field['name']}", "sr_field")] = tags
+    return by_entity
 
 
 def with_tags(text: str, add: Tags, remove: Tags) -> str:
@@ -63,8 +63,8 @@ def _records(root: Any) -> Iterator[tuple[dict[str, Any], str]]:
             waiting.extend((branch, namespace) for branch in node)
         elif isinstance(node, dict):
             if node.get("type") in ("record", "error"):
-                name, own = node["name"], node.get("namespace", namespace)
-                full_name = name if "." in name or not own else f"{own}.{name}"
+                name, own_namespace = node["name"], node.get("namespace", namespace)
+                full_name = name if "." in name or not own_namespace else f"{own_namespace}.{name}"
                 yield node, full_name
                 inner = full_name.rpartition(".")[0]
                 waiting.extend((field["type"], inner) for field in _fields(node))

@@ -80,13 +80,13 @@ def _field_value(field: Field, namespace: str | None, known: set[str]) -> dict[s
     return value
 
 
-def _qualified(full_name: str, own: str | None, name: str, namespace: str | None) -> str:
-    return name if own == namespace else full_name
+def _qualified(full_name: str, own_namespace: str | None, name: str, namespace: str | None) -> str:
+    return name if own_namespace == namespace else full_name
 
 
 def _alias(full_name: str, namespace: str | None) -> str:
-    own, _, name = full_name.rpartition(".")
-    return _qualified(full_name, own or None, name, namespace)
+    own_namespace, _, name = full_name.rpartition(".")
+    return _qualified(full_name, own_namespace or None, name, namespace)
 
 
 def normalized(root: AvroType) -> AvroType:

@@ -23,7 +23,7 @@ __all__ = ["Unread", "closed", "equal"]
 class Unread(NamedType):
     """A name that may be defined further on."""
 
-    found: NamedType | None = None
+    definition: NamedType | None = None
 
 
 def closed(root: AvroType) -> AvroType:
@@ -56,35 +56,35 @@ def closed(root: AvroType) -> AvroType:
 
 
 def _meant(type_: AvroType) -> AvroType:
-    return type_.found if isinstance(type_, Unread) and type_.found is not None else type_
+    return type_.definition if isinstance(type_, Unread) and type_.definition is not None else type_
 
 
-def equal(one: AvroType, other: AvroType) -> bool:
+def equal(left: AvroType, other: AvroType) -> bool:
     """Whether two types are the same to Java, which lets such be defined twice: docs and aliases do not count."""
-    if one is other:
+    if left is other:
         return True
-    if type(one) is not type(other) or one.kind != other.kind or one.props != other.props:
+    if type(left) is not type(other) or left.kind != other.kind or left.props != other.props:
         return False
-    if isinstance(one, NamedType) and isinstance(other, NamedType) and one.full_name != other.full_name:
+    if isinstance(left, NamedType) and isinstance(other, NamedType) and left.full_name != other.full_name:
         return False
-    match one, other:
+    match left, other:
         case ArrayType(), ArrayType():
-            return equal(one.items, other.items)
+            return equal(left.items, other.items)
         case MapType(), MapType():
-            return equal(one.values, other.values)
+            return equal(left.values, other.values)
         case UnionType(), UnionType():
-            pairs = [*zip(one.branches, other.branches, strict=False)]
-            return len(one.branches) == len(other.branches) and all(equal(*pair) for pair in pairs)
+            pairs = [*zip(left.branches, other.branches, strict=False)]
+            return len(left.branches) == len(other.branches) and all(equal(*pair) for pair in pairs)
         case FixedType(), FixedType():
-            return one.size == other.size
+            return left.size == other.size
         case EnumType(), EnumType():
-            return one.symbols == other.symbols
+            return left.symbols == other.symbols
         case RecordType(), RecordType():
-            fields = [*zip(one.fields, other.fields, strict=False)]
-            return len(one.fields) == len(other.fields) and all(_equal_fields(*pair) for pair in fields)
-    return not isinstance(one, Unread)
+            fields = [*zip(left.fields, other.fields, strict=False)]
+            return len(left.fields) == len(other.fields) and all(_equal_fields(*pair) for pair in fields)
+    return not isinstance(left, Unread)
 
 
-def _equal_fields(one: Field, other: Field) -> bool:
-    said = [(field.name, field.order, field.props, repr(field.default)) for field in (one, other)]
-    return said[0] == said[1] and equal(one.type, other.type)
+def _equal_fields(left: Field, other: Field) -> bool:
+    said = [(field.name, field.order, field.props, repr(field.default)) for field in (left, other)]
+    return said[0] == said[1] and equal(left.type, other.type)

@@ -13,14 +13,14 @@ def compare_arrays(context: Context, original: ArraySchema, update: ArraySchema)
     with context.at("items"):
         compare(context, original.all_items, update.all_items)
     before, after = original.items or [], update.items or []
-    for place in range(max(len(before), len(after))):
-        with context.at("items", str(place)):
-            if place >= len(after):
-                _removed(context, before[place], update)
-            elif place >= len(before):
-                _added(context, after[place], original)
+    for index in range(max(len(before), len(after))):
+        with context.at("items", str(index)):
+            if index >= len(after):
+                _removed(context, before[index], update)
+            elif index >= len(before):
+                _added(context, after[index], original)
             else:
-                compare(context, before[place], after[place])
+                compare(context, before[index], after[index])
     compare_openness(context, "additionalItems", "ADDITIONAL_ITEMS", original.additional, update.additional)
     compare_unevaluated(context, "unevaluatedItems", "UNEVALUATED_ITEMS", original.unevaluated, update.unevaluated)
     bound(context, "maxItems", "MAX_ITEMS", original.max_items, update.max_items)

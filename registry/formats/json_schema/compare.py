@@ -45,10 +45,10 @@ def changes(original: Schema, update: Schema, compatible: Collection[str] = STRI
         memory = Memory(_compare_kinds, compatible, known, effort)
         context = Context(memory)
         compare(context, original, update)
-        found = {pair: made for pair, made in memory.compared.items() if not memory.harmless(made)}
-        if not memory.guessed or found.keys() == known.keys():
+        harmful = {pair: made for pair, made in memory.compared.items() if not memory.harmless(made)}
+        if not memory.guessed or harmful.keys() == known.keys():
             return context.changes
-        known = found
+        known = harmful
 
 
 def _compare_kinds(context: Context, original: Schema, update: Schema) -> None:
@@ -147,9 +147,9 @@ def _numbers(context: Context, original: NumberSchema, update: NumberSchema) -> 
         context.add("TYPE_EXTENDED" if original.integer else "TYPE_NARROWED")
 
 
-def _divides(one: int | Decimal, other: int | Decimal) -> bool:
+def _divides(divisor: int | Decimal, other: int | Decimal) -> bool:
     try:
-        return one != 0 and other % one == 0
+        return divisor != 0 and other % divisor == 0
     except InvalidOperation:  # numbers too far apart
         return False
 

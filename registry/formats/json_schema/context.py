@@ -48,8 +48,8 @@ class Memory:
         compiled = self._patterns[pattern]
         return compiled is not None and compiled.search(name) is not None
 
-    def harmless(self, found: list[Change]) -> bool:
-        return all(change.kind in self.compatible for change in found)
+    def harmless(self, changes: list[Change]) -> bool:
+        return all(change.kind in self.compatible for change in changes)
 
 
 def _compiled(pattern: str) -> Any:
@@ -92,39 +92,41 @@ class Context:
     def add(self, kind: str, *path: str) -> None:
         self.take([Change(kind, "#/" + "/".join((*self._path, *path)))])
 
-    def take(self, found: list[Change]) -> None:
+    def take(self, changes: list[Change]) -> None:
         # Parts used twice at every level double the changes with each; nobody reads the thousandth. What is left out
         # must not hide the first incompatible one.
         room = _MAX_CHANGES - len(self.changes)
-        if len(found) <= room:
-            self.changes += found
+        if len(changes) <= room:
+            self.changes += changes
         elif self.compatible:
             self.changes += (
-                found[: max(room, 0)]
-                + [change for change in found[max(room, 0) :] if change.kind not in self.memory.compatible][:1]
+                changes[: max(room, 0)]
+                + [change for change in changes[max(room, 0) :] if change.kind not in self.memory.compatible][:1]
             )
 
     def pair(self, original: Schema, update: Schema) -> None:
         """Compare two schemas here, unless that was done before."""
         key = (id(original), id(update))
         memory = self.memory
-        found = memory.compared.get(key)
-        if found is None and key in memory.under_way:
-            found = memory.known.get(key)
-            if found is None:
+        changes = memory.compared.get(key)
+        if changes is None and key in memory.under_way:
+            changes = memory.known.get(key)
+            if changes is None:
                 memory.guessed = True
-                found = []
-        elif found is None:
+                changes = []
+        elif changes is None:
             memory.effort.pair()
             memory.under_way.add(key)
             inner = Context(memory)
             memory.compare_kinds(inner, original, update)
             memory.under_way.discard(key)
-            found = memory.compared[key] = inner.changes
+            changes = memory.compared[key] = inner.changes
         if self._path:
-            here = "#/" + "/".join(self._path)
-            found = [Change(made.kind, here if len(made.path) <= 2 else here + made.path[1:]) for made in found]
-        self.take(found)
+            pointer = "#/" + "/".join(self._path)
+            changes = [
+                Change(made.kind, pointer if len(made.path) <= 2 else pointer + made.path[1:]) for made in changes
+            ]
+        self.take(changes)
 
 
 def compare(context: Context, original: Schema | None, update: Schema | None) -> None:

@@ -116,15 +116,15 @@ class _Extraction:
     def schema(self) -> Schema:
         if "$ref" in self._value:
             ref = text(self._left.pop("$ref"), f"{self._where}/$ref")
-            found: list[Schema] = [self._loader.refer(ref, self._resolver, self._where, self._depth)]
+            schemas: list[Schema] = [self._loader.refer(ref, self._resolver, self._where, self._depth)]
         else:
-            found = [*self._enum(), *self._combined(), *self._not(), *self._const(), *self._typed(), *self._untyped()]
-        if not found:
+            schemas = [*self._enum(), *self._combined(), *self._not(), *self._const(), *self._typed(), *self._untyped()]
+        if not schemas:
             made: Schema = EmptySchema()
-        elif len(found) == 1:
-            made = found[0]
+        elif len(schemas) == 1:
+            made = schemas[0]
         else:
-            made = CombinedSchema("allOf", found)
+            made = CombinedSchema("allOf", schemas)
         self._annotate(made)
         return made
 
@@ -152,13 +152,13 @@ class _Extraction:
         return [EnumSchema(array(values, f"{self._where}/{keyword}")) for keyword, values in self._take("enum").items()]
 
     def _combined(self) -> list[Schema]:
-        found: list[Schema] = []
+        schemas: list[Schema] = []
         for criterion in _CRITERIA:
             if criterion in self._left:
                 members = array(self._left.pop(criterion), f"{self._where}/{criterion}")
-                subschemas = [self._child(member, criterion, place) for place, member in enumerate(members)]
-                found.append(CombinedSchema(criterion, subschemas))
-        return found
+                subschemas = [self._child(member, criterion, index) for index, member in enumerate(members)]
+                schemas.append(CombinedSchema(criterion, subschemas))
+        return schemas
 
     def _not(self) -> list[Schema]:
         return [NotSchema(self._child(value, keyword)) for keyword, value in self._take("not").items()]
@@ -169,11 +169,11 @@ class _Extraction:
     def _typed(self) -> list[Schema]:
         if "type" not in self._left:
             return []
-        given = self._left.pop("type")
-        if isinstance(given, list):
+        types = self._left.pop("type")
+        if isinstance(types, list):
             # Each type of the list sees the keywords about it.
-            return [CombinedSchema("anyOf", [self._of_type(item) for item in given])]
-        return [self._of_type(given)]
+            return [CombinedSchema("anyOf", [self._of_type(item) for item in types])]
+        return [self._of_type(types)]
 
     def _of_type(self, name: Any) -> Schema:
         if not isinstance(name, str) or name not in TYPES:
@@ -192,19 +192,19 @@ class _Extraction:
         return self._object()
 
     def _untyped(self) -> list[Schema]:
-        found: list[Schema] = []
+        schemas: list[Schema] = []
         if any(keyword in self._left for keyword in self._draft.arrays):
-            found.append(self._array(required=False))
+            schemas.append(self._array(required=False))
         if any(keyword in self._left for keyword in self._draft.objects):
-            found.append(self._object(required=False))
+            schemas.append(self._object(required=False))
         if any(keyword in self._left for keyword in _NUMBERS):
-            found.append(self._number(required=False))
+            schemas.append(self._number(required=False))
         if any(keyword in self._left for keyword in _STRINGS):
-            found.append(self._string(required=False))
+            schemas.append(self._string(required=False))
         if self._draft.number == 7 and any(keyword in self._left for keyword in _CONDITIONS):
             taken = {keyword: self._child(value, keyword) for keyword, value in self._take(*_CONDITIONS).items()}
-            found.append(ConditionalSchema(*(taken.get(keyword) for keyword in _CONDITIONS)))
-        return found
+            schemas.append(ConditionalSchema(*(taken.get(keyword) for keyword in _CONDITIONS)))
+        return schemas
 
     # The keywords about a type are read from the whole object, since each type of a list sees them.
 
@@ -257,7 +257,7 @@ class _Extraction:
         if "items" in self._value:
             items = self._value["items"]
             if isinstance(items, list):
-                made.items = [self._child(item, "items", place) for place, item in enumerate(items)]
+                made.items = [self._child(item, "items", index) for index, item in enumerate(items)]
             else:
                 made.all_items = self._child(items, "items")
             if made.all_items is not None and made.additional is False:

@@ -27,9 +27,9 @@ MAX_DEPTH: Final = 100
 TYPES: Final = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
 
 
-def refused(where: str, wanted: str, value: Any) -> NoReturn:
+def refused(where: str, expected: str, value: Any) -> NoReturn:
     shown = json.dumps(value, ensure_ascii=False, default=str)
-    raise SchemaError(f"{where}: expected {wanted}, found {shown if len(shown) <= 100 else shown[:100] + '...'}")
+    raise SchemaError(f"{where}: expected {expected}, found {shown if len(shown) <= 100 else shown[:100] + '...'}")
 
 
 def count(value: Any, where: str) -> int:
@@ -70,4 +70,4 @@ def object_(value: Any, where: str) -> dict[str, Any]:
 
 
 def strings(value: Any, where: str) -> list[str]:
-    return [text(item, f"{where}/{place}") for place, item in enumerate(array(value, where))]
+    return [text(item, f"{where}/{index}") for index, item in enumerate(array(value, where))]

@@ -215,8 +215,8 @@ class _Composite:
 
     def _combined(self, criterion: Criterion, members: list[Any]) -> Schema:
         made: Schema = CombinedSchema(criterion, [])
-        for place, member in enumerate(members):
-            made = _join(made, self._child(member, criterion, place), criterion)
+        for index, member in enumerate(members):
+            made = _join(made, self._child(member, criterion, index), criterion)
         return made
 
     def _array(self, name: str, value: Any, where: str) -> ArraySchema:
@@ -225,7 +225,7 @@ class _Composite:
             case "uniqueItems":
                 made.unique = boolean(value, where)
             case "prefixItems":
-                made.items = [self._child(item, name, place) for place, item in enumerate(array(value, where))]
+                made.items = [self._child(item, name, index) for index, item in enumerate(array(value, where))]
             case "contains":
                 made.contains = self._child(value, name)
                 least, most = self._value.get("minContains", 1), self._value.get("maxContains")
@@ -246,28 +246,28 @@ class _Composite:
         return self._child(value, keyword)
 
     def _properties(self) -> list[Schema]:
-        given = object_(self._value.get("properties", {}), f"{self._where}/properties")
+        properties = object_(self._value.get("properties", {}), f"{self._where}/properties")
         return [
             ObjectSchema(properties={name: self._child(value, "properties", name)}, required=False)
-            for name, value in given.items()
+            for name, value in properties.items()
         ]
 
     def _patterns(self) -> list[Schema]:
-        given = object_(self._value.get("patternProperties", {}), f"{self._where}/patternProperties")
+        patterns = object_(self._value.get("patternProperties", {}), f"{self._where}/patternProperties")
         return [
             ObjectSchema(pattern_properties={name: self._child(value, "patternProperties", name)}, required=False)
-            for name, value in given.items()
+            for name, value in patterns.items()
         ]
 
     def _unevaluated(self) -> list[Schema]:
-        found: list[Schema] = []
+        schemas: list[Schema] = []
         if "unevaluatedItems" in self._value:
             inner = self._child(self._value["unevaluatedItems"], "unevaluatedItems")
-            found.append(ArraySchema(unevaluated=inner, required=False))
+            schemas.append(ArraySchema(unevaluated=inner, required=False))
         if "unevaluatedProperties" in self._value:
             inner = self._child(self._value["unevaluatedProperties"], "unevaluatedProperties")
-            found.append(ObjectSchema(unevaluated=inner, required=False))
-        return found
+            schemas.append(ObjectSchema(unevaluated=inner, required=False))
+        return schemas
 
 
 def _nothing() -> CombinedSchema:
@@ -291,11 +291,11 @@ def _of_type(name: Any, where: str) -> Schema:
     return ObjectSchema()
 
 
-def _join(one: Schema, other: Schema, criterion: Criterion | None = None) -> Schema:
+def _join(left: Schema, other: Schema, criterion: Criterion | None = None) -> Schema:
     """What two keywords say together; ``criterion`` names the combined schema whose members they are."""
-    if type(one) is type(other) and isinstance(one, _MERGED):
-        return _merged(one, other)
-    for any_of, single in ((one, other), (other, one)):
+    if type(left) is type(other) and isinstance(left, _MERGED):
+        return _merged(left, other)
+    for any_of, single in ((left, other), (other, left)):
         if (
             isinstance(any_of, CombinedSchema)
             and any_of.generated
@@ -303,9 +303,9 @@ def _join(one: Schema, other: Schema, criterion: Criterion | None = None) -> Sch
             and any(type(member) is type(single) for member in any_of.subschemas)
         ):
             return CombinedSchema("anyOf", _gathered([*any_of.subschemas, single]), generated=True)
-    if criterion is not None and isinstance(one, CombinedSchema):
-        return CombinedSchema(criterion, [*one.subschemas, *_flat(other)])
-    return CombinedSchema("allOf", _gathered([*_flat(one), *_flat(other)]), generated=True)
+    if criterion is not None and isinstance(left, CombinedSchema):
+        return CombinedSchema(criterion, [*left.subschemas, *_flat(other)])
+    return CombinedSchema("allOf", _gathered([*_flat(left), *_flat(other)]), generated=True)
 
 
 def _flat(schema: Schema) -> list[Schema]:
@@ -316,16 +316,17 @@ def _flat(schema: Schema) -> list[Schema]:
 
 def _gathered(schemas: list[Schema]) -> list[Schema]:
     """The schemas with those about the same type made one, at the place of the first."""
-    found: list[Schema] = []
+    subschemas: list[Schema] = []
     for schema in schemas:
-        place = next(
-            (at for at, known in enumerate(found) if type(known) is type(schema) and isinstance(known, _MERGED)), None
+        index = next(
+            (at for at, known in enumerate(subschemas) if type(known) is type(schema) and isinstance(known, _MERGED)),
+            None,
         )
-        if place is None:
-            found.append(schema)
+        if index is None:
+            subschemas.append(schema)
         else:
-            found[place] = _merged(found[place], schema)
-    return found
+            subschemas[index] = _merged(subschemas[index], schema)
+    return subschemas
 
 
 def _copied(schema: Schema) -> Schema:
@@ -335,11 +336,11 @@ def _copied(schema: Schema) -> Schema:
     return made
 
 
-def _merged(one: Schema, other: Schema) -> Schema:
+def _merged(left: Schema, other: Schema) -> Schema:
     """Both in one: what the second says wins, collections are put together."""
-    made = _copied(one)
+    made = _copied(left)
     for part in fields(other):
-        mine, value = getattr(one, part.name), getattr(other, part.name)
+        mine, value = getattr(left, part.name), getattr(other, part.name)
         if isinstance(value, dict):
             setattr(made, part.name, {**mine, **value})
         elif part.name == "required_properties":

@@ -37,18 +37,18 @@ def parts_of(node: Any) -> list[str]:
         return []
     if "$ref" in node:
         return ["$ref"]
-    found = [part for keyword, part in _COMBINED.items() if isinstance(node.get(keyword), list)]
-    found += [word for word in ("enum", "not", "const") if word in node]
+    parts = [part for keyword, part in _COMBINED.items() if isinstance(node.get(keyword), list)]
+    parts += [word for word in ("enum", "not", "const") if word in node]
     if "if" in node:
-        found.append("conditional")
+        parts.append("conditional")
     type_ = node.get("type")
     if isinstance(type_, list):
-        found.append("types")
+        parts.append("types")
     elif isinstance(type_, str):
-        found.append(type_)
+        parts.append(type_)
     else:
-        found += [name for name, words in _WORDS.items() if any(word in node for word in words)]
-    return sorted(found, key=lambda part: _KINDS.get(part, part))
+        parts += [name for name, words in _WORDS.items() if any(word in node for word in words)]
+    return sorted(parts, key=lambda part: _KINDS.get(part, part))
 
 
 def members_of(node: dict[str, Any], keyword: str) -> list[Any]:

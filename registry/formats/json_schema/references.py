@@ -79,9 +79,9 @@ class References:
                 documents[uri.removesuffix("#")] = resource
         registry: Registry[Any] = METASCHEMAS.with_resources(documents.items())
         root = specification.create_resource(document)
-        own = urljoin(base, id_) if id_ else base
-        registry = registry.with_resources([(base, root), (own, root)])
-        self.resolver = registry.resolver(own)
+        own_base = urljoin(base, id_) if id_ else base
+        registry = registry.with_resources([(base, root), (own_base, root)])
+        self.resolver = registry.resolver(own_base)
         # The later drafts find a reference of the registry by its very name from wherever it is called.
         self._by_name = dict.fromkeys(referenced, registry.resolver("")) if modern else {}
         self._targets: dict[int, Target] = {}
@@ -106,15 +106,15 @@ class References:
         from referencing.exceptions import Unresolvable
 
         try:
-            found = self._by_name.get(ref.partition("#")[0], resolver).lookup(ref)
+            schema = self._by_name.get(ref.partition("#")[0], resolver).lookup(ref)
         except (Unresolvable, ValueError, TypeError, AttributeError, KeyError) as error:
             raise SchemaError(
                 f"{where}/$ref: nothing is found at {ref!r}; a schema in another document must be among the references"
             ) from error
-        known = id(found.contents) in self._targets
-        target = self.target_of(found.contents)
+        known = id(schema.contents) in self._targets
+        target = self.target_of(schema.contents)
         if not known:
-            target.schema = load(found.contents, found.resolver, ref)
+            target.schema = load(schema.contents, schema.resolver, ref)
         return ReferenceSchema(ref, target)
 
     def target_of(self, contents: Any) -> Target:

@@ -106,8 +106,8 @@ class JsonSchema:
 
     def reading_problems(self, writer: JsonSchema, *, lenient: bool = False) -> list[str]:
         compatible = LENIENT if lenient else STRICT
-        found = self.changes_from(writer, lenient=lenient)
-        return [message(change) for change in found if change.kind not in compatible]
+        changes = self.changes_from(writer, lenient=lenient)
+        return [message(change) for change in changes if change.kind not in compatible]
 
     def validator(self) -> Validator:
         """What checks values against the schema: jsonschema's validator of the schema's draft, references known to it."""

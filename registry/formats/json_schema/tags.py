@@ -45,8 +45,8 @@ def _bearers(node: Any, scope: str, *, is_property: bool = False) -> Iterator[tu
     if len(parts) == 1:
         yield from _part(node, parts[0], scope, is_property=is_property)
         return
-    for place, part in enumerate(parts):  # what a schema demands at once counts as allOf of it
-        yield from _part(node, part, f"{scope}allof.{place}.", is_property=False)
+    for index, part in enumerate(parts):  # what a schema demands at once counts as allOf of it
+        yield from _part(node, part, f"{scope}allof.{index}.", is_property=False)
 
 
 def _part(node: dict[str, Any], part: str, scope: str, *, is_property: bool) -> Iterator[tuple[Entity, Any]]:
@@ -69,11 +69,11 @@ def _part(node: dict[str, Any], part: str, scope: str, *, is_property: bool) -> 
             for keyword in ("if", "then", "else"):
                 yield from _bearers(node.get(keyword), f"{scope}conditional.{keyword}.")
         case "types":  # "type": ["null", "object"]
-            for place, name in enumerate(sorted(node["type"], key=lambda name: sort_key({"type": name}))):
-                yield from _part(node, str(name), f"{scope}anyof.{place}.", is_property=False)
+            for index, name in enumerate(sorted(node["type"], key=lambda name: sort_key({"type": name}))):
+                yield from _part(node, str(name), f"{scope}anyof.{index}.", is_property=False)
         case "allof" | "anyof" | "oneof":
-            for place, inner in enumerate(members_of(node, _CRITERIA[part])):
-                yield from _bearers(inner, f"{scope}{part}.{place}.")
+            for index, inner in enumerate(members_of(node, _CRITERIA[part])):
+                yield from _bearers(inner, f"{scope}{part}.{index}.")
 
 
 def _find(node: Any, path: list[str], kind: str) -> dict[str, Any] | None:
@@ -96,11 +96,11 @@ def _find(node: Any, path: list[str], kind: str) -> dict[str, Any] | None:
             case "conditional":
                 node, path = node.get(path[0]) if path else None, path[1:]
             case "allof" | "anyof" | "oneof":
-                place, path = path[0] if path else "", path[1:]
+                step, path = path[0] if path else "", path[1:]
                 # Without the keyword the word stands for what a schema demands at once, or for its list of types.
                 if _CRITERIA[word] in node:
                     members = members_of(node, _CRITERIA[word])
-                    node = members[int(place)] if place.isdecimal() and int(place) < len(members) else None
+                    node = members[int(step)] if step.isdecimal() and int(step) < len(members) else None
             case _:
                 return None
     return None
@@ -116,8 +116,8 @@ def _longest(named: Any, path: list[str]) -> tuple[Any, list[str]]:
 
 
 def _named(node: dict[str, Any], keyword: str) -> list[tuple[str, Any]]:
-    found = node.get(keyword)
-    return list(found.items()) if isinstance(found, dict) else []
+    members = node.get(keyword)
+    return list(members.items()) if isinstance(members, dict) else []
 
 
 def _tags_of(node: Any) -> list[str]:

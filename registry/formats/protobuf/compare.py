@@ -97,13 +97,13 @@ def _types(context: _Context, original: Sequence[Message | Enum], update: Sequen
     before, after = (
         {type_.name: type_ for type_ in types if isinstance(type_, Message)} for types in (original, update)
     )
-    places = [{name: place for place, name in enumerate(side)} for side in (before, after)]
+    indexes = [{name: index for index, name in enumerate(side)} for side in (before, after)]
     for name in {**before, **after}:
         with context.at(name, named=True):
             old, new = before.get(name), after.get(name)
             if old is not None and new is not None:
                 _messages(context, old, new)
-                if places[0][name] != places[1][name]:
+                if indexes[0][name] != indexes[1][name]:
                     context.add("MESSAGE_MOVED")
             else:
                 known = context.before(name) if new is None else context.after(name)
@@ -270,11 +270,11 @@ def _named_types(context: _Context, before: str, after: str) -> None:
     if not isinstance(old.type, Message) or not isinstance(new.type, Message):
         return
     pair = (id(old.type), id(new.type))
-    found = context.compared.get(pair)
-    if found is None:
+    result = context.compared.get(pair)
+    if result is None:
         inner = context.inside(local_before, (old.package, new.package))
         _messages(inner, old.type, new.type)
-        found = context.compared[pair] = inner.changes
-    context.changes += found
-    if any(change.kind not in COMPATIBLE for change in found):
+        result = context.compared[pair] = inner.changes
+    context.changes += result
+    if any(change.kind not in COMPATIBLE for change in result):
         context.add("FIELD_NAMED_TYPE_CHANGED")

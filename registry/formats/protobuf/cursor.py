@@ -31,8 +31,8 @@ class Cursor:
         raise ProtoError(f"Syntax error in :{line}:{column}: {words}")
 
     def _skip(self) -> None:
-        if (found := _BLANK.match(self._text, self._at)) is not None:
-            self._at = found.end()
+        if (blank := _BLANK.match(self._text, self._at)) is not None:
+            self._at = blank.end()
 
     @property
     def exhausted(self) -> bool:
@@ -46,9 +46,9 @@ class Cursor:
         return self._text[self._at]
 
     def char(self) -> str:
-        found = self.peek()
+        character = self.peek()
         self._at += 1
-        return found
+        return character
 
     def take(self, char: str) -> bool:
         """Go past the character if it comes next."""
@@ -62,18 +62,18 @@ class Cursor:
         self._at -= 1
 
     def require(self, char: str) -> None:
-        found = self.char()
-        if found != char:
+        character = self.char()
+        if character != char:
             self._at -= 1
-            self.fail(f"expected '{char}' but was '{found}'")
+            self.fail(f"expected '{char}' but was '{character}'")
 
     def word(self, *, dots: bool = True) -> str:
         self._skip()
-        found = (_WORD if dots else _PART).match(self._text, self._at)
-        if found is None:
+        match = (_WORD if dots else _PART).match(self._text, self._at)
+        if match is None:
             self.fail("expected a word")
-        self._at = found.end()
-        return found[0]
+        self._at = match.end()
+        return match[0]
 
     def identifier(self) -> str:
         """A name that must not begin with a digit."""
@@ -88,15 +88,15 @@ class Cursor:
         if opening not in "([":
             return self.word(dots=dots)
         self._at += 1
-        found = self.word()
+        word = self.word()
         closing = ")" if opening == "(" else "]"
         self.require(closing)
-        return f"{opening}{found}{closing}" if keep_wrap else found
+        return f"{opening}{word}{closing}" if keep_wrap else word
 
     def type(self, first: str | None = None) -> str:
         """The name of a type, or ``map<key, value>``; ``first`` is its first word where that was read."""
-        found = self.word() if first is None else first
-        if found == "map" and self.peek() == "<":
+        word = self.word() if first is None else first
+        if word == "map" and self.peek() == "<":
             self.require("<")
             key = self.type()
             self.require(",")
@@ -105,8 +105,8 @@ class Cursor:
             return f"map<{key}, {value}>"
         # Blanks may stand before a dot.
         while self.take("."):
-            found += f".{self.word()}"
-        return found
+            word += f".{self.word()}"
+        return word
 
     def integer(self) -> int:
         text = self.word()
@@ -148,14 +148,14 @@ class Cursor:
         char = self._text[self._at]
         self._at += 1
         if char in "xX":
-            found = _HEX.match(self._text, self._at)
-            if found is None:
+            match = _HEX.match(self._text, self._at)
+            if match is None:
                 self.fail("expected a digit after \\x or \\X")
-            self._at = found.end()
-            return chr(int(found[0], 16))
+            self._at = match.end()
+            return chr(int(match[0], 16))
         if char in "01234567":
-            found = _OCTAL.match(self._text, self._at - 1)
-            assert found is not None
-            self._at = found.end()
-            return chr(int(found[0], 8))
+            match = _OCTAL.match(self._text, self._at - 1)
+            assert match is not None
+            self._at = match.end()
+            return chr(int(match[0], 8))
         return _ESCAPES.get(char, char)

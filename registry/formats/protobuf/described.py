@@ -45,10 +45,10 @@ def file_of(described: FileDescriptorProto) -> ProtoFile:
     public = set(described.public_dependency)
     weak = set(described.weak_dependency)
     file = ProtoFile(described.syntax or None, described.package or None)
-    for place, path in enumerate(described.dependency):
-        if place in public:
+    for index, path in enumerate(described.dependency):
+        if index in public:
             file.public_imports.append(path)
-        elif place not in weak:
+        elif index not in weak:
             file.imports.append(path)
     proto3 = described.syntax == "proto3"
     file.types = [
@@ -112,10 +112,10 @@ def _enum(described: EnumDescriptorProto) -> Enum:
 
 
 def _extends(described: Any, proto3: bool) -> list[Extend]:
-    found: dict[str, Extend] = {}
+    by_extendee: dict[str, Extend] = {}
     for field in described:
-        found.setdefault(field.extendee, Extend(field.extendee, [])).fields.append(_field(field, proto3))
-    return list(found.values())
+        by_extendee.setdefault(field.extendee, Extend(field.extendee, [])).fields.append(_field(field, proto3))
+    return list(by_extendee.values())
 
 
 def _service(described: ServiceDescriptorProto) -> Service:
@@ -135,14 +135,14 @@ def _service(described: ServiceDescriptorProto) -> Service:
 
 def _options(described: Any) -> list[Option]:
     """Options with one plain value; what a descriptor holds of others cannot be written without their definitions."""
-    found = []
+    options = []
     for field, value in described.ListFields():
         if field.is_extension or field.message_type is not None:
             continue
         for item in value if field.is_repeated else [value]:
             kind, text = _plain(field, item)
-            found.append(Option(field.name, kind, text))
-    return found
+            options.append(Option(field.name, kind, text))
+    return options
 
 
 def _plain(field: Any, value: Any) -> tuple[OptionKind, str]:

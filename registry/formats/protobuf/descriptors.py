@@ -107,15 +107,15 @@ class _Describer:
         for field in message.fields:
             self._field(made, made.field.add(), field, scope)
         for oneof in message.oneofs:
-            place = len(made.oneof_decl)
+            index = len(made.oneof_decl)
             declared = made.oneof_decl.add(name=oneof.name)
             _set_options(declared.options, oneof.options)
             for field in oneof.fields:
                 added = made.field.add()
                 self._field(made, added, field, scope)
-                added.oneof_index = place
+                added.oneof_index = index
             for group in oneof.groups:
-                self._group(made, group, scope).oneof_index = place
+                self._group(made, group, scope).oneof_index = index
         for group in message.groups:
             self._group(made, group, scope)
         for type_ in message.types:

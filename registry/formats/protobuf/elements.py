@@ -135,8 +135,8 @@ class Message:
     @property
     def is_map_entry(self) -> bool:
         """Whether it stands for a map field; protoc makes such messages."""
-        found = next((option for option in self.options if option.name == "map_entry"), None)
-        return found is not None and str(found.value).lower() == "true"
+        map_entry = next((option for option in self.options if option.name == "map_entry"), None)
+        return map_entry is not None and str(map_entry.value).lower() == "true"
 
 
 @dataclass(slots=True)

@@ -60,14 +60,14 @@ class Names:
 
     def type(self, full_name: str) -> KnownType | None:
         name = full_name.removeprefix(".")
-        if (found := self._types.get(name)) is not None:
-            return found
+        if (type_ := self._types.get(name)) is not None:
+            return type_
         return _known_types().get(name) if name.startswith(("google.", "confluent.")) else None
 
     def extension(self, full_name: str) -> Field | None:
         name = full_name.removeprefix(".")
-        if (found := self._extensions.get(name)) is not None:
-            return found
+        if (extension := self._extensions.get(name)) is not None:
+            return extension
         return _known_extensions().get(name) if name.startswith(("google.", "confluent.")) else None
 
     def resolve(self, name: str, scope: tuple[str, ...] = (), package: str | None = None) -> str | None:
@@ -75,10 +75,16 @@ class Names:
 
         ``package`` is where the scope is, this file's package unless it is given.
         """
-        return next((found for found in self._candidates(name, scope, package) if self.type(found) is not None), None)
+        return next(
+            (candidate for candidate in self._candidates(name, scope, package) if self.type(candidate) is not None),
+            None,
+        )
 
     def resolve_extension(self, name: str, scope: tuple[str, ...] = ()) -> str | None:
-        return next((found for found in self._candidates(name, scope, None) if self.extension(found) is not None), None)
+        return next(
+            (candidate for candidate in self._candidates(name, scope, None) if self.extension(candidate) is not None),
+            None,
+        )
 
     def _candidates(self, name: str, scope: tuple[str, ...], package: str | None) -> Iterator[str]:
         if name.startswith("."):

@@ -59,10 +59,10 @@ class _Normalizer:
         )
 
     def _resolved(self, name: str, scope: Scope) -> str:
-        found = self._names.resolve(name, scope)
-        if found is None:
+        full_name = self._names.resolve(name, scope)
+        if full_name is None:
             raise UnknownType(f"Could not resolve type: {name}")
-        return f".{found}"
+        return f".{full_name}"
 
     def _types(self, types: Sequence[Message | Enum], scope: Scope) -> list[Message | Enum]:
         # Messages stay in their order: clients send the numbers of places in it.
@@ -116,12 +116,12 @@ class _Normalizer:
 
     def _extends(self, extends: Sequence[Extend], scope: Scope) -> list[Extend]:
         """One block for each message that is extended."""
-        found: dict[str, list[Field]] = {}
+        by_extendee: dict[str, list[Field]] = {}
         for extend in extends:
             name = self._resolved(extend.name, scope)
             if extend.fields:
-                found.setdefault(name, []).extend(extend.fields)
-        return [Extend(name, self._fields(fields, scope)) for name, fields in found.items()]
+                by_extendee.setdefault(name, []).extend(extend.fields)
+        return [Extend(name, self._fields(fields, scope)) for name, fields in by_extendee.items()]
 
     def _fields(self, fields: Sequence[Field], scope: Scope) -> list[Field]:
         return sorted((self._field(field, scope) for field in fields), key=lambda field: field.tag)
@@ -168,45 +168,45 @@ class _Normalizer:
         named = [self._named(option, scope) for option in options]
         for option in sorted(named, key=lambda option: option.name):
             groups.setdefault(option.name, []).append(option)
-        found: list[Option] = []
+        collected: list[Option] = []
         for name, group in groups.items():
             field = self._names.extension(name)
             if field is not None and field.label != "repeated":
-                one = group[0]
+                first = group[0]
                 for other in group[1:]:
-                    one = self._merged(field, one, as_map(other), scope)
-                group = [one]
-            found += [self._written(option, scope) for option in group]
-        return found
+                    first = self._merged(field, first, as_map(other), scope)
+                group = [first]
+            collected += [self._written(option, scope) for option in group]
+        return collected
 
     def _named(self, option: Option, scope: Scope) -> Option:
         if option.parenthesized and (name := self._names.resolve_extension(option.name, scope)) is not None:
             return as_map(replace(option, name=name))
         return option
 
-    def _merged(self, field: Field, one: Option, other: Option, scope: Scope) -> Option:
-        if one.kind != "map" or other.kind != "map":
+    def _merged(self, field: Field, left: Option, other: Option, scope: Scope) -> Option:
+        if left.kind != "map" or other.kind != "map":
             return other
-        return replace(other, value=self._merged_maps(field, one.value, other.value, scope))
+        return replace(other, value=self._merged_maps(field, left.value, other.value, scope))
 
-    def _merged_maps(self, field: Field, one: dict[str, Any], other: dict[str, Any], scope: Scope) -> dict[str, Any]:
+    def _merged_maps(self, field: Field, left: dict[str, Any], other: dict[str, Any], scope: Scope) -> dict[str, Any]:
         container = self._message_of(field, scope)
-        made = dict(one)
+        made = dict(left)
         for name, value in other.items():
             inner = None if container is None else _field_of(container, name)
             made[name] = self._merged_values(inner, made[name], value, scope) if name in made else value
         return made
 
-    def _merged_values(self, field: Field | None, one: Any, other: Any, scope: Scope) -> Any:
+    def _merged_values(self, field: Field | None, left: Any, other: Any, scope: Scope) -> Any:
         if field is not None and field.label != "repeated":
-            both = isinstance(one, dict) and isinstance(other, dict)
+            both = isinstance(left, dict) and isinstance(other, dict)
             if both and self._message_of(field, scope) is not None:
-                return self._merged_maps(field, one, other, scope)
+                return self._merged_maps(field, left, other, scope)
             return other
-        found: list[Any] = []
-        for value in (one, other):
-            found += [item for item in (value if isinstance(value, list) else [value]) if item not in found]
-        return found
+        values: list[Any] = []
+        for value in (left, other):
+            values += [item for item in (value if isinstance(value, list) else [value]) if item not in values]
+        return values
 
     def _message_of(self, field: Field, scope: Scope) -> Message | None:
         name = self._names.resolve(field.type, scope)
@@ -227,15 +227,15 @@ class _Normalizer:
         return option
 
     def _map(self, values: dict[str, Any], scope: Scope) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for name, value in values.items():
             if value == []:
                 continue
             if name.startswith("[") and name.endswith("]"):
                 resolved = self._names.resolve_extension(name[1:-1], scope)
                 name = name if resolved is None else f"[{resolved}]"
-            found.setdefault(name, self._value(value, scope))
-        return {name: found[name] for name in sorted(found)}
+            merged.setdefault(name, self._value(value, scope))
+        return {name: merged[name] for name in sorted(merged)}
 
     def _value(self, value: Any, scope: Scope) -> Any:
         if isinstance(value, dict):

@@ -15,13 +15,13 @@ MAX_DEPTH: Final = 100
 
 def read_options(cursor: Cursor) -> list[Option]:
     """The options in square brackets, if such come next."""
-    found: list[Option] = []
+    options: list[Option] = []
     if not cursor.take("["):
-        return found
+        return options
     while True:
-        found.append(read_option(cursor, "="))
+        options.append(read_option(cursor, "="))
         if cursor.take("]"):
-            return found
+            return options
         if not cursor.take(","):
             cursor.fail("Expected ',' or ']'")
 
@@ -73,32 +73,32 @@ def _element(kind: OptionKind, value: Any) -> Any:
 def _map(cursor: Cursor, depth: int) -> dict[str, Any]:
     """A message literal; a field given several times becomes a list."""
     cursor.require("{")
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     while not cursor.take("}"):
         option = read_option(cursor, ":", depth)
         name, value = option.name, _element(option.kind, option.value)
-        known = found.get(name)
+        known = values.get(name)
         if isinstance(value, Option):
             if not isinstance(known, dict):
-                known = found[name] = {}
+                known = values[name] = {}
             known[value.name] = value.value
-        elif name not in found:
-            found[name] = value
+        elif name not in values:
+            values[name] = value
         else:
             more = value if isinstance(value, list) else [value]
-            found[name] = [*known, *more] if isinstance(known, list) else [known, *more]
+            values[name] = [*known, *more] if isinstance(known, list) else [known, *more]
         if not cursor.take(","):
             cursor.take(";")
-    return found
+    return values
 
 
 def _list(cursor: Cursor, depth: int) -> list[Any]:
     if depth > MAX_DEPTH:
         cursor.fail(f"nested too deep: more than {MAX_DEPTH} levels")
     cursor.require("[")
-    found: list[Any] = []
+    values: list[Any] = []
     while not cursor.take("]"):
-        found.append(_element(*_value(cursor, depth + 1)))
+        values.append(_element(*_value(cursor, depth + 1)))
         if not cursor.take(",") and cursor.peek() != "]":
             cursor.fail("expected ',' or ']'")
-    return found
+    return values

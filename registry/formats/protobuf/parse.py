@@ -207,9 +207,9 @@ class _Parser:
         cursor.require("(")
         word = cursor.word()
         streaming = word == "stream"
-        found = cursor.type(None if streaming else word)
+        type_name = cursor.type(None if streaming else word)
         cursor.require(")")
-        return found, streaming
+        return type_name, streaming
 
     def _extend(self) -> Extend:
         cursor = self._cursor

@@ -128,25 +128,25 @@ class ProtobufSchema:
         """
         file = self._effective
         prefix = f"{file.package}." if file.package else ""
-        found: list[int] = []
+        indexes: list[int] = []
         messages = file.messages
         for part in full_name.removeprefix(prefix).split("."):
-            place = next((place for place, message in enumerate(messages) if message.name == part), None)
-            if place is None:
+            index = next((index for index, message in enumerate(messages) if message.name == part), None)
+            if index is None:
                 raise KeyError(full_name)
-            found.append(place)
-            messages = _inner(messages[place])
-        return found
+            indexes.append(index)
+            messages = _inner(messages[index])
+        return indexes
 
     def message_at(self, indexes: Sequence[int]) -> str:
         """The full name of the message at a place; an empty list is the first one. Raises IndexError."""
         names = []
         messages = self._effective.messages
-        for place in indexes or [0]:
-            if not 0 <= place < len(messages):
+        for index in indexes or [0]:
+            if not 0 <= index < len(messages):
                 raise IndexError(f"the schema has no message at {list(indexes)}")
-            names.append(messages[place].name)
-            messages = _inner(messages[place])
+            names.append(messages[index].name)
+            messages = _inner(messages[index])
         return _in_package(self._effective, ".".join(names))
 
     @cached_property
@@ -158,11 +158,11 @@ class ProtobufSchema:
 
     def message_descriptor(self, full_name: str | None = None) -> Descriptor:
         """The descriptor of a message, of the first one by default; raises InvalidSchema where it can't be made."""
-        wanted = full_name or self.message_at([])
+        name = full_name or self.message_at([])
         try:
-            return self._pool.FindMessageTypeByName(wanted)
+            return self._pool.FindMessageTypeByName(name)
         except KeyError as error:
-            raise InvalidSchema(f"{_PREFIX}the schema has no message {wanted}") from error
+            raise InvalidSchema(f"{_PREFIX}the schema has no message {name}") from error
         except TypeError as error:
             raise InvalidSchema(f"{_PREFIX}{error}") from error
 

@@ -82,9 +82,9 @@ def _merged(options: Sequence[Option]) -> dict[str, Option]:
     return made
 
 
-def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _joined(left: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """A name in both has all values of both."""
-    values = dict(one)
+    values = dict(left)
     for name, value in other.items():
         values[name] = [*_listed(values[name]), *_listed(value)] if name in values else value
     return values

@@ -179,7 +179,7 @@ def _bracketed(values: Sequence[Any]) -> str:
 
 def _listed(values: Sequence[Any]) -> str:
     last = len(values) - 1
-    return "".join(_indented(_value(value) + ("," if place < last else "")) for place, value in enumerate(values))
+    return "".join(_indented(_value(value) + ("," if index < last else "")) for index, value in enumerate(values))
 
 
 def _option(option: Option) -> str:
@@ -199,8 +199,8 @@ def _option(option: Option) -> str:
 def _map(values: dict[str, Any]) -> str:
     last = len(values) - 1
     return "".join(
-        _indented(f"{name}: {_value(value)}{',' if place < last else ''}")
-        for place, (name, value) in enumerate(values.items())
+        _indented(f"{name}: {_value(value)}{',' if index < last else ''}")
+        for index, (name, value) in enumerate(values.items())
     )
 
 

@@ -71,7 +71,7 @@ class Forwarder:
 
     def _ask(self, method: str, target: str, headers: dict[str, str], body: bytes, timeout_s: float) -> Answer:
         try:
-            found = self._session.request(
+            response = self._session.request(
                 method, target, headers=headers, data=body or None, timeout=timeout_s, allow_redirects=False
             )
         except requests.exceptions.ConnectTimeout as error:
@@ -81,10 +81,10 @@ class Forwarder:
             raise kind(f"{target}: {error}") from error
         except requests.exceptions.RequestException as error:
             raise NotAnswered(f"{target}: {error}") from error
-        content = found.content
+        content = response.content
         relayed = [
             (name.lower().encode("latin-1"), value.encode("latin-1"))
-            for name, value in found.headers.items()
+            for name, value in response.headers.items()
             if name.lower() in _RELAYED
         ]
-        return Answer(found.status_code, [*relayed, (b"content-length", b"%d" % len(content))], content)
+        return Answer(response.status_code, [*relayed, (b"content-length", b"%d" % len(content))], content)

@@ -54,7 +54,7 @@ class Replica:
         forwarded = any(name == _FORWARDED for name, _ in scope["headers"])
         caught_up = False
         while True:
-            answer = await self._own(scope, body)
+            answer = await self._local_answer(scope, body)
             code = _error_code(answer)
             if 40400 < code < 40500 and not caught_up:
                 caught_up = True
@@ -66,13 +66,13 @@ class Replica:
             elif code == UnknownLeader.error_code and not forwarded:
                 if time.monotonic() > deadline:
                     return answer
-                theirs = await self._elsewhere(scope, body, deadline)
-                if theirs is not None:
-                    return theirs
+                other_answer = await self._elsewhere(scope, body, deadline)
+                if other_answer is not None:
+                    return other_answer
             else:
                 return answer
 
-    async def _own(self, scope: Scope, body: bytes) -> Answer:
+    async def _local_answer(self, scope: Scope, body: bytes) -> Answer:
         """What the routes say; they may be asked again."""
         messages: list[Message] = []
 

@@ -14,7 +14,7 @@ __all__ = ["by_id", "compatibility", "listed", "registered", "version"]
 
 
 def version(
-    found: SchemaVersion,
+    version: SchemaVersion,
     *,
     text: str | None = None,
     qualified: bool = False,
@@ -23,29 +23,31 @@ def version(
 ) -> dict[str, Any]:
     """A version of a subject. ``text`` is the schema in another form; ``history`` says when it was written and its fate."""
     value: dict[str, Any] = {
-        "subject": found.subject,
-        "version": found.version,
-        "id": found.id,
-        "guid": found.guid,
-        "schemaType": found.schema_type,
+        "subject": version.subject,
+        "version": version.version,
+        "id": version.id,
+        "guid": version.guid,
+        "schemaType": version.schema_type,
     }
-    if found.references:
-        value["references"] = _references(found, qualified)
-    if found.metadata is not None:
-        value["metadata"] = json.loads(found.metadata)
-    value["schema"] = found.schema if text is None else text
+    if version.references:
+        value["references"] = _references(version, qualified)
+    if version.metadata is not None:
+        value["metadata"] = json.loads(version.metadata)
+    value["schema"] = version.schema if text is None else text
     if tags:
         value["schemaTags"] = tags
     if history:
-        _add_history(value, found)
-    if found.rule_set is not None:
-        value["ruleSet"] = json.loads(found.rule_set)
+        _add_history(value, version)
+    if version.rule_set is not None:
+        value["ruleSet"] = json.loads(version.rule_set)
     return value
 
 
-def listed(found: SchemaVersion, aliases: Sequence[str], associations: Sequence[Association] = ()) -> dict[str, Any]:
+def listed(
+    schema_version: SchemaVersion, aliases: Sequence[str], associations: Sequence[Association] = ()
+) -> dict[str, Any]:
     """A version in a list, with the aliases of its subject and the associations that were asked for."""
-    value = version(found)
+    value = version(schema_version)
     rule_set = value.pop("ruleSet", None)
     if aliases:
         value["aliases"] = list(aliases)
@@ -57,40 +59,44 @@ def listed(found: SchemaVersion, aliases: Sequence[str], associations: Sequence[
 
 
 def by_id(
-    found: SchemaVersion,
+    version: SchemaVersion,
     *,
     text: str | None = None,
-    place: bool = True,
+    with_subject: bool = True,
     qualified: bool = False,
     tags: Sequence[Any] = (),
     max_id: int | None = None,
 ) -> dict[str, Any]:
-    """A schema asked for by id or guid; ``place`` says where one of its versions is."""
-    value: dict[str, Any] = {"subject": found.subject, "version": found.version} if place else {}
-    value |= {"guid": found.guid, "schemaType": found.schema_type, "schema": found.schema if text is None else text}
-    if found.references:
-        value["references"] = _references(found, qualified)
-    _add_contracts(value, found)
+    """A schema asked for by id or guid; ``with_subject`` adds where one of its versions is."""
+    value: dict[str, Any] = {"subject": version.subject, "version": version.version} if with_subject else {}
+    value |= {
+        "guid": version.guid,
+        "schemaType": version.schema_type,
+        "schema": version.schema if text is None else text,
+    }
+    if version.references:
+        value["references"] = _references(version, qualified)
+    _add_contracts(value, version)
     if tags:
         value["schemaTags"] = tags
     if max_id is not None:
         value["maxId"] = max_id
-    _add_history(value, found)
+    _add_history(value, version)
     return value
 
 
-def registered(found: SchemaVersion, text: str | None = None) -> dict[str, Any]:
+def registered(version: SchemaVersion, text: str | None = None) -> dict[str, Any]:
     """What a registration came to."""
     value: dict[str, Any] = {
-        "id": found.id,
-        "version": found.version,
-        "guid": found.guid,
-        "schemaType": found.schema_type,
+        "id": version.id,
+        "version": version.version,
+        "guid": version.guid,
+        "schemaType": version.schema_type,
     }
-    if found.references:
-        value["references"] = _references(found, qualified=False)
-    _add_contracts(value, found)
-    value["schema"] = found.schema if text is None else text
+    if version.references:
+        value["references"] = _references(version, qualified=False)
+    _add_contracts(value, version)
+    value["schema"] = version.schema if text is None else text
     return value
 
 
@@ -98,22 +104,22 @@ def compatibility(problems: list[str], *, verbose: bool) -> dict[str, Any]:
     return {"is_compatible": not problems, **({"messages": problems} if verbose else {})}
 
 
-def _references(found: SchemaVersion, qualified: bool) -> list[dict[str, Any]]:
-    shown = [reference.as_json() for reference in found.references]
-    if qualified and context_of(found.subject) != DEFAULT_CONTEXT:
+def _references(version: SchemaVersion, qualified: bool) -> list[dict[str, Any]]:
+    shown = [reference.as_json() for reference in version.references]
+    if qualified and context_of(version.subject) != DEFAULT_CONTEXT:
         for reference in shown:
-            reference["subject"] = within(found.subject, reference["subject"])
+            reference["subject"] = within(version.subject, reference["subject"])
     return shown
 
 
-def _add_contracts(value: dict[str, Any], found: SchemaVersion) -> None:
-    if found.metadata is not None:
-        value["metadata"] = json.loads(found.metadata)
-    if found.rule_set is not None:
-        value["ruleSet"] = json.loads(found.rule_set)
+def _add_contracts(value: dict[str, Any], version: SchemaVersion) -> None:
+    if version.metadata is not None:
+        value["metadata"] = json.loads(version.metadata)
+    if version.rule_set is not None:
+        value["ruleSet"] = json.loads(version.rule_set)
 
 
-def _add_history(value: dict[str, Any], found: SchemaVersion) -> None:
-    if found.timestamp_ms is not None:
-        value["ts"] = found.timestamp_ms
-    value["deleted"] = found.deleted
+def _add_history(value: dict[str, Any], version: SchemaVersion) -> None:
+    if version.timestamp_ms is not None:
+        value["ts"] = version.timestamp_ms
+    value["deleted"] = version.deleted

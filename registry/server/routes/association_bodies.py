@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from registry.domain.association_requests import Change, Delete, Request, Wanted, with_defaults
+from registry.domain.association_requests import Change, Delete, Request, RequestedAssociation, with_defaults
 from registry.errors import InvalidAssociation, InvalidBody
 from registry.model.associations import STRONG, TOPIC, WEAK, default_subject
 from registry.server.routes.bodies import new_schema
@@ -20,29 +20,31 @@ _MAX_NAME: Final = 256
 
 def read_request(body: Mapping[str, Any], *, create: bool, dry_run: bool, resource_id: str | None = None) -> Request:
     """Raises InvalidBody or InvalidAssociation. ``resource_id`` is that of the path."""
-    given = _text(body, "resourceId")
-    if resource_id is not None and given not in (None, resource_id):
+    resource = _text(body, "resourceId")
+    if resource_id is not None and resource not in (None, resource_id):
         raise InvalidAssociation(
             "resourceId", "Resource ID in the path parameter does not match the resource ID in the request body"
         )
-    request = _resource(body, resource_id or given, dry_run=dry_run)
-    wanted = tuple(_wanted(item, create=create) for item in _items(body))
-    return dataclasses.replace(request, wanted=tuple(_placed(request, each, create=create) for each in wanted))
+    request = _resource(body, resource_id or resource, dry_run=dry_run)
+    associations = tuple(_association(item, create=create) for item in _items(body))
+    return dataclasses.replace(
+        request, associations=tuple(_placed(request, each, create=create) for each in associations)
+    )
 
 
 def read_batch(body: Mapping[str, Any], *, dry_run: bool) -> Change:
     """One of the requests of a batch of changes; raises as ``read_request``."""
     _check_operations(body.get("associations"))
     request = _resource(body, _text(body, "resourceId"), dry_run=dry_run)
-    steps: list[tuple[bool, tuple[Wanted, ...]] | Delete] = []
+    steps: list[tuple[bool, tuple[RequestedAssociation, ...]] | Delete] = []
     kinds: set[str] = set()
     for item in _items(body):
         operation = item.get("opType")
         if operation == "DELETE":
-            step: Wanted | Delete = Delete(_kind(item), item.get("cascadeLifecycle") is True)
+            step: RequestedAssociation | Delete = Delete(_kind(item), item.get("cascadeLifecycle") is True)
         else:
             create = operation == "CREATE"
-            step = _placed(request, _wanted(item, create=create), create=create)
+            step = _placed(request, _association(item, create=create), create=create)
         if step.kind in kinds:
             raise InvalidAssociation(
                 "associationType", f"may only appear once per request, but '{step.kind}' appears more than once"
@@ -114,13 +116,13 @@ def _items(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     return items
 
 
-def _wanted(item: Mapping[str, Any], *, create: bool) -> Wanted:
+def _association(item: Mapping[str, Any], *, create: bool) -> RequestedAssociation:
     subject, schema = _text(item, "subject"), item.get("schema")
     if subject is not None and (not subject or any(char < " " or "\x7f" <= char < "\xa0" for char in subject)):
         raise InvalidAssociation("subject", "must not be empty")
     if schema is not None and not isinstance(schema, dict):
         raise InvalidBody(f"schema must be an object, not {json.dumps(schema)[:100]}")
-    wanted = Wanted(
+    association = RequestedAssociation(
         subject,
         _kind(item),
         _lifecycle(item),
@@ -129,28 +131,28 @@ def _wanted(item: Mapping[str, Any], *, create: bool) -> Wanted:
         _flag(item, "normalize") is True,
     )
     if create:
-        wanted = with_defaults(wanted, create=True)
-    if wanted.lifecycle == WEAK:
-        if wanted.schema is not None:
+        association = with_defaults(association, create=True)
+    if association.lifecycle == WEAK:
+        if association.schema is not None:
             raise InvalidAssociation("lifecycle", "cannot be WEAK when schema is provided")
-        if wanted.frozen:
+        if association.frozen:
             raise InvalidAssociation("frozen", "association with lifecycle of WEAK cannot be frozen")
-        if create and wanted.subject is None:
+        if create and association.subject is None:
             raise InvalidAssociation("subject", "must be provided for WEAK associations")
-    return wanted
+    return association
 
 
-def _placed(request: Request, wanted: Wanted, *, create: bool) -> Wanted:
+def _placed(request: Request, association: RequestedAssociation, *, create: bool) -> RequestedAssociation:
     """Give a new association the subject that belongs to its resource by name, where it has none."""
     if not create:
-        return wanted
-    default = default_subject(request.name, request.namespace, wanted.kind)
-    subject = wanted.subject or default
-    if wanted.frozen and subject != default:
+        return association
+    default = default_subject(request.name, request.namespace, association.kind)
+    subject = association.subject or default
+    if association.frozen and subject != default:
         raise InvalidAssociation("subject", f"frozen associations must use subject '{default}'")
-    if wanted.lifecycle == WEAK and subject == default:
+    if association.lifecycle == WEAK and subject == default:
         raise InvalidAssociation("subject", f"WEAK associations cannot use subject '{default}'")
-    return dataclasses.replace(wanted, subject=subject)
+    return dataclasses.replace(association, subject=subject)
 
 
 def _name(body: Mapping[str, Any], member: str) -> str:

@@ -36,33 +36,33 @@ _MOST: Final = 1000
 
 def get_associations_by_subject(call: Call) -> Any:
     """The associations of a subject."""
-    found = call.registry.catalog.state.associations.of_subject(
+    associations = call.registry.catalog.state.associations.of_subject(
         normalize(call.params["subject"]),
         type_=_type(call),
         kinds=call.texts(ASSOCIATION_TYPE),
         lifecycle=_lifecycle(call),
     )
-    return _listed(call, found)
+    return _listed(call, associations)
 
 
 def get_associations_by_resource_name(call: Call) -> Any:
     """The associations of a resource by its name; `-` is any name or namespace."""
-    found = call.registry.catalog.state.associations.of_name(
+    associations = call.registry.catalog.state.associations.of_name(
         call.params["resourceName"],
         call.params["resourceNamespace"],
         _type(call),
         call.texts(ASSOCIATION_TYPE),
         _lifecycle(call),
     )
-    return _listed(call, found)
+    return _listed(call, associations)
 
 
 def get_associations_by_resource_id(call: Call) -> Any:
     """The associations of a resource by its id."""
-    found = call.registry.catalog.state.associations.of_id(
+    associations = call.registry.catalog.state.associations.of_id(
         call.params["resourceId"], _type(call), call.texts(ASSOCIATION_TYPE), _lifecycle(call)
     )
-    return _listed(call, found)
+    return _listed(call, associations)
 
 
 async def create_association(call: Call) -> Any:
@@ -103,11 +103,11 @@ def _asked(call: Call, query: AssociationQuery | InvalidAssociation) -> dict[str
     name, namespace, resource_id, type_, kinds, lifecycle = query
     index = call.registry.catalog.state.associations
     if resource_id:
-        found = index.of_id(resource_id, type_, kinds, lifecycle)
+        associations = index.of_id(resource_id, type_, kinds, lifecycle)
     else:
-        found = index.of_name(str(name), namespace or ANY, type_, kinds, lifecycle)
-    if found:
-        first = found[0]
+        associations = index.of_name(str(name), namespace or ANY, type_, kinds, lifecycle)
+    if associations:
+        first = associations[0]
         name, namespace, resource_id = (
             name or first.resource.name,
             namespace or first.resource.namespace,
@@ -115,10 +115,10 @@ def _asked(call: Call, query: AssociationQuery | InvalidAssociation) -> dict[str
         )
     schemas: dict[str, SchemaVersion] = {}
     if call.flag(INCLUDE_SCHEMAS):
-        for each in found:
+        for each in associations:
             if live := call.registry.catalog.state.versions(each.subject):
                 schemas[each.kind] = live[-1]
-    return {"result": _response(name, namespace, resource_id, type_, found, schemas)}
+    return {"result": _response(name, namespace, resource_id, type_, associations, schemas)}
 
 
 async def mutate_associations(call: Call) -> Any:
@@ -138,8 +138,8 @@ async def _mutated(call: Call, change: Change | InvalidAssociation, dry_run: boo
             raise  # the log failed, or another registry has to answer: nothing that belongs to one of them
         return {"error": {"error_code": error.error_code, "message": error.message}}
     request = change.request
-    found = [] if dry_run else call.registry.catalog.state.associations.of_id(request.id, request.type)
-    return {"result": _response(request.name, request.namespace, request.id, request.type, found, schemas)}
+    associations = [] if dry_run else call.registry.catalog.state.associations.of_id(request.id, request.type)
+    return {"result": _response(request.name, request.namespace, request.id, request.type, associations, schemas)}
 
 
 def _each(call: Call, read: Callable[[Mapping[str, Any]], T]) -> list[T | InvalidAssociation]:
@@ -149,13 +149,13 @@ def _each(call: Call, read: Callable[[Mapping[str, Any]], T]) -> list[T | Invali
         raise InvalidAssociation("requests", "cannot be null or empty")
     if not isinstance(requests, list) or not all(isinstance(each, dict) for each in requests):
         raise InvalidBody("requests must be a list of objects")
-    found: list[T | InvalidAssociation] = []
+    outcomes: list[T | InvalidAssociation] = []
     for each in requests:
         try:
-            found.append(read(each))
+            outcomes.append(read(each))
         except InvalidAssociation as error:
-            found.append(error)
-    return found
+            outcomes.append(error)
+    return outcomes
 
 
 def _type(call: Call) -> str:
@@ -170,9 +170,9 @@ def _context(call: Call) -> str:
     return call.context or call.text(CONTEXT)
 
 
-def _listed(call: Call, found: Sequence[Association]) -> list[dict[str, Any]]:
-    shown = set(call.shown([each.subject for each in found]))
-    return call.page([each.as_json() for each in found if each.subject in shown], _MOST)
+def _listed(call: Call, associations: Sequence[Association]) -> list[dict[str, Any]]:
+    shown = set(call.shown([each.subject for each in associations]))
+    return call.page([each.as_json() for each in associations if each.subject in shown], _MOST)
 
 
 def _shown(request: Request, made: Sequence[Association], schemas: Mapping[str, SchemaVersion]) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def _response(
     namespace: str | None,
     resource_id: str | None,
     type_: str,
-    found: Sequence[Association],
+    associations: Sequence[Association],
     schemas: Mapping[str, SchemaVersion],
 ) -> dict[str, Any]:
     value: dict[str, Any] = {
@@ -192,7 +192,7 @@ def _response(
         "resourceNamespace": namespace,
         "resourceId": resource_id,
         "resourceType": type_,
-        "associations": [_info(each, schemas.get(each.kind)) for each in found],
+        "associations": [_info(each, schemas.get(each.kind)) for each in associations],
     }
     return {member: item for member, item in value.items() if item}
 

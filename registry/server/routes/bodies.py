@@ -29,10 +29,10 @@ def definition(body: Mapping[str, Any]) -> Definition:
 
 def new_schema(body: Mapping[str, Any]) -> NewSchema:
     """A schema to register; raises InvalidBody or InvalidRuleSet."""
-    schema_id, wanted = _number(body, "id"), definition(body)
-    check_rules(wanted.rule_set)
+    schema_id, new_definition = _number(body, "id"), definition(body)
+    check_rules(new_definition.rule_set)
     return NewSchema(
-        wanted,
+        new_definition,
         id=None if schema_id is None or schema_id < 0 else schema_id,
         version=max(_number(body, "version") or 0, -1),
         add_tags=read_tags(body.get("schemaTagsToAdd"), "schemaTagsToAdd"),

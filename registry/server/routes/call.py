@@ -54,14 +54,14 @@ class Call:
     @property
     def subject(self) -> str:
         """The subject of the path, normalized, with its context and behind its alias."""
-        named = self.place
+        named = self.settings_scope
         subject = self.registry.catalog.unaliased(named)
         if self.view is not None and subject != named:
             self.view.require(subject)
         return subject
 
     @property
-    def place(self) -> str:
+    def settings_scope(self) -> str:
         """The subject of the path as settings know it: by its own name, even if that is an alias."""
         return normalize(self._qualified(self.params["subject"]))
 
@@ -127,24 +127,24 @@ class Call:
         """The subjects that the user may know of."""
         return subjects if self.view is None else [name for name in subjects if self.view(name)]
 
-    def permitted(self, found: SchemaVersion) -> SchemaVersion:
+    def permitted(self, version: SchemaVersion) -> SchemaVersion:
         """What was found under a subject, maybe a namesake's in another context: the user needs the right to that too."""
-        if self.view is not None and found.subject != self.place:
-            self.view.require(found.subject)
-        return found
+        if self.view is not None and version.subject != self.settings_scope:
+            self.view.require(version.subject)
+        return version
 
-    def visible(self, found: SchemaVersion) -> SchemaVersion:
+    def visible(self, version: SchemaVersion) -> SchemaVersion:
         """The same schema where the user may see it; raises SchemaNotFound where that is nowhere."""
-        if self.view is None or self.view(found.subject):
-            return found
-        context = bare_context(context_of(found.subject))
-        return self.all_visible(self.registry.catalog.with_id(found.id, context, deleted=True))[0]
+        if self.view is None or self.view(version.subject):
+            return version
+        context = bare_context(context_of(version.subject))
+        return self.all_visible(self.registry.catalog.with_id(version.id, context, deleted=True))[0]
 
-    def all_visible(self, found: list[SchemaVersion]) -> list[SchemaVersion]:
+    def all_visible(self, versions: list[SchemaVersion]) -> list[SchemaVersion]:
         """Of the versions with one id those that the user may see; raises SchemaNotFound where it can see none of some."""
-        seen = found if self.view is None else [each for each in found if self.view(each.subject)]
-        if found and not seen:
-            raise SchemaNotFound(found[0].id)
+        seen = versions if self.view is None else [each for each in versions if self.view(each.subject)]
+        if versions and not seen:
+            raise SchemaNotFound(versions[0].id)
         return seen
 
     # -- body
@@ -180,6 +180,6 @@ class Call:
         )
         for name in named:
             if isinstance(name, str):
-                subject = within(self.place, name)
+                subject = within(self.settings_scope, name)
                 view.require(subject, "Read")
                 view.require(self.registry.catalog.unaliased(subject), "Read")

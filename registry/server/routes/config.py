@@ -15,13 +15,13 @@ __all__ = ["ENDPOINTS"]
 
 def get_subject_config(call: Call) -> Any:
     """The config of a subject or context."""
-    place = call.place or None
+    scope = call.settings_scope or None
     if call.flag(DEFAULT_TO_GLOBAL):
-        return call.registry.catalog.settings.config_in_scope(place)
-    found = call.registry.catalog.settings.config(place)
-    if found is None:
-        raise ConfigNotConfigured(call.place)
-    return found
+        return call.registry.catalog.settings.config_in_scope(scope)
+    configured = call.registry.catalog.settings.config(scope)
+    if configured is None:
+        raise ConfigNotConfigured(call.settings_scope)
+    return configured
 
 
 def get_global_config(call: Call) -> Any:
@@ -34,7 +34,7 @@ def get_global_config(call: Call) -> Any:
 
 async def update_subject_config(call: Call) -> Any:
     """Change the config of a subject or context; what is not named stays, null takes away. The answer is all that is set."""
-    return _as_request(await call.registry.set_config(call.place or None, read_config(call.json())))
+    return _as_request(await call.registry.set_config(call.settings_scope or None, read_config(call.json())))
 
 
 async def update_global_config(call: Call) -> Any:
@@ -44,7 +44,7 @@ async def update_global_config(call: Call) -> Any:
 
 async def delete_subject_config(call: Call) -> Any:
     """Take the config of a subject or context away; the answer is what it was."""
-    return await call.registry.delete_config(call.place or None)
+    return await call.registry.delete_config(call.settings_scope or None)
 
 
 async def delete_global_config(call: Call) -> Any:

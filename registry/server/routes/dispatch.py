@@ -94,8 +94,8 @@ class Dispatcher(BaseRoute):
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] != "http":
             return Match.NONE, {}
-        found = self._find(scope.get("raw_path") or scope["path"].encode())
-        return (Match.NONE, {}) if found is None else (Match.FULL, {_MATCH: found})
+        route = self._find(scope.get("raw_path") or scope["path"].encode())
+        return (Match.NONE, {}) if route is None else (Match.FULL, {_MATCH: route})
 
     def url_path_for(self, name: str, /, **path_params: Any) -> Any:
         raise NoMatchFound(name, path_params)

@@ -16,7 +16,7 @@ __all__ = ["ENDPOINTS"]
 
 def get_mode(call: Call) -> Any:
     """The mode of a subject or context."""
-    return _shown(call, call.place or None)
+    return _shown(call, call.settings_scope or None)
 
 
 def get_top_level_mode(call: Call) -> Any:
@@ -24,17 +24,17 @@ def get_top_level_mode(call: Call) -> Any:
     return _shown(call, None)
 
 
-def _shown(call: Call, place: str | None) -> Any:
+def _shown(call: Call, scope: str | None) -> Any:
     settings = call.registry.catalog.settings
-    mode = settings.mode_in_scope(place) if call.flag(DEFAULT_TO_GLOBAL) else settings.mode(place)
+    mode = settings.mode_in_scope(scope) if call.flag(DEFAULT_TO_GLOBAL) else settings.mode(scope)
     if mode is None:
-        raise ModeNotConfigured(str(place))
+        raise ModeNotConfigured(str(scope))
     return {"mode": mode.value}
 
 
 async def update_subject_mode(call: Call) -> Any:
     """Set the mode of a subject or context."""
-    return await _update(call, call.place or None)
+    return await _update(call, call.settings_scope or None)
 
 
 async def update_top_level_mode(call: Call) -> Any:
@@ -42,18 +42,18 @@ async def update_top_level_mode(call: Call) -> Any:
     return await _update(call, None)
 
 
-async def _update(call: Call, place: str | None) -> Any:
-    given = call.json().get("mode")
-    mode = read_mode(given)
-    if mode is Mode.FORWARD and place != GLOBAL:
+async def _update(call: Call, scope: str | None) -> Any:
+    mode_name = call.json().get("mode")
+    mode = read_mode(mode_name)
+    if mode is Mode.FORWARD and scope != GLOBAL:
         raise InvalidMode("Forward mode only supported on global level")
-    await call.registry.set_mode(place, mode, force=call.flag(FORCE))
-    return {} if mode is None else {"mode": given}
+    await call.registry.set_mode(scope, mode, force=call.flag(FORCE))
+    return {} if mode is None else {"mode": mode_name}
 
 
 async def delete_subject_mode(call: Call) -> Any:
     """Take the mode of a subject or context away; the answer is what it was."""
-    return _was(await call.registry.delete_mode(call.place or None, recursive=call.flag(RECURSIVE)))
+    return _was(await call.registry.delete_mode(call.settings_scope or None, recursive=call.flag(RECURSIVE)))
 
 
 async def delete_global_mode(call: Call) -> Any:

@@ -41,7 +41,7 @@ _MOST: Final = 1000
 
 def get_schemas(call: Call) -> Any:
     """Versions by subject and number, a thousand at most."""
-    found = call.registry.catalog.listed(
+    listed = call.registry.catalog.listed(
         call.prefix(SUBJECT_PREFIX, ""),
         deleted=call.flag(DELETED),
         latest_only=call.flag(LATEST_ONLY),
@@ -49,19 +49,19 @@ def get_schemas(call: Call) -> Any:
         aliases=call.flag(ALIASES),
     )
     if (view := call.view) is not None:
-        found = (each for each in found if view(each[0].subject))
+        listed = (each for each in listed if view(each[0].subject))
     offset, limit = max(call.number(OFFSET), 0), call.number(LIMIT)
-    chosen = _by_association(call, found)
+    chosen = _by_association(call, listed)
     shown = islice(chosen, offset, offset + (limit if 0 < limit <= _MOST else _MOST))
     return [answers.listed(version, aliases, associations) for version, aliases, associations in shown]
 
 
 def _by_association(
-    call: Call, found: Iterable[tuple[SchemaVersion, Sequence[str]]]
+    call: Call, listed: Iterable[tuple[SchemaVersion, Sequence[str]]]
 ) -> Iterator[tuple[SchemaVersion, Sequence[str], Sequence[Association]]]:
     """Versions whose subjects are associated as the query asks, with those associations; all where it does not ask."""
     type_, kinds, lifecycles = call.text(RESOURCE_TYPE), call.texts(ASSOCIATION_TYPE), call.texts(LIFECYCLES)
-    for version, aliases in found:
+    for version, aliases in listed:
         if not type_ and not kinds and not lifecycles:
             yield version, aliases, ()
             continue
@@ -78,49 +78,49 @@ def get_schema_types(_: Call) -> Any:
 
 def get_schema(call: Call) -> Any:
     """The schema with an id."""
-    found = call.visible(call.registry.catalog.by_id(call.id, call.subject_query(SUBJECT)))
+    version = call.visible(call.registry.catalog.by_id(call.id, call.subject_query(SUBJECT)))
     return answers.by_id(
-        found,
-        text=_formatted(call, found),
+        version,
+        text=_formatted(call, version),
         qualified=call.text(REFERENCE_FORMAT) == "qualified",
-        tags=found_tags(found.schema_type, found.schema, call.texts(FIND_TAGS)),
-        max_id=call.registry.catalog.state.max_id(context_of(found.subject)) if call.flag(FETCH_MAX_ID) else None,
+        tags=found_tags(version.schema_type, version.schema, call.texts(FIND_TAGS)),
+        max_id=call.registry.catalog.state.max_id(context_of(version.subject)) if call.flag(FETCH_MAX_ID) else None,
     )
 
 
 def get_only_schema_by_id(call: Call) -> Any:
     """The text of the schema with an id."""
-    found = call.visible(call.registry.catalog.by_id(call.id, call.subject_query(SUBJECT)))
-    return SchemaText(_formatted(call, found) or found.schema)
+    version = call.visible(call.registry.catalog.by_id(call.id, call.subject_query(SUBJECT)))
+    return SchemaText(_formatted(call, version) or version.schema)
 
 
 def get_all_subjects_by_id(call: Call) -> Any:
     """The subjects that have a version with the id."""
-    found = call.all_visible(
+    versions = call.all_visible(
         call.registry.catalog.with_id(call.id, call.subject_query(SUBJECT), deleted=call.flag(DELETED))
     )
-    return call.page(sorted({version.subject for version in found}))
+    return call.page(sorted({version.subject for version in versions}))
 
 
 def get_all_versions_by_id(call: Call) -> Any:
     """The versions that have the id, with their subjects."""
-    found = call.all_visible(
+    versions = call.all_visible(
         call.registry.catalog.with_id(call.id, call.subject_query(SUBJECT), deleted=call.flag(DELETED))
     )
-    return call.page([{"subject": each.subject, "version": each.version} for each in found])
+    return call.page([{"subject": each.subject, "version": each.version} for each in versions])
 
 
 def get_schema_by_guid(call: Call) -> Any:
     """The schema with a guid, in whatever context it is."""
-    found = call.visible(call.registry.catalog.by_guid(call.params["guid"]))
-    return answers.by_id(found, text=_formatted(call, found), place=False)
+    version = call.visible(call.registry.catalog.by_guid(call.params["guid"]))
+    return answers.by_id(version, text=_formatted(call, version), with_subject=False)
 
 
 def get_all_ids_by_guid(call: Call) -> Any:
     """The contexts that have the schema with a guid, and its id in each."""
-    places = call.registry.catalog.ids_of(call.params["guid"])
+    ids = call.registry.catalog.ids_of(call.params["guid"])
     return [
-        {"context": context, "id": schema_id} for context, schema_id in places if _is_visible(call, context, schema_id)
+        {"context": context, "id": schema_id} for context, schema_id in ids if _is_visible(call, context, schema_id)
     ]
 
 
@@ -132,12 +132,12 @@ def _is_visible(call: Call, context: str, schema_id: int) -> bool:
 def list_contexts(call: Call) -> Any:
     """The contexts, the default one first."""
     prefix = call.text(CONTEXT_PREFIX)
-    found = [context for context in call.registry.catalog.state.contexts() if context.startswith(prefix)]
+    contexts = [context for context in call.registry.catalog.state.contexts() if context.startswith(prefix)]
     if call.view is not None:
         names = [name for name in call.registry.catalog.subjects(":*:", deleted=True) if call.view(name)]
         known = {".", *(context_of(name) for name in names)}
-        found = [context for context in found if context in known]
-    return call.page(found)
+        contexts = [context for context in contexts if context in known]
+    return call.page(contexts)
 
 
 async def delete_context(call: Call) -> Any:
@@ -148,9 +148,9 @@ async def delete_context(call: Call) -> Any:
     )
 
 
-def _formatted(call: Call, found: SchemaVersion) -> str | None:
+def _formatted(call: Call, version: SchemaVersion) -> str | None:
     form = call.text(FORMAT).strip()
-    return call.registry.catalog.schemas.stored(found).formatted(form) if form else None
+    return call.registry.catalog.schemas.stored(version).formatted(form) if form else None
 
 
 _ID: Final = "/schemas/ids/{id}"

@@ -237,7 +237,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         required=("subject", "version", "id", "schema"),
     ),
     "SchemaString": _object(
-        {**{name: one for name, one in _PLACED.items() if name != "id"}, "maxId": _INT32},
+        {**{name: reply_shape for name, reply_shape in _PLACED.items() if name != "id"}, "maxId": _INT32},
         "A schema that was asked for by id or guid.",
         required=("schema",),
     ),

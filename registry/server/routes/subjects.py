@@ -44,9 +44,9 @@ async def look_up_schema_under_subject(call: Call) -> Any:
     """Where a schema is registered under the subject."""
     sent, normalize = definition(call.json()), call.flag(NORMALIZE)
     await call.registry.catalog.understand(call.subject, sent, normalize=normalize, strict=(False,), versions=False)
-    found = call.registry.catalog.lookup(call.subject, sent, normalize=normalize, deleted=call.flag(DELETED))
-    call.permitted(found)
-    return answers.version(found, text=_formatted(call, found), history=False)
+    version = call.registry.catalog.lookup(call.subject, sent, normalize=normalize, deleted=call.flag(DELETED))
+    call.permitted(version)
+    return answers.version(version, text=_formatted(call, version), history=False)
 
 
 async def delete_subject(call: Call) -> Any:
@@ -57,42 +57,42 @@ async def delete_subject(call: Call) -> Any:
 def get_latest_with_metadata(call: Call) -> Any:
     """The newest version whose metadata has these properties."""
     properties = dict(zip(call.texts(KEY), call.texts(VALUE), strict=False))
-    found = call.registry.catalog.latest_with(call.subject, properties, deleted=call.flag(DELETED))
-    return answers.version(found, text=_formatted(call, found))
+    version = call.registry.catalog.latest_with(call.subject, properties, deleted=call.flag(DELETED))
+    return answers.version(version, text=_formatted(call, version))
 
 
 def get_all_versions(call: Call) -> Any:
     """The numbers of a subject's versions, oldest first."""
     negative, only = call.flag(DELETED_AS_NEGATIVE), call.flag(DELETED_ONLY)
-    found = call.registry.catalog.versions(call.subject, deleted=call.flag(DELETED), deleted_only=only)
+    versions = call.registry.catalog.versions(call.subject, deleted=call.flag(DELETED), deleted_only=only)
     if negative:
-        found = call.registry.catalog.state.versions(call.subject, deleted=True)
-    return call.page([-each.version if negative and each.deleted else each.version for each in found])
+        versions = call.registry.catalog.state.versions(call.subject, deleted=True)
+    return call.page([-each.version if negative and each.deleted else each.version for each in versions])
 
 
 async def register_schema(call: Call) -> Any:
     """Register a schema under the subject; the same schema again gives the same id."""
-    found = await call.registry.register(
+    version = await call.registry.register(
         call.subject, new_schema(call.json()), normalize=call.flag(NORMALIZE), force=call.flag(FORCE)
     )
-    return answers.registered(found, _formatted(call, found))
+    return answers.registered(version, _formatted(call, version))
 
 
 def get_schema_by_version(call: Call) -> Any:
     """One version of the subject."""
-    found = _version(call)
+    version = _version(call)
     return answers.version(
-        found,
-        text=_formatted(call, found),
+        version,
+        text=_formatted(call, version),
         qualified=call.text(REFERENCE_FORMAT) == "qualified",
-        tags=found_tags(found.schema_type, found.schema, call.texts(FIND_TAGS)),
+        tags=found_tags(version.schema_type, version.schema, call.texts(FIND_TAGS)),
     )
 
 
 def get_version_schema_only(call: Call) -> Any:
     """The text of one version."""
-    found = _version(call)
-    return SchemaText(_formatted(call, found) or found.schema)
+    version = _version(call)
+    return SchemaText(_formatted(call, version) or version.schema)
 
 
 async def delete_schema_version(call: Call) -> Any:
@@ -102,17 +102,17 @@ async def delete_schema_version(call: Call) -> Any:
 
 def get_referenced_by(call: Call) -> Any:
     """Ids of the schemas that refer to a version."""
-    found = call.permitted(call.registry.catalog.version(call.subject, call.version, deleted=True))
-    return call.page(call.registry.catalog.referenced_by(found, deleted=call.flag(DELETED)), 1000)
+    version = call.permitted(call.registry.catalog.version(call.subject, call.version, deleted=True))
+    return call.page(call.registry.catalog.referenced_by(version, deleted=call.flag(DELETED)), 1000)
 
 
 async def modify_tags(call: Call) -> Any:
     """Register a version that differs from this one in tags, metadata or rules."""
     if not is_valid(call.subject, for_settings=False):
         raise InvalidSubject(call.subject)
-    found = call.permitted(call.registry.catalog.version(call.subject, call.version))
+    version = call.permitted(call.registry.catalog.version(call.subject, call.version))
     change = tag_change(call.json())
-    return answers.registered(await call.registry.change_tags(call.subject, found, change))
+    return answers.registered(await call.registry.change_tags(call.subject, version, change))
 
 
 def _version(call: Call) -> SchemaVersion:
@@ -122,9 +122,9 @@ def _version(call: Call) -> SchemaVersion:
     )
 
 
-def _formatted(call: Call, found: SchemaVersion) -> str | None:
+def _formatted(call: Call, version: SchemaVersion) -> str | None:
     form = call.text(FORMAT).strip()
-    return call.registry.catalog.schemas.stored(found).formatted(form) if form else None
+    return call.registry.catalog.schemas.stored(version).formatted(form) if form else None
 
 
 _SUBJECT: Final = "/subjects/{subject}"

@@ -35,7 +35,7 @@ class Denied(RegistryError):
         super().__init__(f"User is denied operation {operation} on {resource}")
 
 
-class _Wanted(NamedTuple):
+class _Requirement(NamedTuple):
     operation: Operation
     resource: str
 
@@ -66,9 +66,9 @@ class View:
 
     def require(self, subject: str, operation: Operation | None = None) -> None:
         """Hold a subject that the path does not name (behind an alias, referred to) to the same right. Raises Denied."""
-        wanted = _Wanted(operation or self._operation, f"Subject:{subject}")
-        if not self._rights.allows(self._user, *wanted):
-            raise Denied(*wanted)
+        required = _Requirement(operation or self._operation, f"Subject:{subject}")
+        if not self._rights.allows(self._user, *required):
+            raise Denied(*required)
 
 
 class Access:
@@ -82,10 +82,10 @@ class Access:
         if user is None:
             return  # a path that needs no user
         rights = self._source.rights
-        wanted = _wanted(request.method, _parts(request.scope))
-        if wanted is not None and not rights.allows(user, *wanted):
-            raise Denied(*wanted)
-        request.scope[VIEW] = View(rights, user, wanted.operation if wanted is not None else "Read")
+        required = _requirement(request.method, _parts(request.scope))
+        if required is not None and not rights.allows(user, *required):
+            raise Denied(*required)
+        request.scope[VIEW] = View(rights, user, required.operation if required is not None else "Read")
 
 
 def _parts(scope: Scope) -> list[str]:
@@ -95,25 +95,25 @@ def _parts(scope: Scope) -> list[str]:
     return [unquote(part) for part in path.strip("/").split("/")]
 
 
-def _wanted(method: str, parts: list[str]) -> _Wanted | None:
+def _requirement(method: str, parts: list[str]) -> _Requirement | None:
     """The right a request needs; None where every user may ask."""
     context = "."
     if parts[0] == "contexts":
         if len(parts) <= 2:
-            return None if method in ("GET", "HEAD") else _Wanted("Write", _GLOBAL)
+            return None if method in ("GET", "HEAD") else _Requirement("Write", _GLOBAL)
         context, parts = parts[1].strip(":"), parts[2:]
     reads = method in ("GET", "HEAD", "OPTIONS")
-    place = _WITH_SUBJECT.get(parts[0])
-    if place is not None and len(parts) > place:
+    index = _WITH_SUBJECT.get(parts[0])
+    if index is not None and len(parts) > index:
         # Looking a schema up is a POST that changes nothing, and so is asking whether it would be compatible.
         looks = method == "POST" and (parts[0] == "compatibility" or len(parts) == 2)
-        subject = _qualified(context, parts[place])
+        subject = _qualified(context, parts[index])
         # A context without a subject (":.:", ":.dev:") stands for the settings of all its subjects.
         resource = _GLOBAL if is_context(subject) else f"Subject:{subject}"
-        return _Wanted("Read" if reads or looks else "Write", resource)
+        return _Requirement("Read" if reads or looks else "Write", resource)
     if parts[0] in _FOR_ALL or (parts[0] == "subjects" and reads):
         return None
-    return _Wanted("Read" if reads else "Write", _GLOBAL)
+    return _Requirement("Read" if reads else "Write", _GLOBAL)
 
 
 def _qualified(context: str, subject: str) -> str:

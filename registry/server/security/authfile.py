@@ -132,13 +132,13 @@ class AuthFile:
         if account is None:
             return None
         tag = hmac.digest(self._key, password.encode(errors="replace"), "sha256")
-        place = (name, account)
-        if hmac.compare_digest(self._right.get(place, b""), tag):
+        cache_key = (name, account)
+        if hmac.compare_digest(self._right.get(cache_key, b""), tag):
             return frozenset()
         made = await asyncio.to_thread(password_hash, account.algorithm, account.salt, password)
         if not hmac.compare_digest(made.encode(), account.password_hash.encode(errors="replace")):
             return None
         if len(self._right) >= _REMEMBERED:
             self._right.clear()
-        self._right[place] = tag
+        self._right[cache_key] = tag
         return frozenset()

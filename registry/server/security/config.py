@@ -134,10 +134,10 @@ class SecurityConfig(TlsKeys, BrowserKeys):
             "java.security.auth.login.config": self.login_config,
             "users.file": self.users_file,
         }
-        given = [name for name, value in named.items() if value is not None]
-        if len(given) > 1:
-            yield Problem(given[0], f"{' and '.join(given)} both name users: give one")
-        if self.authentication_method == "BASIC" and not given:
+        configured = [name for name, value in named.items() if value is not None]
+        if len(configured) > 1:
+            yield Problem(configured[0], f"{' and '.join(configured)} both name users: give one")
+        if self.authentication_method == "BASIC" and not configured:
             yield Problem(
                 "authentication.method",
                 "authentication.method=BASIC needs users: give java.security.auth.login.config or registry_authfile",
@@ -161,7 +161,7 @@ class SecurityConfig(TlsKeys, BrowserKeys):
         for item in self.listener_protocols:
             name, _, scheme = item.rpartition(":")
             schemes[name.strip().lower()] = scheme.strip().lower()
-        found = []
+        listeners = []
         for url in self.listener_urls:
             match = _URL.fullmatch(url)
             scheme = schemes.get(match["name"].lower(), "") if match is not None else ""
@@ -170,10 +170,10 @@ class SecurityConfig(TlsKeys, BrowserKeys):
                     f"Invalid value {url} for configuration listeners: must be an address like http://127.0.0.1:8081"
                 )
                 raise ConfigError([Problem("listeners", wrong)])
-            found.append(Listener(match["name"].lower(), scheme, match["host"].strip("[]"), int(match["port"])))
-        if not found:
+            listeners.append(Listener(match["name"].lower(), scheme, match["host"].strip("[]"), int(match["port"])))
+        if not listeners:
             raise ConfigError([Problem("listeners", "Invalid value for configuration listeners: give at least one")])
-        return found
+        return listeners
 
     @property
     def open_listeners(self) -> list[str]:
@@ -190,6 +190,6 @@ class SecurityConfig(TlsKeys, BrowserKeys):
     def tls_of(self, listener: Listener) -> TlsKeys:
         """The TLS keys of a listener: its own before everyone's. Raises ConfigError."""
         prefix = f"{listener.name}."
-        own = {name[len(prefix) :]: value for name, value in self.listener_keys.items() if name.startswith(prefix)}
-        common = {one.name: getattr(self, one.attribute) for one in keys_of(TlsKeys)}
-        return parse(TlsKeys, {**common, **own})
+        keys = {name[len(prefix) :]: value for name, value in self.listener_keys.items() if name.startswith(prefix)}
+        common = {tls_key.name: getattr(self, tls_key.attribute) for tls_key in keys_of(TlsKeys)}
+        return parse(TlsKeys, {**common, **keys})

@@ -1,4 +1,4 @@
-"""What comes over the border, and what the client brings into memory."""
+"""What the client raises, and what the client brings into memory."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from tidegate.kit.errors import TidegateError
     ],
 )
 def test_each_error_becomes_one_of_ours(theirs: Exception, ours: type[TidegateError], retriable: bool) -> None:
-    with pytest.raises(ours, match="doing this") as caught, errors.border("doing this"):
+    with pytest.raises(ours, match="doing this") as caught, errors.translating("doing this"):
         raise theirs
     assert caught.value.__cause__ is theirs
     assert caught.value.retriable is retriable
 
 
 def test_errors_of_the_program_pass() -> None:
-    with pytest.raises(ZeroDivisionError), errors.border("dividing"):
+    with pytest.raises(ZeroDivisionError), errors.translating("dividing"):
         1 / 0
 
 

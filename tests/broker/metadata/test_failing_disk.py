@@ -40,7 +40,7 @@ class Cluster:
         self.directory.repair()
         self.directory.reopen_damaged()
         self.directory.remove_leftovers()
-        self.metadata.settle()
+        self.metadata.make_missing_logs()
 
     def shown(self) -> dict[str, tuple[int, str | None]]:
         """Partitions and retention of each topic; every one has all its logs, and they take records."""

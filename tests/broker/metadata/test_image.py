@@ -190,11 +190,11 @@ def test_a_topic_that_was_neither_made_whole_nor_taken_back_gets_its_logs_later_
         with pytest.raises(KafkaStorageError):
             cluster.metadata.create_topic("orders", partitions=4)
         cluster.directory.repair()
-        cluster.metadata.settle()
+        cluster.metadata.make_missing_logs()
         assert cluster.metadata.topic("orders").partitions == 4
         assert not cluster.metadata.logs("orders")
         disk.mend()
         cluster.directory.repair()
-        cluster.metadata.settle()
+        cluster.metadata.make_missing_logs()
     assert len(cluster.metadata.logs("orders")) == 4
     assert set(cluster.restart().topics) == {"orders"}

@@ -104,7 +104,7 @@ class MetadataMachine(RuleBasedStateMachine):
         self.directory.repair()
         self.directory.reopen_damaged()
         self.directory.remove_leftovers()
-        self.metadata.settle()
+        self.metadata.make_missing_logs()
 
     @rule()
     def keep_house(self) -> None:

@@ -180,7 +180,7 @@ def test_a_feature_that_was_put_to_0_stays_there(tmp_path: Path) -> None:
 def test_a_cluster_that_was_begun_elsewhere_keeps_the_features_it_has(tmp_path: Path) -> None:
     directory = LogDirectory(tmp_path)
     directory.open()
-    log = directory.own(METADATA_TOPIC, METADATA_TOPIC_ID)
+    log = directory.internal(METADATA_TOPIC, METADATA_TOPIC_ID)
     log.append_records([Record(None, encode_record(FeatureLevelRecord(name="metadata.version", feature_level=21)))])
     directory.close()
     directory, metadata = opened(tmp_path)

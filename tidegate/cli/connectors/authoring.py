@@ -43,7 +43,7 @@ def new(name: str, kind: str) -> None:
     words = {"distribution": name, "module": name.replace("-", "_"), "name": name.title().replace("-", "")}
     folder.mkdir()
     for template in sorted(
-        resources.files(__package__).joinpath("templates", kind).iterdir(), key=lambda one: one.name
+        resources.files(__package__).joinpath("templates", kind).iterdir(), key=lambda entry: entry.name
     ):
         target = template.name.removesuffix(".txt")
         stem = name if target.endswith(".json") else words["module"]
@@ -83,24 +83,24 @@ def preview(
     from tidegate.kit.properties import read_properties
 
     name, config = read_connector(file)
-    given = read_properties(worker) if worker is not None else {}
+    worker_properties = read_properties(worker) if worker is not None else {}
     credentials = credentials_for(data, bootstrap_servers or registry)
     settings = {
         **credentials.kafka,
         **credentials.registry,
         "bootstrap.servers": address_of("broker", data, bootstrap_servers),
-        **given,
+        **worker_properties,
     }
     with contextlib.suppress(UsageError):  # a platform that runs without one
         settings.setdefault("schema.registry.url", address_of("registry", data, registry))
     with _importable(file.parent):
         properties = {"name": name, **{key: str(value) for key, value in config.items() if value is not None}}
-        found = shown(load_plugins(), settings, properties, rows=rows, timeout_s=timeout_s)
+        result = shown(load_plugins(), settings, properties, rows=rows, timeout_s=timeout_s)
     if as_json:
-        print_json(_as_json(found))
+        print_json(_as_json(result))
     else:
-        _print(found)
-    if not found.batches:
+        _print(result)
+    if not result.batches:
         raise TidegateError(f"{name} delivered nothing within {timeout_s:g} s")
 
 
@@ -160,18 +160,21 @@ def _importable(folder: Path) -> Any:
         sys.path.remove(str(folder.resolve()))
 
 
-def _print(found: Preview) -> None:
-    for batch in found.batches:
+def _print(result: Preview) -> None:
+    for batch in result.batches:
         _print_batch(batch)
-    if found.schemas:
-        seen = {(one.subject, one.text): one for one in found.schemas}.values()
-        rows = [[one.subject, "id " + str(one.schema_id) if one.schema_id else "new", one.text] for one in seen]
+    if result.schemas:
+        seen = {(schema.subject, schema.text): schema for schema in result.schemas}.values()
+        rows = [
+            [schema.subject, "id " + str(schema.schema_id) if schema.schema_id else "new", schema.text]
+            for schema in seen
+        ]
         print_table(["subject", "registered", "schema"], rows)
-    for failure in found.left_out:
+    for failure in result.left_out:
         click.echo(
             f"cannot be handled in {failure.stage} ({failure.component}): {scrubbed(str(failure.error))}", err=True
         )
-    for action in found.actions:
+    for action in result.actions:
         click.echo(f"would write {scrubbed(action)}")
 
 
@@ -202,7 +205,7 @@ def _column(schema: Schema | None, name: str) -> str:
     return f"{name} {kind}{'?' if field.optional else ''}"
 
 
-def _as_json(found: Preview) -> dict[str, Any]:
+def _as_json(result: Preview) -> dict[str, Any]:
     return {
         "records": [
             {
@@ -213,13 +216,13 @@ def _as_json(found: Preview) -> dict[str, Any]:
                 "key": record.key,
                 "value": record.value,
             }
-            for batch in found.batches
+            for batch in result.batches
             for record in batch.records()
         ],
-        "schemas": [{"subject": s.subject, "id": s.schema_id, "schema": s.text} for s in found.schemas],
+        "schemas": [{"subject": s.subject, "id": s.schema_id, "schema": s.text} for s in result.schemas],
         "left_out": [
             {"stage": f.stage, "component": f.component, "error": scrubbed(str(f.error)), **f.place}
-            for f in found.left_out
+            for f in result.left_out
         ],
-        "actions": [scrubbed(action) for action in found.actions],
+        "actions": [scrubbed(action) for action in result.actions],
     }

@@ -52,12 +52,12 @@ def apply(files: tuple[Path, ...], data: Path, connect: str | None) -> None:
 @json_option
 def list_connectors(data: Path, connect: str | None, as_json: bool) -> None:
     """List connectors with their states."""
-    found = _rest(data, connect).call("GET", "/connectors", expand="status")
+    answer = _rest(data, connect).call("GET", "/connectors", expand="status")
     if as_json:
-        print_json(found)
+        print_json(answer)
         return
     rows = []
-    for name, entry in sorted(found.items()):
+    for name, entry in sorted(answer.items()):
         status = entry["status"]
         tasks = [task["state"] for task in status["tasks"]]
         summary = ", ".join(f"{tasks.count(state)} {state}" for state in sorted(set(tasks)))
@@ -72,14 +72,14 @@ def list_connectors(data: Path, connect: str | None, as_json: bool) -> None:
 def status(name: str, data: Path, connect: str | None, as_json: bool) -> None:
     """Show the state of a connector and its tasks, with the reason of a failure."""
     rest = _rest(data, connect)
-    found = rest.call("GET", _path(name, "/status"))
+    answer = rest.call("GET", _path(name, "/status"))
     if as_json:
-        print_json(found)
+        print_json(answer)
         return
-    rows = [["connector", found["connector"]["state"], found["connector"]["worker_id"]]]
-    rows += [[f"task {task['id']}", task["state"], task["worker_id"]] for task in found["tasks"]]
+    rows = [["connector", answer["connector"]["state"], answer["connector"]["worker_id"]]]
+    rows += [[f"task {task['id']}", task["state"], task["worker_id"]] for task in answer["tasks"]]
     print_table([name, "state", "worker"], rows)
-    for part in (found["connector"], *found["tasks"]):
+    for part in (answer["connector"], *answer["tasks"]):
         if part.get("trace"):
             click.echo(f"\n{part['trace'].strip()}")
 
@@ -112,30 +112,30 @@ def validate(file: Path, data: Path, connect: str | None, as_json: bool) -> None
     if not plugin:
         raise UsageError(f"{file} has no connector.class")
     rest = _rest(data, connect)
-    found = rest.call("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", {"name": name, **config})
+    answer = rest.call("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", {"name": name, **config})
     if as_json:
-        print_json(found)
+        print_json(answer)
     else:
-        wrong = [[e["value"]["name"], error] for e in found["configs"] for error in e["value"]["errors"]]
+        wrong = [[e["value"]["name"], error] for e in answer["configs"] for error in e["value"]["errors"]]
         if wrong:
             print_table(["key", "problem"], wrong)
         else:
             click.echo(f"{name}: valid")
         for key, near in _unknown(rest, plugin, {"name": name, **config}).items():
             click.echo(f"nobody knows the key {key}" + (f"; is {near} meant?" if near else ""), err=True)
-    if found["error_count"]:
+    if answer["error_count"]:
         raise click.exceptions.Exit(1)
 
 
 def _unknown(rest: Rest, plugin: str, config: Mapping[str, Any]) -> dict[str, str | None]:
     """Keys that nobody reads; none where the worker is the original, which does not say."""
     try:
-        found: dict[str, str | None] = rest.call(
+        nearest: dict[str, str | None] = rest.call(
             "PUT", f"/tidegate/v1/connector-plugins/{quote(plugin)}/config/unknown-keys", config
         )
     except TidegateError:
         return {}
-    return found
+    return nearest
 
 
 @connectors.command()
@@ -143,8 +143,8 @@ def _unknown(rest: Rest, plugin: str, config: Mapping[str, Any]) -> dict[str, st
 @json_option
 def plugins(data: Path, connect: str | None, as_json: bool) -> None:
     """List the plugins that the worker can run."""
-    found = _rest(data, connect).call("GET", "/connector-plugins", connectorsOnly="false")
+    plugins_ = _rest(data, connect).call("GET", "/connector-plugins", connectorsOnly="false")
     if as_json:
-        print_json(found)
+        print_json(plugins_)
     else:
-        print_table(["class", "type", "version"], [[p["class"], p["type"], p.get("version")] for p in found])
+        print_table(["class", "type", "version"], [[p["class"], p["type"], p.get("version")] for p in plugins_])
