@@ -78,13 +78,13 @@ class Run:
         return not (self.queue or self.wire or self.answers or self.retries or self.done)
 
     def send(self) -> bool:
-        if not self.queue or not self.windows.admits(P, self.queue[0], together=self.queue[0] in self.together):
+        if not self.queue or not self.windows.admits(P, self.queue[0], pipelined=self.queue[0] in self.together):
             return False
         batch = self.queue.popleft()
         if self.windows.needs_numbers(P, batch):
             self.stamps[batch] = (self.numbers.epoch, self.numbers.next)
             self.numbers.next += self.counts[batch]
-        self.windows.left(P, batch, self.counts[batch], together=batch in self.together)
+        self.windows.left(P, batch, self.counts[batch], pipelined=batch in self.together)
         self.wire.append(batch)
         self.most_out = max(self.most_out, len(self.wire) + len(self.answers))
         return True
@@ -209,10 +209,10 @@ def test_five_are_on_their_way_at_once() -> None:
 
 def test_without_numbers_there_is_one() -> None:
     windows: Windows[str, int] = Windows(5, None)
-    windows.left(P, 0, 1, together=True)
-    assert not windows.admits(P, 1, together=True)
+    windows.left(P, 0, 1, pipelined=True)
+    assert not windows.admits(P, 1, pipelined=True)
     assert windows.ended(P, 0, written=True) == []
-    assert windows.admits(P, 1, together=True)
+    assert windows.admits(P, 1, pipelined=True)
 
 
 def drained(run: Run) -> None:
