@@ -16,16 +16,18 @@ demo: $(VENV)/.demo          ## the main job: 336,776 flights from a database to
 test: $(VENV)/.dev servers   ## every test but the long proofs
 	$(PYTEST) -m "not proof" $(ARGS)
 
-check: $(VENV)/.dev          ## format, lint, types, import contracts, fresh docs
+check: $(VENV)/.dev          ## format, lint, types, import contracts, fresh docs, wrapped prose
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python docs/prose.py --check
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/python docs/prose.py
 
 proof: $(VENV)/.dev servers  ## the long proofs: seeds, kills, fuzz; writes docs/proofs
 	$(BIN)/python -m tests.proofs $(ARGS)

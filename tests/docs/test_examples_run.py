@@ -68,7 +68,10 @@ def on_platform(platform: RunningPlatform, tmp_path: Path):
     return Shell(tmp_path, {}, addresses=platform.addresses, replaced={"/tmp/lines": str(tmp_path / "lines")})
 
 
-@pytest.mark.parametrize("page", ["explanation/connect.md", "explanation/registry.md", "explanation/schema-formats.md", "how-to/events-access.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["explanation/connect.md", "explanation/registry.md", "explanation/schema-formats.md", "how-to/events-access.md"],
+)
 def test_a_page_about_a_component_that_runs(page, on_platform):
     for block in blocks(DOCS / page, "console"):
         for command in commands(block):
