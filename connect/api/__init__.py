@@ -25,7 +25,7 @@ from connect.api.connector import (
 from connect.api.converter import Converted, Converter, ConverterContext, HeaderConverter
 from connect.api.errors import ConnectError, DataError, RetriableConnectError
 from connect.api.hookspecs import hookimpl
-from connect.api.plugins import Plugin, PluginType
+from connect.api.plugins import API_VERSION, Plugin, PluginType
 from connect.api.rows import Rows, RowsConfig, RowsTask
 from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType, schema_from_arrow
 from connect.api.transform import Predicate, Transformation
@@ -46,6 +46,7 @@ from tidegate.kit.errors import Problem
 from tidegate.kit.java_regex import JavaRegex
 
 __all__ = [
+    "API_VERSION",
     "DATE",
     "DECIMAL",
     "MAX_BATCH_BYTES",
