@@ -1,22 +1,16 @@
-"""docs/generate.py and docs/prose.py as modules; they are scripts and in no package."""
+"""The scripts in docs/ as modules; they are in no package."""
 
 from __future__ import annotations
 
-import importlib.util
-from types import ModuleType
+import importlib
+import sys
 
 from tests.support.pages import ROOT
 
-__all__ = ["generate", "prose"]
+__all__ = ["api_pages", "config_pages", "generate", "prose", "surface"]
 
+sys.path.append(str(ROOT / "docs"))
 
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-generate = _load("generate")
-prose = _load("prose")
+api_pages, config_pages, generate, prose, surface = map(
+    importlib.import_module, ("api_pages", "config_pages", "generate", "prose", "surface")
+)
