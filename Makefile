@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -q --numprocesses=3 --dist=loadfile --no-loads
 # Keep bytecode even where the environment says not to: the processes that tests and demo start would compile it all again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check format proof proof-short bench servers docs wheel sbom clean
+.PHONY: demo test check format proof proof-short bench servers docs surface wheel sbom clean
 
 demo: $(VENV)/.demo          ## the main job: 336,776 flights from a database to Parquet, by way of log, schema, event and Spark
 	$(BIN)/tidegate demo $(ARGS)
@@ -16,16 +16,18 @@ demo: $(VENV)/.demo          ## the main job: 336,776 flights from a database to
 test: $(VENV)/.dev servers   ## every test but the long proofs
 	$(PYTEST) -m "not proof" $(ARGS)
 
-check: $(VENV)/.dev          ## format, lint, types, import contracts, fresh docs
+check: $(VENV)/.dev          ## format, lint, types, import contracts, fresh docs, wrapped prose
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python docs/prose.py --check
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/python docs/prose.py
 
 proof: $(VENV)/.dev servers  ## the long proofs: seeds, kills, fuzz; writes docs/proofs
 	$(BIN)/python -m tests.proofs $(ARGS)
@@ -41,6 +43,9 @@ servers: $(VENV)/.dev        ## fetch the real servers that tests compare with
 
 docs: $(VENV)/.dev           ## write the reference pages anew
 	$(BIN)/python docs/generate.py
+
+surface: $(VENV)/.dev        ## record the public surface anew: names and signatures of the public modules, commands and options
+	$(BIN)/python docs/surface.py
 
 wheel: $(VENV)/.dev          ## build the wheel, install it alone and try it, with the lowest allowed versions too; writes the SBOM
 	$(BIN)/python -m tests.wheel

@@ -1,5 +1,5 @@
 """Connect workers over one Apache Kafka: the file source beside Kafka Connect's, and the JDBC source, for which no JVM
-original can be had from Maven Central (docs/benchmarks.md names the recorded figures it is held against)."""
+original can be had from Maven Central (docs/explanation/benchmarks.md names the recorded figures it is held against)."""
 
 from __future__ import annotations
 

@@ -14,30 +14,17 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-from tidegate.kit.config import families_of, keys_of  # noqa: E402
+from api_pages import api_pages  # noqa: E402
+from config_pages import config_pages  # noqa: E402
+from pages import heading, table  # noqa: E402
+
+from tidegate.kit.config import keys_of  # noqa: E402
 from tidegate.kit.errors import TidegateError  # noqa: E402
 
 REFERENCE = HERE / "reference"
 PACKAGES = ("broker", "registry", "connect", "connectors", "events", "tidegate")
-
-
-def heading(title: str, source: str) -> str:
-    return f"<!-- Made from {source} by `make docs`. Do not edit. -->\n\n# {title}\n\n"
-
-
-def _shown(default: Any) -> str:
-    """A default on one line: a newline as its escape."""
-    return str(default).replace("\n", "\\n")
-
-
-def table(columns: list[str], rows: list[list[Any]]) -> str:
-    def cell(value: Any) -> str:
-        return str(value).replace("|", "\\|").replace("\n", " ")
-
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    return "\n".join([*lines, *("| " + " | ".join(map(cell, row)) + " |" for row in rows)]) + "\n"
 
 
 def modules() -> Iterator[Any]:
@@ -60,27 +47,6 @@ def config_classes() -> dict[str, type]:
             if member.__module__ == module.__name__ and "__config_keys__" in member.__dict__ and keys_of(member):
                 found[f"{member.__module__}.{member.__qualname__}"] = member
     return dict(sorted(found.items()))
-
-
-def config_page() -> str:
-    """All configuration keys, class by class."""
-    parts = [heading("Configuration keys", "the `@config` classes")]
-    for name, cls in config_classes().items():
-        parts.append(f"## {name}\n\n{inspect.cleandoc(cls.__doc__ or '')}\n\n")
-        rows = []
-        for key in keys_of(cls):
-            default = (
-                "(required)"
-                if key.required
-                else f"`{_shown(key.default)}`"
-                if key.default not in (None, "", [])
-                else "-"
-            )
-            doc = key.doc + (f" Also read as: {', '.join(key.aliases)}." if key.aliases else "")
-            rows.append([f"`{key.name}`", key.type.value.lower(), default, key.valid or "", key.importance, doc])
-        rows += [[f"`{prefix}*`", "any", "-", "", "", doc] for prefix, doc in families_of(cls)]
-        parts.append(table(["key", "type", "default", "valid", "importance", "what it does"], rows) + "\n")
-    return "".join(parts)
 
 
 def cli_page() -> str:
@@ -142,12 +108,22 @@ def plugins_page() -> str:
 
 
 def hooks_page() -> str:
+    """Every hook that a distribution may implement: what declares it, when it is called, an example."""
     from connect.api import hookspecs
+    from events.triggers import api
 
-    parts = [heading("Hooks", "`connect/api/hookspecs.py`")]
-    for name, member in inspect.getmembers(hookspecs, inspect.isfunction):
-        if member.__module__ == hookspecs.__name__:
-            parts.append(f"## {name}{inspect.signature(member)}\n\n{inspect.cleandoc(member.__doc__ or '')}\n\n")
+    words = (
+        "A distribution adds to Tidegate through these hooks. It names a module in the entry-point group `tidegate`, and functions of that "
+        "module, marked with the hook's marker, are called. Tidegate's own plugins use the same hooks.\n\n"
+        '```toml\n[project.entry-points.tidegate]\nmy-plugins = "my_package.plugins"\n```\n\n'
+    )
+    parts = [heading("Hooks", "the hook specifications"), words]
+    for module, marker in ((hookspecs, "connect.api.hookimpl"), (api, "events.triggers.hookimpl")):
+        for name, member in inspect.getmembers(module, inspect.isfunction):
+            if member.__module__ == module.__name__ and hasattr(member, "tidegate_spec"):
+                signature = str(inspect.signature(member)).replace("'", "")
+                parts.append(f"## {name}\n\n```python\n@{marker}\ndef {name}{signature}: ...\n```\n\n")
+                parts.append(f"{inspect.cleandoc(member.__doc__ or '')}\n\n")
     return "".join(parts)
 
 
@@ -189,8 +165,8 @@ def kafka_keys_page() -> str:
             here = f"applied: another name of `{aliases[name]}`" if name in aliases else "applied"
         rows.append([f"`{name}`", "yes" if key.dynamic else "", here])
     words = (
-        "All are kept and shown by `kafka-configs`. Those that are applied are described in [config.md](config.md), under "
-        "`broker.config.BrokerConfig`. Those that are refused keep the broker from starting, where they are given with another value than "
+        "All are kept and shown by `kafka-configs`. Those that are applied are described in "
+        "[broker keys](config/broker.md). Those that are refused keep the broker from starting, where they are given with another value than "
         "Kafka's default.\n\n"
     )
     return (
@@ -201,21 +177,33 @@ def kafka_keys_page() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "config.md": config_page,
     "cli.md": cli_page,
     "errors.md": errors_page,
     "plugins.md": plugins_page,
     "hooks.md": hooks_page,
     "kafka-apis.md": kafka_apis_page,
     "kafka-broker-keys.md": kafka_keys_page,
+    **config_pages(),
+    **api_pages(),
 }
 
 
+def leftovers() -> list[Path]:
+    """Pages that were generated once and are not any more."""
+    made = {REFERENCE / name for name in PAGES}
+    return [
+        path for path in REFERENCE.rglob("*.md") if path not in made and path.read_text().startswith("<!-- Made from ")
+    ]
+
+
 def main(arguments: list[str]) -> int:
-    stale = []
-    REFERENCE.mkdir(exist_ok=True)
+    stale = [str(path.relative_to(REFERENCE)) for path in leftovers()]
+    if "--check" not in arguments:
+        for path in leftovers():
+            path.unlink()
     for name, make in PAGES.items():
         path = REFERENCE / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         text = make().rstrip() + "\n"
         if path.exists() and path.read_text() == text:
             continue

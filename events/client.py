@@ -149,7 +149,7 @@ class EventsClient:
         return from_avro(self.describe(event)["schema"])
 
     def define_entity(self, definition: Mapping[str, Any]) -> dict[str, Any]:
-        """Have changes of a captured table sent as change events; see docs/change-events.md for the keys."""
+        """Have changes of a captured table sent as change events; see docs/how-to/change-events.md for the keys."""
         return dict(self._call("POST", "/tidegate/v1/entities", json=dict(definition)))
 
     def entities(self) -> list[dict[str, Any]]:

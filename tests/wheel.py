@@ -17,6 +17,7 @@ import tempfile
 import time
 import tomllib
 import venv
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def main() -> int:
             [sys.executable, "-m", "build", "--wheel", "--outdir", scratch, ROOT], check=True, stdout=subprocess.DEVNULL
         )
         (wheel,) = scratch.glob("*.whl")
+        check_types(wheel)
         if only_sbom:
             install(wheel, ROOT / "constraints.txt", scratch / "constraints")
             print(write_sbom(wheel, scratch))
@@ -58,6 +60,21 @@ def lowest_versions() -> Iterator[str]:
         requirement = Requirement(text)
         (floor,) = (one.version for one in requirement.specifier if one.operator in (">=", "=="))
         yield f"{requirement.name}=={floor}"
+
+
+def check_types(wheel: Path) -> None:
+    """Each package of the wheel says that it has types, or type checkers ignore them (PEP 561)."""
+    with zipfile.ZipFile(wheel) as archive:
+        files = set(archive.namelist())
+    missing = [name for name in packages() if f"{name}/py.typed" not in files]
+    if missing:
+        raise SystemExit(f"{wheel.name} has no py.typed in {', '.join(missing)}")
+
+
+def packages() -> list[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    listed: list[str] = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    return listed
 
 
 def try_wheel(wheel: Path, constraints: Path, scratch: Path) -> None:

@@ -23,7 +23,7 @@ from connect.api.connector import (
 )
 from connect.api.converter import Converted, Converter, ConverterContext, HeaderConverter
 from connect.api.hookspecs import hookimpl
-from connect.api.plugins import Plugin, PluginType
+from connect.api.plugins import API_VERSION, Plugin, PluginType
 from connect.api.rows import Rows, RowsConfig, RowsTask
 from connect.api.transform import Predicate, Transformation
 from connect.data.batch import MAX_BATCH_BYTES, Origin, Record, RecordBatch, TopicPartition
@@ -56,6 +56,7 @@ from tidegate.kit.java_regex import JavaRegex
 from tidegate.kit.logs import get_logger
 
 __all__ = [
+    "API_VERSION",
     "DATE",
     "DECIMAL",
     "MAX_BATCH_BYTES",

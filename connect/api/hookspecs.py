@@ -14,4 +14,15 @@ hookimpl = pluggy.HookimplMarker("tidegate")
 
 @hookspec
 def register_plugins() -> list[Plugin]:  # type: ignore[empty-body]
-    """Connectors, converters, transforms and predicates, as declarations. Import nothing heavy to answer."""
+    """Connectors, converters, transforms and predicates, as declarations. Import nothing heavy to answer.
+
+    The worker and each of its task hosts call it once, when they start. A plugin's class is imported where it is first used, so
+    a declaration names it as text::
+
+        @hookimpl
+        def register_plugins() -> list[Plugin]:
+            return [Plugin(PluginType.SOURCE, "my_package.source:MySource", ("my_package.MySource",), "1.0")]
+
+    Tidegate's plugins come first: another plugin with the full name of one of them is not used. If the hook raises, the
+    worker logs the error with the distribution's name and starts without its plugins.
+    """

@@ -6,11 +6,17 @@ import importlib
 import importlib.util
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from tidegate.kit.errors import MissingExtra
 
-__all__ = ["Plugin", "PluginType"]
+__all__ = ["API_VERSION", "SUPPORTED_API_VERSIONS", "Plugin", "PluginType"]
+
+API_VERSION: Final = 1
+"""The version of ``connect.api`` that this Tidegate documents. It grows when a plugin written for the one before would break."""
+
+SUPPORTED_API_VERSIONS: Final = (1,)
+"""The versions that plugins may be written for: the current one, and the one before it while its deprecation lasts."""
 
 
 class PluginType(Enum):
@@ -41,6 +47,18 @@ class Plugin:
     extra: str = ""
     short_names: tuple[str, ...] = ()
     """Further names, such as those Confluent Cloud uses (``PostgresSource``)."""
+    api_version: int = 1
+    """The version of ``connect.api`` the plugin is written for. A worker leaves out plugins of a version it does not support."""
+
+    def unsupported(self) -> str | None:
+        """Why this Tidegate cannot run the plugin; None if it can."""
+        if self.api_version in SUPPORTED_API_VERSIONS:
+            return None
+        supported = ", ".join(map(str, SUPPORTED_API_VERSIONS))
+        return (
+            f"plugin {self.name} is written for api_version {self.api_version} of connect.api; this Tidegate supports {supported}. "
+            "Install a version of the plugin or of Tidegate that fits"
+        )
 
     @property
     def name(self) -> str:

@@ -60,9 +60,15 @@ def load_plugins(
     declared: list[Plugin] = []
     for owner, hook in _hooks(manager):
         try:
-            declared.extend(hook())
+            plugins = list(hook())
         except (Exception, SystemExit):  # a foreign distribution must not take the worker down
             logger.exception("plugins left out: their hook failed", distribution=owner)
+            continue
+        for plugin in plugins:
+            if reason := plugin.unsupported():
+                logger.error("plugin left out", distribution=owner, reason=reason)
+            else:
+                declared.append(plugin)
     return PluginRegistry(declared)
 
 

@@ -186,4 +186,11 @@ def trigger(
 
 @hookspec
 def register_triggers() -> list[Trigger]:  # type: ignore[empty-body]
-    """Triggers that a distribution brings (entry-point group ``tidegate``)."""
+    """Triggers that a distribution brings.
+
+    The process that runs triggers calls it when it loads the project, and again when a file of the project has changed::
+
+        @hookimpl
+        def register_triggers() -> list[Trigger]:
+            return [Trigger(name="restock", event="Order_Shipped__e", function=restock)]
+    """

@@ -77,7 +77,7 @@ def offset(worker, name):
 
 DASHBOARDS = Path(__file__).with_name("dashboard_metrics.txt")
 """What the dashboards of Strimzi (for the JMX exporter and for its own reporter) and of Confluent's jmx-monitoring-stacks ask of
-Kafka Connect, and Confluent's of producers and consumers, but for what docs/connect-watching.md names as not told."""
+Kafka Connect, and Confluent's of producers and consumers, but for what docs/how-to/connect-watching.md names as not told."""
 
 BAD = [b'{"n":0}', b"{not json", b'{"n":2}', b"[1]", b'{"n":4}']
 

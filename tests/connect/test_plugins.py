@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
-from connect.api import Plugin, PluginType
+from structlog.testing import capture_logs
+
+from connect.api import API_VERSION, Plugin, PluginType
 from connect.errors import UnknownPlugin
 from connect.plugins.registry import PluginRegistry, load_plugins, short_names
 
@@ -77,3 +79,23 @@ def test_finding_plugins_imports_none_of_them():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_plugin_for_another_api_version_is_left_out_and_named(tmp_path, monkeypatch):
+    (tmp_path / "plugins_of_tomorrow.py").write_text(
+        "from connect.api import Plugin, PluginType, hookimpl\n\n\n"
+        "@hookimpl\n"
+        "def register_plugins():\n"
+        "    return [\n"
+        '        Plugin(PluginType.SOURCE, "a:B", ("com.tomorrow.FirstConnector",), "1", api_version=2),\n'
+        '        Plugin(PluginType.SOURCE, "a:C", ("com.tomorrow.SecondConnector",), "1", api_version=API),\n'
+        "    ]\n".replace("API", str(API_VERSION))
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with capture_logs() as lines:
+        plugins = load_plugins(["plugins_of_tomorrow"], entry_points=False)
+    assert plugins.find("FirstConnector") is None
+    assert plugins.connector("SecondConnector").path == "a:C"
+    (line,) = [line for line in lines if line["event"] == "plugin left out"]
+    assert "com.tomorrow.FirstConnector is written for api_version 2" in line["reason"]
+    assert line["distribution"] == "plugins_of_tomorrow"

@@ -14,7 +14,7 @@ import pytest
 from connect.plugins.registry import PluginRegistry
 from connect.testing import SourceSuite
 
-GUIDE = Path(__file__).parents[2] / "docs" / "writing-connectors.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "writing-connectors.md"
 
 
 def printed(word: str) -> str:

@@ -13,7 +13,7 @@ from tests.servers.process import wait_until
 from tests.support.pages import ROOT, blocks
 from tests.support.platform import running_platform, tidegate
 
-PAGE = ROOT / "docs/change-events.md"
+PAGE = ROOT / "docs/how-to/change-events.md"
 STEPS = (
     "INSERT INTO customers VALUES (1, 'Ada', 'High St', 'York', 'secret')",
     "UPDATE customers SET city = 'Hull' WHERE id = 1",

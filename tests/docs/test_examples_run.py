@@ -45,19 +45,19 @@ def follow(page: Path, folder: Path) -> None:
 
 @pytest.mark.servers
 def test_getting_started(tmp_path):
-    follow(DOCS / "getting-started.md", tmp_path)
+    follow(DOCS / "tutorial" / "getting-started.md", tmp_path)
 
 
 def test_writing_connectors(tmp_path):
-    follow(DOCS / "writing-connectors.md", tmp_path)
+    follow(DOCS / "how-to" / "writing-connectors.md", tmp_path)
 
 
 def test_operating(tmp_path):
-    follow(DOCS / "operating.md", tmp_path)
+    follow(DOCS / "how-to" / "operating.md", tmp_path)
 
 
 def test_secure(tmp_path):
-    follow(DOCS / "secure.md", tmp_path)
+    follow(DOCS / "how-to" / "secure.md", tmp_path)
 
 
 @pytest.fixture
@@ -68,14 +68,17 @@ def on_platform(platform: RunningPlatform, tmp_path: Path):
     return Shell(tmp_path, {}, addresses=platform.addresses, replaced={"/tmp/lines": str(tmp_path / "lines")})
 
 
-@pytest.mark.parametrize("page", ["connect.md", "registry.md", "schema-formats.md", "events-access.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["explanation/connect.md", "explanation/registry.md", "explanation/schema-formats.md", "how-to/events-access.md"],
+)
 def test_a_page_about_a_component_that_runs(page, on_platform):
     for block in blocks(DOCS / page, "console"):
         for command in commands(block):
             on_platform.run(command)
 
 
-@pytest.mark.parametrize("page", ["events.md", "registry.md"])
+@pytest.mark.parametrize("page", ["explanation/events.md", "explanation/registry.md"])
 def test_python_beside_a_running_platform(page, on_platform, platform):
     tidegate(
         "events", "define", ROOT / "examples/platform-events/Order_Shipped__e.object-meta.xml", "--data", platform.data
@@ -84,7 +87,7 @@ def test_python_beside_a_running_platform(page, on_platform, platform):
     for block in blocks(DOCS / page, "python"):
         (on_platform.folder / "example.py").write_text(on_platform.here(block.text))
         on_platform.run(Command("python example.py", ""))
-    assert len(platform.consume("Order_Shipped__e")) - before == (1 if page == "events.md" else 0)
+    assert len(platform.consume("Order_Shipped__e")) - before == (1 if page == "explanation/events.md" else 0)
 
 
 VALIDATED_ELSEWHERE = {
@@ -183,14 +186,14 @@ def test_connectors_are_valid_to_the_worker(place, text, platform, at_hand):
 def test_every_page_that_shows_commands_is_followed():
     shown = {str(page.relative_to(ROOT)) for page in pages() if blocks(page, "console")}
     followed = {
-        "docs/getting-started.md",
-        "docs/operating.md",
-        "docs/secure.md",
-        "docs/connect.md",
-        "docs/registry.md",
-        "docs/schema-formats.md",
-        "docs/events-access.md",
-        "docs/writing-connectors.md",
+        "docs/tutorial/getting-started.md",
+        "docs/how-to/operating.md",
+        "docs/how-to/secure.md",
+        "docs/explanation/connect.md",
+        "docs/explanation/registry.md",
+        "docs/explanation/schema-formats.md",
+        "docs/how-to/events-access.md",
+        "docs/how-to/writing-connectors.md",
     }
     examples = {f"examples/{name}/README.md" for name in followed_examples()}
     assert shown - followed - examples == set()

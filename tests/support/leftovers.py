@@ -39,7 +39,7 @@ def left(directory: Path) -> None:
 
 
 def left_by_hostile_clients(partition: Path) -> None:
-    """A hostile client wrote to this partition. The broker takes batches there without decoding their records (docs/log.md), so that
+    """A hostile client wrote to this partition. The broker takes batches there without decoding their records (docs/explanation/log.md), so that
     Kafka's tool finds fault with them."""
     _hostile.add(partition)
 

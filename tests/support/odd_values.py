@@ -1,6 +1,6 @@
 """Odd values at every declared key of plugins, judged by Kafka Connect and by ours, and the table of what may differ.
 
-The table is "Values of keys" in docs/connect-differences.md: plugins and keys as patterns, who refuses, which values.
+The table is "Values of keys" in docs/reference/connect-differences.md: plugins and keys as patterns, who refuses, which values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import requests
 
 __all__ = ["Case", "Difference", "Row", "cases", "declared", "differences", "sampled", "table", "unlisted"]
 
-_DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "connect-differences.md"
+_DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "reference" / "connect-differences.md"
 _FILE: Final = "org.apache.kafka.connect.file.FileStream"
 _MIRROR: Final = {
     "source.cluster.alias": "a",

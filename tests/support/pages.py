@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tidegate.components import FACES
 
-__all__ = ["ROOT", "Block", "Command", "Shell", "blocks", "commands", "pages"]
+__all__ = ["ROOT", "Block", "Command", "Shell", "blocks", "commands", "generated", "pages"]
 
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -53,9 +53,15 @@ class Command:
 
 
 def pages() -> list[Path]:
-    """Every page that people read: not the generated reference, not decision records."""
-    written = [path for path in (ROOT / "docs").rglob("*.md") if path.parent.name not in ("reference", "proofs")]
+    """Every page that people write: not the generated reference, not the summaries of proofs."""
+    written = [path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "proofs" and not generated(path)]
     return sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *written, *(ROOT / "examples").rglob("*.md")])
+
+
+def generated(page: Path) -> bool:
+    """Whether `make docs` writes this page."""
+    with page.open() as file:
+        return file.readline().startswith("<!-- Made from ")
 
 
 def blocks(page: Path, *languages: str) -> list[Block]:

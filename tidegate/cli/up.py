@@ -112,7 +112,9 @@ def _announce(state: State, data: Path) -> None:
         for variable in ("REQUESTS_CA_BUNDLE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NODE_EXTRA_CA_CERTS"):
             click.echo(f"  export {variable}={addresses['ca']}")
     if connect_token(data) is not None:
-        click.echo("\nOther users may log in to this machine, so Connect asks for a login (secure.md, Other users):")
+        click.echo(
+            "\nOther users may log in to this machine, so Connect asks for a login (docs/how-to/secure.md, Other users):"
+        )
         click.echo(
             f"  curl -u {INTERNAL_USER}:$(cat {data.absolute()}/connect.token) {addresses.get('connect', '')}/connectors"
         )

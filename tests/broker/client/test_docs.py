@@ -1,4 +1,4 @@
-"""The example of docs/kafka-client.md runs as it stands there, and its tables name what there is."""
+"""The example of docs/how-to/kafka-client.md runs as it stands there, and its tables name what there is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from broker.client.columns import encode_batches
 
 pytestmark = pytest.mark.anyio
 
-PAGE = (Path(__file__).parents[3] / "docs" / "kafka-client.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "kafka-client.md").read_text()
 
 
 async def test_the_example_runs(

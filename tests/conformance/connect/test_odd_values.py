@@ -17,8 +17,9 @@ def test_odd_values_are_judged_as_by_the_originals(judges):
     chosen = sampled(cases(theirs, ours), 8)
     assert len(chosen) > 1000
     left = unlisted(differences(theirs, ours, chosen), table())
-    assert not left, f"{len(left)} of {len(chosen)}; docs/connect-differences.md lists what may differ\n" + "\n".join(
-        map(str, left)
+    assert not left, (
+        f"{len(left)} of {len(chosen)}; docs/reference/connect-differences.md lists what may differ\n"
+        + "\n".join(map(str, left))
     )
 
 

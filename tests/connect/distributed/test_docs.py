@@ -1,4 +1,4 @@
-"""docs/connect-groups.md: its properties are a worker's, its defaults the declared ones, its commands those that tests run."""
+"""docs/how-to/connect-groups.md: its properties are a worker's, its defaults the declared ones, its commands those that tests run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import javaproperties
 from connect.config.worker import WorkerConfig
 from tidegate.kit.config import keys_of, parse, unknown_keys
 
-PAGE = (Path(__file__).parents[3] / "docs/connect-groups.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs/how-to/connect-groups.md").read_text()
 
 
 def test_the_properties_are_a_workers():

@@ -1,4 +1,4 @@
-"""What docs/triggers.md and docs/flows.md show."""
+"""What docs/how-to/triggers.md and docs/how-to/flows.md show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.pages import ROOT, blocks
 
 
 def test_the_trigger_of_the_page_does_what_it_says(tmp_path: Path) -> None:
-    shown, query = blocks(ROOT / "docs" / "triggers.md", "python")
+    shown, query = blocks(ROOT / "docs" / "how-to" / "triggers.md", "python")
     (tmp_path / "page_triggers.py").write_text(shown.text)
     project = load(tmp_path, plugins=False)
     assert project.problems == {}
@@ -30,7 +30,7 @@ def test_the_trigger_of_the_page_does_what_it_says(tmp_path: Path) -> None:
 
 
 def test_the_flow_of_the_page_can_be_read(tmp_path: Path) -> None:
-    (shown,) = blocks(ROOT / "docs" / "flows.md", "toml")
+    (shown,) = blocks(ROOT / "docs" / "how-to" / "flows.md", "toml")
     (tmp_path / "large.toml").write_text(shown.text)
     project = load(tmp_path, read_flow, plugins=False)
     assert project.problems == {}

@@ -1,4 +1,4 @@
-"""The examples of docs/serde.md run as they stand there, and its table names the Arrow types that there are."""
+"""The examples of docs/how-to/serde.md run as they stand there, and its table names the Arrow types that there are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import registry.serde
 
-PAGE = (Path(__file__).parents[3] / "docs" / "serde.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "serde.md").read_text()
 
 
 def test_the_examples_run() -> None:

@@ -1,4 +1,4 @@
-"""What docs/registry-security.md shows is read as it stands there."""
+"""What docs/how-to/registry-security.md shows is read as it stands there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidegate.kit.config import families_of, keys_of, unknown_keys, validate
 from tidegate.kit.jaas import login_contexts
 from tidegate.kit.properties import read_properties
 
-PAGE = ROOT / "docs" / "registry-security.md"
+PAGE = ROOT / "docs" / "how-to" / "registry-security.md"
 
 
 def test_the_properties_are_right(tmp_path: Path) -> None:
