@@ -57,6 +57,7 @@ def in_code(page: Path) -> str:
     text = page.read_text()
     fenced = "\n".join(re.findall(r"^```[^\n]*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
     rest = re.sub(r"^```[^\n]*\n.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    rest = re.sub(r"^#.*$", "", rest, flags=re.MULTILINE)  # headings of troubleshooting are texts of errors
     indented = "\n".join(line for line in rest.splitlines() if line.startswith("    "))
     return "\n".join([fenced, indented, *_CODE.findall(rest)])
 
@@ -76,6 +77,11 @@ def test_commands_and_options_that_are_named_exist(page: Path) -> None:
                 options = {opt for parameter in command.params for opt in (*parameter.opts, *parameter.secondary_opts)}
                 option = word.partition("=")[0].rstrip(",.:")
                 assert option in {*options, "--help", "-h", "--version"}, f"{page.name}: `{path}` has no {option}"
+
+
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs/decisions"
+    assert {path.name for path in folder.glob("2*.md")} == set(_LINK.findall((folder / "README.md").read_text()))
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:
