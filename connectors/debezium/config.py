@@ -10,7 +10,7 @@ from connect.api import JavaRegex, Problem, at_least, config, family, key, non_e
 from connectors.debezium.masks import cut_problem, mask_problem
 from connectors.debezium.reading_config import ReadingConfig
 from connectors.debezium.signals.config import SignalConfig
-from tidegate.kit.config import Check, KeyType
+from tidegate.kit.config import Check, Importance, KeyType
 
 __all__ = ["CaptureConfig", "not_both", "parse_key_columns", "snapshot_mode_key"]
 
@@ -30,11 +30,12 @@ def _operations(value: list[str]) -> str | None:
 _adjustment: Check = one_of("none", "avro", "avro_unicode", ignore_case=True)
 
 
-def snapshot_mode_key(*more: str, doc: str = "") -> Any:
+def snapshot_mode_key(*more: str, doc: str = "", importance: Importance = "medium") -> Any:
     """The key ``snapshot.mode``; ``more`` are values that only one database has, ``doc`` says what they do."""
     return key(
         "snapshot.mode",
         default="initial",
+        importance=importance,
         doc="When to read whole tables first: at the very start, at every start (always), then stop (initial_only), never (no_data), "
         f"or where the position is lost (when_needed).{doc}",
         group="Snapshot",
@@ -279,13 +280,21 @@ class CaptureConfig(ReadingConfig, SignalConfig):
         default=None,
         doc="The topic of notifications.",
         group="Signals",
-        importance="low",
+        importance="high",
     )
     converters: str | None = key(
-        "converters", default=None, doc="Custom converters of Debezium: not supported.", group="Values"
+        "converters",
+        default=None,
+        doc="Custom converters of Debezium: not supported.",
+        group="Values",
+        importance="low",
     )
     post_processors: str | None = key(
-        "post.processors", default=None, doc="Custom post processors of Debezium: not supported.", group="Values"
+        "post.processors",
+        default=None,
+        doc="Custom post processors of Debezium: not supported.",
+        group="Values",
+        importance="low",
     )
     naming: str = key(
         "topic.naming.strategy",

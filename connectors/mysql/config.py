@@ -106,7 +106,7 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "binlog.net.read.timeout",
         default=0,
         doc="Seconds that the server waits for the connection that reads its log; 0: as the server has it.",
-        importance="low",
+        importance="medium",
         group="Database",
         check=at_least(0),
     )
@@ -114,14 +114,17 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "binlog.net.write.timeout",
         default=0,
         doc="Seconds that the server waits for that connection to take its log; 0: an hour.",
-        importance="low",
+        importance="medium",
         group="Database",
         check=at_least(0),
     )
     driver: str | None = without_effect("database.jdbc.driver", None, _NO_DRIVER)
     protocol: str = without_effect("database.protocol", "jdbc:mysql", _NO_DRIVER)
     hard_disconnect: bool = without_effect(
-        "use.nongraceful.disconnect", False, "a connection that is lost is always dropped without a word"
+        "use.nongraceful.disconnect",
+        False,
+        "a connection that is lost is always dropped without a word",
+        importance="medium",
     )
     initial_statements: str | None = key(
         "database.initial.statements",
@@ -131,7 +134,10 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         group="Database",
     )
     server_id_offset: int = without_effect(
-        "database.server.id.offset", 10_000, "one connection reads the log, however many read a snapshot"
+        "database.server.id.offset",
+        10_000,
+        "one connection reads the log, however many read a snapshot",
+        importance="high",
     )
     buffer_size: int = without_effect(
         "binlog.buffer.size",
@@ -139,11 +145,13 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "the log has transactions only that were committed",
         type=KeyType.INT,
         check=at_least(0),
+        importance="medium",
     )
     event_failures_1x: str = only(
         "event.deserialization.failure.handling.mode",
         "fail",
         "a change that cannot be read stops the task, as it would be lost otherwise",
+        importance="medium",
     )
     database_include: list[str] = key(
         "database.include.list",
@@ -175,6 +183,7 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         doc="Regular expressions of the servers (uuid, for MariaDB domain-server) whose transactions count.",
         group="Replication",
         check=valid_regexes,
+        importance="high",
     )
     gtid_excludes: list[str] = key(
         "gtid.source.excludes",
@@ -187,14 +196,14 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "gtid.source.filter.dml.events",
         default=True,
         doc="Deliver no changes from servers that do not count.",
-        importance="low",
+        importance="medium",
         group="Replication",
     )
     include_query: bool = key(
         "include.query",
         default=False,
         doc="Put the statement into source.query; the server must log it (binlog_rows_query_log_events, MariaDB: binlog_annotate_row_events).",
-        importance="low",
+        importance="medium",
         group="Values",
     )
     include_schema_changes: bool = key(
@@ -207,7 +216,7 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "include.schema.comments",
         default=False,
         doc="Keep comments of tables and columns in the history.",
-        importance="low",
+        importance="medium",
         group="Topics",
     )
     time_mode: str = key(
@@ -244,6 +253,7 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "recovery",
         "schema_only_recovery",
         doc=" recovery reads only their structure, since the history is lost; never reads the log from where it begins.",
+        importance="low",
     )
     snapshot_locking: str = key(
         "snapshot.locking.mode",
@@ -275,6 +285,7 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "a table is read by one connection",
         type=KeyType.INT,
         check=at_least(1),
+        importance="medium",
     )
     chunk_changes: bool = without_effect(
         "incremental.snapshot.allow.schema.changes", False, "a chunk of a table that was altered is always read again"
