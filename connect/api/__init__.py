@@ -32,6 +32,7 @@ from connect.data.headers import Header
 from connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType, schema_from_arrow
 from tidegate.kit.config import (
     Check,
+    Importance,
     KeyType,
     Password,
     Visible,
@@ -41,6 +42,7 @@ from tidegate.kit.config import (
     config,
     distinct,
     family,
+    inherited,
     key,
     keys_of,
     non_empty,
@@ -76,6 +78,7 @@ __all__ = [
     "Field",
     "Header",
     "HeaderConverter",
+    "Importance",
     "JavaRegex",
     "JobTask",
     "KeyType",
@@ -118,6 +121,7 @@ __all__ = [
     "family",
     "get_logger",
     "hookimpl",
+    "inherited",
     "key",
     "keys_of",
     "non_empty",

@@ -1,7 +1,9 @@
 """Keys that Confluent's managed connectors have in place of converters and of one transformation, as what they stand for.
 
-Source: docs.confluent.io/cloud, the pages of the connectors ("output.data.format", "after.state.only"), and that of
-ExtractNewRecordState, which says that the alias ``unwrap`` is kept for ``after.state.only``.
+Source: docs.confluent.io/cloud, the pages of the connectors ("output.data.format", "after.state.only"), that of
+ExtractNewRecordState, which says that the alias ``unwrap`` is kept for ``after.state.only``, and that of EventRouter
+(docs.confluent.io/cloud/current/connectors/transforms/eventrouter.html), which says that it is on by default. The page of Tableflow
+(.../topics/tableflow/concepts/materialize-cdc.html) has it set explicitly, so it is off in the second versions.
 """
 
 from __future__ import annotations
@@ -16,6 +18,10 @@ __all__ = ["CLOUD_FORMATS", "OLD_CLOUD_FORMAT", "with_cloud_keys"]
 _UNWRAP: Final = "unwrap"
 OLD_CLOUD_FORMAT: Final = "data.format"
 """What the formats of data were called before keys and data had formats of their own."""
+_STATE_BY_DEFAULT: Final = ("MySqlCdcSource", "PostgresCdcSource")
+"""Those whose ``after.state.only`` is true in the cloud."""
+_CLOUD_LOGINS: Final = ("kafka.api.key", "kafka.service.account.id")
+"""One of these is in each configuration of the cloud, and in no other: it tells that a short name is the cloud's."""
 _CONVERTERS: Final = {
     "AVRO": "io.confluent.connect.avro.AvroConverter",
     "JSON_SR": "io.confluent.connect.json.JsonSchemaConverter",
@@ -42,7 +48,9 @@ def with_cloud_keys(properties: Mapping[str, str], kind: PluginType) -> dict[str
         if text == "JSON":
             found.setdefault(f"{name}.schemas.enable", "false")
     aliases = [alias for one in found.get("transforms", "").split(",") if (alias := one.strip())]
-    if found.get("after.state.only", "").strip().lower() == "true" and _UNWRAP not in aliases:
+    of_cloud = found.get("connector.class") in _STATE_BY_DEFAULT and any(found.get(name) for name in _CLOUD_LOGINS)
+    state_only = found.get("after.state.only") or ("true" if of_cloud else "false")
+    if state_only.strip().lower() == "true" and _UNWRAP not in aliases:
         found["transforms"] = ",".join([_UNWRAP, *aliases])
         found[f"transforms.{_UNWRAP}.type"] = "io.debezium.transforms.ExtractNewRecordState"
     return found

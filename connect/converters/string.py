@@ -28,7 +28,11 @@ class StringConfig:
     """Keys of StringConverter."""
 
     encoding: str = key(
-        "converter.encoding", default="UTF-8", check=_known_encoding, doc="The character encoding of the log's bytes."
+        "converter.encoding",
+        default="UTF-8",
+        check=_known_encoding,
+        doc="The character encoding of the log's bytes.",
+        importance="high",
     )
 
 

@@ -83,6 +83,7 @@ _COMMUNITY: Final = (
     ("common:TimestampNowValueField", (f"{_COMMON_NAMES}.TimestampNowField$Value",), _COMMON_VERSION),
     ("common:InsertKeyUuid", (f"{_UUID_NAMES}.InsertUuid$Key",), "0.2.0"),
     ("common:InsertValueUuid", (f"{_UUID_NAMES}.InsertUuid$Value",), "0.2.0"),
+    ("header_router:HeaderRouter", ("com.telefonica.HeaderRouter",), "1.0.0"),
     ("from_json:FromJsonKey", (f"{_JSON_NAMES}.FromJson$Key",), "0.2.5"),
     ("from_json:FromJsonValue", (f"{_JSON_NAMES}.FromJson$Value",), "0.2.5"),
 )

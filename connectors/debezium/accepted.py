@@ -6,17 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from connect.api import KeyType, at_least, config, key, keys_of
+from connect.api import Importance, KeyType, at_least, config, key, keys_of
 
 __all__ = ["AcceptedKeys", "given_without_effect", "only", "without_effect"]
 
 _GROUP: Final = "Without effect"
 
 
-def without_effect(name: str, default: Any, because: str, *, aliases: Sequence[str] = (), **more: Any) -> Any:
+def without_effect(
+    name: str, default: Any, because: str, *, importance: Importance = "low", aliases: Sequence[str] = (), **more: Any
+) -> Any:
     """A key that is taken; ``because`` says why it changes nothing."""
     doc = f"Accepted, without effect: {because}"
-    return key(name, default=default, doc=doc, importance="low", group=_GROUP, aliases=aliases, **more)
+    return key(name, default=default, doc=doc, importance=importance, group=_GROUP, aliases=aliases, **more)
 
 
 def only(
@@ -25,6 +27,7 @@ def only(
     because: str,
     *others: str,
     type: KeyType | None = None,  # noqa: A002 - as ``key`` has it
+    importance: Importance = "low",
 ) -> Any:
     """A key of which its default alone (None: no value at all), or what is the same, is taken; ``because`` says why."""
     taken = {default.lower(), *(other.lower() for other in others)} if default else {""}
@@ -36,7 +39,7 @@ def only(
 
     judged.valid = f"[{default}]" if default else ""  # type: ignore[attr-defined]
     doc = f"Only {default}: {because}." if default else f"Not supported: {because}."
-    return key(name, default=default, doc=doc, importance="low", group=_GROUP, check=judged, type=type)
+    return key(name, default=default, doc=doc, importance=importance, group=_GROUP, check=judged, type=type)
 
 
 def given_without_effect(cls: type, properties: Mapping[str, str]) -> list[str]:
@@ -78,6 +81,7 @@ class AcceptedKeys:
         "event.processing.failure.handling.mode",
         "fail",
         "a change that cannot be read stops the task, as it would be lost otherwise",
+        importance="medium",
     )
     source_maker: str | None = key(
         "sourceinfo.struct.maker",
@@ -98,31 +102,50 @@ class AcceptedKeys:
     snapshot_query_mode: str = only(
         "snapshot.query.mode", "select_all", f"{_ONE_CLASS}; snapshot.select.statement.overrides says what to select"
     )
-    snapshot_query_custom: str | None = only("snapshot.query.mode.custom.name", None, _ONE_CLASS)
-    snapshot_mode_custom: str | None = only("snapshot.mode.custom.name", None, _ONE_CLASS)
-    snapshot_locking_custom: str | None = only("snapshot.locking.mode.custom.name", None, _ONE_CLASS)
-    based_on_data: bool = without_effect("snapshot.mode.configuration.based.snapshot.data", False, _MODE)
-    based_on_schema: bool = without_effect("snapshot.mode.configuration.based.snapshot.schema", False, _MODE)
-    based_on_stream: bool = without_effect("snapshot.mode.configuration.based.start.stream", False, _MODE)
-    based_on_schema_error: bool = without_effect(
-        "snapshot.mode.configuration.based.snapshot.on.schema.error", False, _MODE
+    snapshot_query_custom: str | None = only("snapshot.query.mode.custom.name", None, _ONE_CLASS, importance="medium")
+    snapshot_mode_custom: str | None = only("snapshot.mode.custom.name", None, _ONE_CLASS, importance="medium")
+    snapshot_locking_custom: str | None = only(
+        "snapshot.locking.mode.custom.name", None, _ONE_CLASS, importance="medium"
     )
-    based_on_data_error: bool = without_effect("snapshot.mode.configuration.based.snapshot.on.data.error", False, _MODE)
+    based_on_data: bool = without_effect(
+        "snapshot.mode.configuration.based.snapshot.data", False, _MODE, importance="medium"
+    )
+    based_on_schema: bool = without_effect(
+        "snapshot.mode.configuration.based.snapshot.schema", False, _MODE, importance="medium"
+    )
+    based_on_stream: bool = without_effect(
+        "snapshot.mode.configuration.based.start.stream", False, _MODE, importance="medium"
+    )
+    based_on_schema_error: bool = without_effect(
+        "snapshot.mode.configuration.based.snapshot.on.schema.error", False, _MODE, importance="medium"
+    )
+    based_on_data_error: bool = without_effect(
+        "snapshot.mode.configuration.based.snapshot.on.data.error", False, _MODE, importance="medium"
+    )
     snapshot_fetch_size: int | None = without_effect(
         "snapshot.fetch.size",
         None,
         "rows are streamed, and bounded in bytes",
         type=KeyType.INT,
         check=at_least(0),
+        importance="medium",
     )
     query_fetch_size: int = without_effect(
-        "query.fetch.size", 0, "rows are streamed, and bounded in bytes", type=KeyType.INT, check=at_least(0)
+        "query.fetch.size",
+        0,
+        "rows are streamed, and bounded in bytes",
+        type=KeyType.INT,
+        check=at_least(0),
+        importance="medium",
     )
     old_threads: bool = without_effect(
         "internal.legacy.snapshot.max.threads", False, "there is one way to read in parallel"
     )
     advanced_metrics: bool = without_effect(
-        "internal.advanced.metrics.enable", False, "metrics are the worker's, all of them always told"
+        "internal.advanced.metrics.enable",
+        False,
+        "metrics are the worker's, all of them always told",
+        importance="medium",
     )
     scan_all: bool = without_effect(
         "internal.snapshot.scan.all.columns.force", False, "the columns of all tables that are captured are looked at"

@@ -8,6 +8,7 @@ from typing import Any
 
 from connect.api import (
     Check,
+    Importance,
     JavaRegex,
     KeyType,
     Problem,
@@ -41,11 +42,12 @@ def _operations(value: list[str]) -> str | None:
 _adjustment: Check = one_of("none", "avro", "avro_unicode", ignore_case=True)
 
 
-def snapshot_mode_key(*more: str, doc: str = "") -> Any:
+def snapshot_mode_key(*more: str, doc: str = "", importance: Importance = "medium") -> Any:
     """The key ``snapshot.mode``; ``more`` are values that only one database has, ``doc`` says what they do."""
     return key(
         "snapshot.mode",
         default="initial",
+        importance=importance,
         doc="When to read whole tables first: at the very start, at every start (always), then stop (initial_only), never (no_data), "
         f"or where the position is lost (when_needed).{doc}",
         group="Snapshot",
@@ -290,13 +292,21 @@ class CaptureConfig(ReadingConfig, SignalConfig):
         default=None,
         doc="The topic of notifications.",
         group="Signals",
-        importance="low",
+        importance="high",
     )
     converters: str | None = key(
-        "converters", default=None, doc="Custom converters of Debezium: not supported.", group="Values"
+        "converters",
+        default=None,
+        doc="Custom converters of Debezium: not supported.",
+        group="Values",
+        importance="low",
     )
     post_processors: str | None = key(
-        "post.processors", default=None, doc="Custom post processors of Debezium: not supported.", group="Values"
+        "post.processors",
+        default=None,
+        doc="Custom post processors of Debezium: not supported.",
+        group="Values",
+        importance="low",
     )
     naming: str = key(
         "topic.naming.strategy",

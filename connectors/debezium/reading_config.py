@@ -61,4 +61,5 @@ class ReadingConfig:
         10_000,
         "a task that is stopped has the time that the worker's task.shutdown.graceful.timeout.ms gives.",
         check=at_least(1),
+        importance="medium",
     )

@@ -49,7 +49,7 @@ class DebeziumConfig(AcceptedKeys, CaptureConfig):
         "snapshot.tables.order.by.row.count",
         default="disabled",
         doc="The order in which tables are read: by their names, or by how many rows the server takes them to have.",
-        importance="low",
+        importance="medium",
         group="Snapshot",
         check=one_of("disabled", "ascending", "descending", ignore_case=True),
     )
@@ -80,7 +80,7 @@ class DebeziumConfig(AcceptedKeys, CaptureConfig):
         default=True,
         doc="Look at the start whether the server still has its log at the position, and say so where it has not.",
         group="Reading",
-        importance="low",
+        importance="medium",
     )
     most_tables: int = key(
         "guardrail.collections.max",

@@ -35,7 +35,7 @@ class SignalConfig:
         default=5000,
         doc="How often the topic and the file are looked at.",
         group="Signals",
-        importance="low",
+        importance="medium",
         check=at_least(1),
     )
     signal_file: str = key(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from connect.api import KeyType, Problem, config, key
+from connect.api import KeyType, Problem, at_least, config, key
 from connectors.objects.config import ObjectSinkConfig, class_of
 from connectors.objects.formats import FORMATS
 
@@ -59,6 +59,14 @@ class HdfsSinkConfig(ObjectSinkConfig):
         "hdfs.namenode.principal",
         default="",
         doc="Accepted for compatibility: the client finds the name node's principal by its host.",
+        importance="low",
+        group="Storage",
+    )
+    renew_period_ms: int = key(
+        "kerberos.ticket.renew.period.ms",
+        default=3_600_000,
+        check=at_least(1),
+        doc="Accepted for compatibility: the ticket is that of the worker's user, which is renewed outside (k5start).",
         importance="low",
         group="Storage",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from connect.api import ConfigError, KeyType, Password, Problem, at_least, config, key, one_of
+from connect.api import ConfigError, KeyType, Password, Problem, at_least, between, config, key, one_of
 from connectors.http.config import http_url
 from connectors.http.settings import HttpSettings, OAuth, Retries
 from tidegate.kit.tls import TlsKeys, client_context
@@ -96,7 +96,7 @@ class AivenHttpSinkConfig:
         "batch.max.size",
         default=500,
         type=KeyType.INT,
-        check=at_least(1),
+        check=between(1, 1_000_000),
         doc="The most records in one request.",
         group="Batching",
     )
@@ -121,6 +121,7 @@ class AivenHttpSinkConfig:
         default="\n",
         keep_blanks=True,
         doc="What stands between records; blanks and newlines count.",
+        importance="high",
         group="Batching",
     )
     max_retries: int = key(
@@ -137,6 +138,13 @@ class AivenHttpSinkConfig:
         type=KeyType.INT,
         check=at_least(0),
         doc="The pause before that, in milliseconds.",
+        group="Errors",
+    )
+    kafka_backoff_ms: int | None = key(
+        "kafka.retry.backoff.ms",
+        default=None,
+        check=between(0, 86_400_000),
+        doc="Accepted for compatibility: what fails for the moment is tried again after the worker's own pauses.",
         group="Errors",
     )
     timeout_s: int = key(

@@ -105,7 +105,7 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "binlog.net.read.timeout",
         default=0,
         doc="Seconds that the server waits for the connection that reads its log; 0: as the server has it.",
-        importance="low",
+        importance="medium",
         group="Database",
         check=at_least(0),
     )
@@ -113,14 +113,17 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "binlog.net.write.timeout",
         default=0,
         doc="Seconds that the server waits for that connection to take its log; 0: an hour.",
-        importance="low",
+        importance="medium",
         group="Database",
         check=at_least(0),
     )
     driver: str | None = without_effect("database.jdbc.driver", None, _NO_DRIVER)
     protocol: str = without_effect("database.protocol", "jdbc:mysql", _NO_DRIVER)
     hard_disconnect: bool = without_effect(
-        "use.nongraceful.disconnect", False, "a connection that is lost is always dropped without a word"
+        "use.nongraceful.disconnect",
+        False,
+        "a connection that is lost is always dropped without a word",
+        importance="medium",
     )
     initial_statements: str | None = key(
         "database.initial.statements",
@@ -130,7 +133,10 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         group="Database",
     )
     server_id_offset: int = without_effect(
-        "database.server.id.offset", 10_000, "one connection reads the log, however many read a snapshot"
+        "database.server.id.offset",
+        10_000,
+        "one connection reads the log, however many read a snapshot",
+        importance="high",
     )
     buffer_size: int = without_effect(
         "binlog.buffer.size",
@@ -138,11 +144,13 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "the log has transactions only that were committed",
         type=KeyType.INT,
         check=at_least(0),
+        importance="medium",
     )
     event_failures_1x: str = only(
         "event.deserialization.failure.handling.mode",
         "fail",
         "a change that cannot be read stops the task, as it would be lost otherwise",
+        importance="medium",
     )
     database_include: list[str] = key(
         "database.include.list",
@@ -174,6 +182,7 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         doc="Regular expressions of the servers (uuid, for MariaDB domain-server) whose transactions count.",
         group="Replication",
         check=valid_regexes,
+        importance="high",
     )
     gtid_excludes: list[str] = key(
         "gtid.source.excludes",
@@ -186,14 +195,14 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "gtid.source.filter.dml.events",
         default=True,
         doc="Deliver no changes from servers that do not count.",
-        importance="low",
+        importance="medium",
         group="Replication",
     )
     include_query: bool = key(
         "include.query",
         default=False,
         doc="Put the statement into source.query; the server must log it (binlog_rows_query_log_events, MariaDB: binlog_annotate_row_events).",
-        importance="low",
+        importance="medium",
         group="Values",
     )
     include_schema_changes: bool = key(
@@ -206,7 +215,7 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "include.schema.comments",
         default=False,
         doc="Keep comments of tables and columns in the history.",
-        importance="low",
+        importance="medium",
         group="Topics",
     )
     time_mode: str = key(
@@ -243,6 +252,7 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "recovery",
         "schema_only_recovery",
         doc=" recovery reads only their structure, since the history is lost; never reads the log from where it begins.",
+        importance="low",
     )
     snapshot_locking: str = key(
         "snapshot.locking.mode",
@@ -274,6 +284,7 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
         "a table is read by one connection",
         type=KeyType.INT,
         check=at_least(1),
+        importance="medium",
     )
     chunk_changes: bool = without_effect(
         "incremental.snapshot.allow.schema.changes", False, "a chunk of a table that was altered is always read again"

@@ -206,25 +206,32 @@ class PostgresConfig(DebeziumConfig):
         default=0,
         doc="How often the slot's catalog_xmin is asked for, which then stands in source.xmin; 0: never.",
         group="Replication",
-        importance="low",
+        importance="medium",
         check=at_least(0),
     )
-    flush_timeout_ms: int = without_effect("lsn.flush.timeout.ms", 30_000, _NO_WAIT, check=at_least(1))
+    flush_timeout_ms: int = without_effect(
+        "lsn.flush.timeout.ms", 30_000, _NO_WAIT, check=at_least(1), importance="medium"
+    )
     flush_timeout_action: str = without_effect(
-        "lsn.flush.timeout.action", "fail", _NO_WAIT, check=one_of("fail", "warn", "ignore", ignore_case=True)
+        "lsn.flush.timeout.action",
+        "fail",
+        _NO_WAIT,
+        check=one_of("fail", "warn", "ignore", ignore_case=True),
+        importance="medium",
     )
     refresh_mode: str = without_effect(
         "schema.refresh.mode",
         "columns_diff",
         "the log tells of a table's columns before its next change, with either value",
         check=one_of("columns_diff", "columns_diff_exclude_unchanged_toast", ignore_case=True),
+        importance="medium",
     )
     ignore_builtin: bool = without_effect("table.ignore.builtin", True, "PostgreSQL publishes no tables of its own")
     include_comments: bool = key(
         "include.schema.comments",
         default=False,
         doc="With column.propagate.source.type: comments of columns are parameters too.",
-        importance="low",
+        importance="medium",
         group="Columns",
     )
     schema_include: list[str] = key(
@@ -287,7 +294,7 @@ class PostgresConfig(DebeziumConfig):
         default=1,
         doc="Parts of a large table for each of these connections.",
         group="Snapshot",
-        importance="low",
+        importance="medium",
         check=between(1, 1000),
         type=KeyType.INT,
     )

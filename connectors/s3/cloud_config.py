@@ -1,7 +1,7 @@
 """Keys of Confluent Cloud's S3_SINK, and what they come to in the keys of the connector for one's own workers.
 
-Source: configurations in public repositories, and docs.confluent.io/cloud, "Amazon S3 Sink Connector", whose list of keys could
-not be read when this was written: compare the defaults with it.
+Source: configurations in public repositories, and the beginning of docs.confluent.io/cloud/current/connectors/cc-s3-sink. Its list of
+keys could not be read when this was written, so docs/reference/connect-differences.md says which defaults are not confirmed.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from connect.api import KeyType, Problem, at_least, config, key, one_of, time_zone
+from connect.api import Problem, config, inherited, key, one_of, time_zone
 from connectors.objects.config import class_of
-from connectors.objects.formats import FORMATS
-from connectors.objects.joda import problem_of
 from connectors.s3.config import S3SinkConfig
 
 __all__ = ["CloudS3SinkConfig"]
@@ -40,14 +38,8 @@ _PATH: Final = "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH"
 class CloudS3SinkConfig(S3SinkConfig):
     """S3SinkConnector's keys, with the cloud's defaults, and those that only the cloud has."""
 
-    format_class: str | None = key(  # type: ignore[assignment]
-        "format.class",
-        default=None,
-        type=KeyType.CLASS,
-        check=class_of(*FORMATS),
-        doc="The format of files, in place of output.data.format.",
-        importance="low",
-        group="Connector",
+    format_class: str | None = inherited(  # type: ignore[assignment]
+        default=None, doc="The format of files, in place of output.data.format.", importance="low"
     )
     output_format: str | None = key(
         "output.data.format",
@@ -91,79 +83,30 @@ class CloudS3SinkConfig(S3SinkConfig):
         importance="high",
         group="Partitioner",
     )
-    flush_size: int = key(
-        "flush.size",
-        default=1000,
-        type=KeyType.INT,
-        check=at_least(1),
-        doc="Records of a topic's partition after which its files are closed and committed.",
-        importance="high",
-        group="Connector",
+    flush_size: int = inherited(default=1000)
+    rotate_interval_ms: int = inherited(
+        doc="Files are closed before a record that is this much later than their first; by default time.interval."
     )
-    rotate_interval_ms: int = key(
-        "rotate.interval.ms",
-        default=-1,
-        doc="Files are closed before a record that is this much later than their first; by default time.interval.",
-        importance="high",
-        group="Connector",
-    )
-    null_values: str = key(
-        "behavior.on.null.values",
-        default="ignore",
-        check=one_of("ignore", "fail", ignore_case=True),
-        doc="What to do with records without a value (tombstones): leave them out, or fail.",
-        importance="low",
-        group="Connector",
-    )
-    partitioner_class: str = key(
-        "partitioner.class",
+    null_values: str = inherited(default="ignore")
+    partitioner_class: str = inherited(
         default="TimeBasedPartitioner",
-        type=KeyType.CLASS,
         check=class_of("DefaultPartitioner", "FieldPartitioner", "TimeBasedPartitioner"),
         doc="What decides the folder of a record: its time, its topic partition or values of fields.",
-        importance="high",
-        group="Partitioner",
     )
-    path_format: str = key(
-        "path.format",
-        default=_PATH,
-        check=problem_of,
-        doc="Pattern of TimeBasedPartitioner's folders.",
-        group="Partitioner",
+    path_format: str = inherited(default=_PATH)
+    timezone: str = inherited(default="UTC", check=time_zone())
+    locale: str = inherited(default="en")
+    timestamp_field: str = inherited(
+        default="", doc="The field whose time a record is of; by default it is the record's own time."
     )
-    timezone: str = key(
-        "timezone",
-        default="UTC",
-        check=time_zone(),
-        doc="Time zone of time-based folders and of rotate.schedule.interval.ms.",
-        group="Partitioner",
+    partition_duration_ms: int = inherited(
+        default=1, doc="Accepted for compatibility: time.interval says it.", importance="low"
     )
-    locale: str = key(
-        "locale",
-        default="en",
-        doc="Accepted for compatibility: names of months and days in folders are English.",
-        group="Partitioner",
-    )
-    timestamp_field: str = key(
-        "timestamp.field",
-        default="",
-        doc="The field whose time a record is of; by default it is the record's own time.",
-        group="Partitioner",
-    )
-    partition_duration_ms: int = key(
-        "partition.duration.ms",
-        default=1,
-        doc="Accepted for compatibility: time.interval says it.",
-        importance="low",
-        group="Partitioner",
-    )
-    timestamp_extractor: str = key(
-        "timestamp.extractor",
+    timestamp_extractor: str = inherited(
         default="Record",
         check=one_of("Record", "RecordField", "Wallclock"),
         doc="Accepted for compatibility: RecordField with timestamp.field, else Record.",
         importance="low",
-        group="Partitioner",
     )
     authentication: str = key(
         "authentication.method",

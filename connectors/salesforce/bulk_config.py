@@ -32,13 +32,6 @@ class BulkSinkConfig(WriteConfig):
         importance="low",
         group="Object",
     )
-    ignore_references: bool = key(
-        "salesforce.ignore.reference.fields",
-        default=False,
-        aliases=("salesforce.object1.ignore.reference.fields",),
-        doc="Do not write fields that refer to other records.",
-        group="Object",
-    )
     skip_relationships: bool = key(
         "skip.relationship.fields",
         default=True,

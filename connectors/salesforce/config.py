@@ -190,6 +190,13 @@ class WriteConfig(SalesforceConfig):
         doc="Fields of the records that are not written.",
         group="Object",
     )
+    ignore_references: bool = key(
+        "salesforce.ignore.reference.fields",
+        default=False,
+        aliases=("salesforce.object1.ignore.reference.fields",),
+        doc="Do not write fields that refer to other records.",
+        group="Object",
+    )
     ignore_pattern: str = key(
         "salesforce.ignore.fields.regex",
         default=r"_.*|attributes|SystemModstamp|CreatedDate|CreatedById|LastModified.*|IsDeleted|ReplayId|ChangeEventHeader",

@@ -40,6 +40,11 @@ def operation_of(event_type: Any) -> str | None:
     return _OPERATIONS.get(kind)
 
 
+def _references(client: SalesforceClient, name: str) -> set[str]:
+    """The fields of an object that refer to other records, in small letters: Salesforce takes names in any case."""
+    return {field["name"].lower() for field in client.describe(name)["fields"] if field.get("type") == "reference"}
+
+
 Writer = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
 
 
@@ -98,10 +103,18 @@ class ObjectSinkTask(_SalesforceSinkTask):
 
     def start(self) -> None:
         super().start()
+        self._begin(self.client)
+
+    def _begin(self, client: SalesforceClient) -> None:
         self._ignored = JavaRegex(self.config.ignore_pattern)
+        self._references = _references(client, self.config.object_name) if self.config.ignore_references else set()
 
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
-        self._ignored = JavaRegex(self.config.ignore_pattern)
+        client = SalesforceClient(self.config)
+        try:
+            self._begin(client)
+        finally:
+            client.close()
         for operation, _, fields in self._readable(batches):
             yield f"{operation} {self.config.object_name}: {_shown(fields)}"
 
@@ -130,7 +143,10 @@ class ObjectSinkTask(_SalesforceSinkTask):
         kept = {
             name: value
             for name, value in given.items()
-            if name not in self.config.ignore_fields and not self._ignored.fullmatch(name) and name not in unchanged
+            if name not in self.config.ignore_fields
+            and name.lower() not in self._references
+            and not self._ignored.fullmatch(name)
+            and name not in unchanged
         }
         identity = self.config.custom_id if operation == "upsert" else "Id"
         if operation == "insert":

@@ -53,6 +53,19 @@ def plugins():
         ),
         (SOURCE, {"output.data.format": "BSON"}, {}),
         (SOURCE, {"after.state.only": "false"}, {}),
+        (SOURCE, {"connector.class": "MySqlCdcSource"}, {}),
+        (SOURCE, {"connector.class": "MySqlCdcSourceV2", "kafka.api.key": "k"}, {}),
+        (SOURCE, {"connector.class": "MySqlCdcSource", "kafka.api.key": "k", "after.state.only": "false"}, {}),
+        (
+            SOURCE,
+            {"connector.class": "MySqlCdcSource", "kafka.api.key": "k"},
+            {"transforms": "unwrap", "transforms.unwrap.type": UNWRAP},
+        ),
+        (
+            SOURCE,
+            {"connector.class": "PostgresCdcSource", "kafka.service.account.id": "sa-1"},
+            {"transforms": "unwrap", "transforms.unwrap.type": UNWRAP},
+        ),
         (SOURCE, {"after.state.only": "TRUE"}, {"transforms": "unwrap", "transforms.unwrap.type": UNWRAP}),
         (
             SOURCE,

@@ -39,6 +39,18 @@ WRONG = {
 """Keys that are rightly found fault with."""
 
 
+PLACEHOLDERS = {
+    "$NGROK_PORT": "5432",
+    "$SALESFORCE_INSTANCE_ACCOUNT2": "https://login.salesforce.com",
+    "$SALESFORCE_INSTANCE": "https://login.salesforce.com",
+    "$TODAY": "2024-01-02",
+    "<training-endpoint-url>": "http://127.0.0.1/x",
+    "data:text/plain;base64,$base64_truststore": "",
+    "data:text/plain;base64,$base64_keystore": "",
+}
+"""What the scripts around configurations of Confluent Cloud put in; key stores are left out, as none could be made up."""
+
+
 @pytest.fixture(scope="module")
 def plugins():
     return load_plugins()
@@ -61,6 +73,29 @@ def test_it_is_judged(path, plugins):
     judged = validate_connector(plugins, config, check=False)
     wrong = {name for name, entry in judged.entries.items() if entry.errors}
     assert wrong == WRONG.get(path.name, set()), judged.errors
+
+
+CLOUD = [path for path in FILES if "." not in read(path).get("connector.class", ".")]
+
+
+@pytest.mark.parametrize("path", CLOUD, ids=[path.stem for path in CLOUD])
+def test_every_configuration_of_the_cloud_is_right_once_its_placeholders_are_filled(path, plugins):
+    config = read(path)
+    for name, value in config.items():
+        for placeholder, text in PLACEHOLDERS.items():
+            value = value.replace(placeholder, text)
+        config[name] = value
+    # Salesforce's JWT needs a key store, for which a placeholder stands.
+    needs = {"salesforce.jwt.keystore.path"} if config.get("salesforce.grant.type") == "JWT_BEARER" else set()
+    given = {name: value for name, value in config.items() if value or "keystore" not in name}
+    judged = validate_connector(plugins, given, check=False)
+    assert {name for name, entry in judged.entries.items() if entry.errors} == needs, judged.errors
+    # The cluster and its credentials are the worker's matter.
+    assert {name for name in dict(unknown_keys(judged, given)) if not name.startswith("kafka.")} == set()
+
+
+def test_there_are_as_many_of_the_cloud():
+    assert len(CLOUD) == 12
 
 
 def test_keys_that_nobody_reads_are_named_with_the_nearest(plugins):

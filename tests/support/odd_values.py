@@ -132,8 +132,8 @@ def _of_key(
         yield Case(plugin, name, label, prefix + name, value, base["connector.class"], base)
 
 
-def declared(url: str) -> Iterator[tuple[str, str, str, str | None]]:
-    """Plugin, key, type and default of what a worker's plugins declare, without what all connectors have."""
+def declared(url: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Plugin, key and definition of what a worker's plugins declare, without what all connectors have."""
     common = {
         one["name"] for one in requests.get(f"{url}/connector-plugins/{_FILE}SinkConnector/config", timeout=60).json()
     }
@@ -145,7 +145,7 @@ def declared(url: str) -> Iterator[tuple[str, str, str, str | None]]:
         name = plugin["class"].rpartition(".")[2]
         for one in answer.json() if answer.status_code == 200 else ():
             if plugin["type"] not in ("source", "sink") or one["name"] not in common:
-                yield name, one["name"], one["type"], one["default_value"]
+                yield name, one["name"], one
 
 
 def sampled(all_cases: Iterable[Case], every: int) -> list[Case]:

@@ -46,6 +46,7 @@ __all__ = [
     "distinct",
     "families_of",
     "family",
+    "inherited",
     "judge",
     "key",
     "keys_of",
@@ -184,6 +185,13 @@ class _Declared:
 
 
 @dataclass(frozen=True, slots=True)
+class _Inherited:
+    """A parent's key with other arguments."""
+
+    changes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class _DeclaredFamily:
     prefix: str
     doc: str
@@ -219,6 +227,11 @@ def key(
     return _Declared(arguments)
 
 
+def inherited(**changes: Any) -> Any:
+    """Declare a parent's key again with other arguments of ``key`` (``default``, ``doc``, ``check`` ...); the others stay."""
+    return _Inherited(changes)
+
+
 def family(prefix: str, *, doc: str) -> Any:
     """Declare a family of keys: a ``dict[str, str]`` of every given key that starts with ``prefix``, prefix removed."""
     return _DeclaredFamily(prefix, doc)
@@ -227,7 +240,7 @@ def family(prefix: str, *, doc: str) -> Any:
 C = TypeVar("C")
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(key, family))
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(key, inherited, family))
 def config(cls: type[C]) -> type[C]:
     """Make a class of keys: a frozen, keyword-only dataclass with a default for each key that has one.
 
@@ -242,8 +255,11 @@ def config(cls: type[C]) -> type[C]:
         families.update(base.__dict__.get("__config_families__", {}))
     for attribute in list(inspect.get_annotations(cls)):
         declared = cls.__dict__.get(attribute)
-        if isinstance(declared, _Declared):
-            made = _make_key(attribute, hints[attribute], declared.arguments)
+        if isinstance(declared, _Declared | _Inherited):
+            if isinstance(declared, _Inherited):
+                made = _changed_key(keys[attribute], declared.changes)
+            else:
+                made = _make_key(attribute, hints[attribute], declared.arguments)
             keys[attribute] = made
             default = dataclasses.MISSING if made.required else made.default
             factory: Any = dataclasses.MISSING
@@ -290,6 +306,11 @@ def _make_key(attribute: str, annotation: Any, arguments: Mapping[str, Any]) -> 
         valid=getattr(fields["check"], "valid", ""),
         **fields,
     )
+
+
+def _changed_key(parent: Key, changes: Mapping[str, Any]) -> Key:
+    valid = getattr(changes["check"], "valid", "") if "check" in changes else parent.valid
+    return dataclasses.replace(parent, **changes, valid=valid)
 
 
 _TYPES: Final = {

@@ -23,8 +23,10 @@ __all__ = ["ByLogicalTableRouter", "ByLogicalTableRouterConfig"]
 class ByLogicalTableRouterConfig:
     """Keys of ByLogicalTableRouter."""
 
-    topic_regex: str = key("topic.regex", doc="Topics to route: a regular expression for the whole name.")
-    topic_replacement: str = key("topic.replacement", doc="The new topic; $1 is the first group.")
+    topic_regex: str = key(
+        "topic.regex", doc="Topics to route: a regular expression for the whole name.", importance="low"
+    )
+    topic_replacement: str = key("topic.replacement", doc="The new topic; $1 is the first group.", importance="low")
     key_unique: bool = key(
         "key.enforce.uniqueness",
         default=True,

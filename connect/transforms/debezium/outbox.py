@@ -56,13 +56,13 @@ class EventRouterConfig:
     timestamp: str | None = key(
         "table.field.event.timestamp",
         default=None,
-        importance="low",
+        importance="medium",
         doc="The column of the record's time; that of the change unless given.",
     )
     additional: list[str] = key(
         "table.fields.additional.placement",
         default=[],
-        importance="low",
+        importance="high",
         doc="More columns and where they go, as column:header, column:envelope:name or column:partition.",
     )
     missing: str = key(
@@ -75,7 +75,7 @@ class EventRouterConfig:
     error_on_missing: bool | None = key(
         "table.fields.additional.error.on.missing",
         default=None,
-        importance="low",
+        importance="medium",
         doc="The older name of the same choice.",
     )
     schema_version: str | None = key(
@@ -88,20 +88,20 @@ class EventRouterConfig:
         "table.op.invalid.behavior",
         default="warn",
         check=one_of("warn", "error", "fatal", ignore_case=True),
-        importance="low",
+        importance="medium",
         doc="What happens on an update of the table: left out with a warning or an error in the log, or the task fails.",
     )
     expand: bool = key(
         "table.expand.json.payload",
         default=False,
-        importance="low",
+        importance="medium",
         doc="Whether payloads of JSON text become structs.",
     )
     json_null: str = key(
         "table.json.payload.null.behavior",
         default="ignore",
         check=one_of("ignore", "optional_bytes", ignore_case=True),
-        importance="low",
+        importance="medium",
         doc="In such payloads: whether a null is left out, or an optional field of bytes.",
     )
     json_empty: str = key(
@@ -112,7 +112,7 @@ class EventRouterConfig:
         doc="In such payloads: whether an empty array is left out, or one of optional strings.",
     )
     route_field: str = key(
-        "route.by.field", default="aggregatetype", importance="low", doc="The column that tells the topic."
+        "route.by.field", default="aggregatetype", importance="high", doc="The column that tells the topic."
     )
     route_regex: str = key(
         "route.topic.regex", default="(?<routedByValue>.*)", importance="low", doc="What of that column tells it."
@@ -120,23 +120,26 @@ class EventRouterConfig:
     route_replacement: str = key(
         "route.topic.replacement",
         default="outbox.event.${routedByValue}",
-        importance="low",
+        importance="high",
         doc="The topic made of it.",
     )
     tombstones: bool = key(
         "route.tombstone.on.empty.payload",
         default=False,
-        importance="low",
+        importance="high",
         doc="Whether an empty payload makes a tombstone.",
     )
     tracing_field: str = key(
-        "tracing.span.context.field", default="tracingspancontext", importance="low", doc="Accepted; nothing is traced."
+        "tracing.span.context.field",
+        default="tracingspancontext",
+        importance="high",
+        doc="Accepted; nothing is traced.",
     )
     tracing_name: str = key(
-        "tracing.operation.name", default="debezium-read", importance="low", doc="Accepted; nothing is traced."
+        "tracing.operation.name", default="debezium-read", importance="high", doc="Accepted; nothing is traced."
     )
     tracing_only: bool = key(
-        "tracing.with.context.field.only", default=False, importance="low", doc="Accepted; nothing is traced."
+        "tracing.with.context.field.only", default=False, importance="high", doc="Accepted; nothing is traced."
     )
 
     def problems(self) -> Iterable[Problem]:

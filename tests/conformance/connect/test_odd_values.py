@@ -23,15 +23,29 @@ def test_odd_values_are_judged_as_by_the_originals(judges):
     )
 
 
-def test_types_and_defaults_of_keys_are_the_originals(judges):
-    theirs, ours = ({(plugin, key): (kind, default) for plugin, key, kind, default in declared(url)} for url in judges)
+@pytest.fixture(scope="module")
+def definitions(judges):
+    """The definitions of keys by plugin and key, on the original and on ours."""
+    return [{(plugin, key): definition for plugin, key, definition in declared(url)} for url in judges]
+
+
+def test_types_and_defaults_of_keys_are_the_originals(definitions):
+    theirs, ours = definitions
     both = set(theirs) & set(ours)
     assert len(both) > 300
-    wrong = {place: (theirs[place][0], ours[place][0]) for place in both if theirs[place][0] != ours[place][0]}
+    wrong = {
+        place: (theirs[place]["type"], ours[place]["type"])
+        for place in both
+        if theirs[place]["type"] != ours[place]["type"]
+    }
     # A name of a table that is a list of one, and a list of expressions that is a text.
     assert set(wrong) == {("PostgresConnector", "signal.data.collection"), ("MariaDbConnector", "signal.data.collection"),
                           ("MariaDbConnector", "gtid.source.excludes")}, wrong  # fmt: skip
-    other = {key for plugin, key in both if (theirs[plugin, key][1] or "") != (ours[plugin, key][1] or "")}
+    other = {
+        key
+        for plugin, key in both
+        if (theirs[plugin, key]["default_value"] or "") != (ours[plugin, key]["default_value"] or "")
+    }
     assert other == {
         "plugin.name",  # decoderbufs needs a module of the server
         "database.ssl.mode",  # encrypted where the server can
@@ -42,6 +56,11 @@ def test_types_and_defaults_of_keys_are_the_originals(judges):
         "config.properties.exclude",  # the same, written as expressions
         "table.fields.additional.error.on.missing",
     }
+
+
+def test_importances_of_keys_are_the_originals(definitions):
+    theirs, ours = ({place: one["importance"] for place, one in of_one.items()} for of_one in definitions)
+    assert {place: (theirs[place], ours[place]) for place in theirs.keys() & ours if theirs[place] != ours[place]} == {}
 
 
 @pytest.mark.proof

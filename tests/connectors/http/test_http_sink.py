@@ -292,6 +292,23 @@ def test_blanks_of_aivens_batch_keys_are_kept(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
+    ("edges", "body"),
+    [
+        # Source: HttpSinkConfig of Aiven's connector, which reads these three as they are written, "\n" by default.
+        ({}, "a\nb\n"),
+        ({"batch_prefix": ""}, "a\nb\n"),
+        ({"batch_separator": "\n"}, "a\nb\n"),
+        ({"batch_separator": "", "batch_suffix": ""}, "ab"),
+        ({"batch_separator": "\t", "batch_suffix": " "}, "a\tb "),
+        ({"batch_prefix": "\n", "batch_suffix": "\r\n"}, "\na\nb\r\n"),
+    ],
+)
+def test_bodies_of_aivens_batches_begin_and_end_as_the_original_s(api: Api, edges: dict[str, str], body: str) -> None:
+    put(aiven(api.url, batching_enabled="true", **edges), batch(["a", "b"]), connector=AivenHttpSinkConnector)
+    assert api.bodies == [body]
+
+
+@pytest.mark.parametrize(
     "change, key",
     [
         ({"http_api_url": "example"}, "http.api.url"),

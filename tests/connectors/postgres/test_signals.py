@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from connect.api import RecordBatch
 from connect.bench import Bench
@@ -158,3 +159,38 @@ def test_signals_of_a_file_need_no_table_for_blocking_snapshots(shop: Shop, tmp_
         while len(orders(found)) < 31:
             found += running.task.poll()
     assert {op for _, op, _ in orders(found)} == {"r"}
+
+
+def test_signals_of_a_topic_need_no_table(shop: Shop, tidegate_broker: Any) -> None:
+    """Blocking snapshots never do, incremental ones do not where chunks are told apart by positions."""
+    servers, topic = tidegate_broker.bootstrap_servers, f"{shop.name}-signal"
+    bench = shop.bench(
+        signal_enabled_channels="kafka",
+        signal_kafka_topic=topic,
+        signal_kafka_bootstrap_servers=servers,
+        read_only="true",
+    )
+    bench.properties |= {"signal.poll.interval.ms": "50", "signal.kafka.groupId": shop.name}
+    del bench.properties["signal.data.collection"]
+    assert [
+        error for judged in validate(PostgresSource.config_class, bench.properties) for error in judged.errors
+    ] == []
+    producer = Producer({"bootstrap.servers": servers})
+
+    def signal(key: str, kind: str) -> None:
+        data = {"data-collections": ["public.orders"], "type": kind}
+        producer.produce(topic, json.dumps({"id": kind, "type": "execute-snapshot", "data": data}), key)
+        assert producer.flush(30) == 0
+
+    signal("another connector", "BLOCKING")
+    with bench.task() as running:
+        bench.commit(settled(running.task, quiet=2))
+        signal("t", "INCREMENTAL")
+        incremental = finished(running.task, bench)
+        signal("t", "BLOCKING")
+        blocking: list[RecordBatch] = []
+        while len(orders(blocking)) < 30:
+            blocking += running.task.poll()
+    assert orders(incremental) == [(n, "r", "incremental") for n in range(1, 31)]
+    assert [key for key, *_ in orders(blocking)] == list(range(1, 31))
+    assert {mark for *_, mark in orders(blocking)} == {"first", "true", "last"}

@@ -79,6 +79,15 @@ def test_a_message_on_a_topic_creates_an_account(salesforce):
     assert context.errant == []
 
 
+def test_fields_that_refer_to_other_records_can_be_left_out(salesforce):
+    fields = [{"name": "Name", "type": "string"}, {"name": "OwnerId", "type": "reference"}]
+    salesforce.get(f"{ORG}/services/data/v60.0/sobjects/Account/describe", json={"fields": fields})
+    salesforce.post(RECORDS, json=ok("001A"))
+    sink, _ = task(**{"salesforce.ignore.reference.fields": "true"})
+    sink.put([batch({"Name": "Acme", "ownerid": "005A"}, schema=None)])
+    assert sent(salesforce)["records"] == [{"attributes": {"type": "Account"}, "Name": "Acme"}]
+
+
 def test_a_message_without_a_schema_works_as_well(salesforce):
     salesforce.post(RECORDS, json=ok("001A"))
     sink, _ = task()

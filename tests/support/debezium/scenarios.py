@@ -136,6 +136,15 @@ CREATE SEQUENCE numbers;
 CREATE TABLE sequenced (id int PRIMARY KEY DEFAULT nextval('numbers'), n numeric(5, 2) DEFAULT nextval('numbers'), f float8 DEFAULT nextval('numbers'),
   t text DEFAULT nextval('numbers'), at timestamp DEFAULT now(), made int DEFAULT 1 + 1, optional bigint DEFAULT nextval('numbers'));
 """
+_NAMED = """CREATE TABLE orders_1 (id int PRIMARY KEY, word text, hidden text);
+CREATE TABLE orders_2 (id int PRIMARY KEY, word text, hidden text);
+CREATE TABLE clients_1 (id int PRIMARY KEY, word text, hidden text);
+CREATE TABLE others_1 (id int PRIMARY KEY, word text, hidden text);
+INSERT INTO orders_1 VALUES (1, 'a', 'h');
+INSERT INTO orders_2 VALUES (1, 'b', 'h');
+INSERT INTO clients_1 VALUES (1, 'c', 'h');
+INSERT INTO others_1 VALUES (1, 'd', 'h');
+"""
 _MADE_TYPES: Final = (
     'int2 int4 int8 oid float4 float8 numeric numeric(5,2) money bool text varchar varchar(5) char(5) "char" name bytea bit bit(1) bit(3) varbit varbit(5) date time '
     "timetz timestamp timestamptz timestamp(3) interval uuid json jsonb xml inet cidr macaddr point hstore int4range numrange tstzrange "
@@ -213,6 +222,20 @@ SCENARIOS: Final = (
         _MADE,
     ),
     Scenario("ordered", {"table.include.list": r"public.gamma,public\.(delta|alpha),public.beta"}, _ORDERED),
+    Scenario(
+        "named_groups",
+        {
+            "table.include.list": r"public\.(?<kind>orders|clients)_(?<n>\d+)",
+            "column.exclude.list": r"public\.(?<table>orders_\d)\.hidden",
+            "message.key.columns": r"public\.(?<kind>clients)_1:word",
+            "column.mask.with.3.chars": r"public\.(?<kind>clients)_1\.(?<column>hidden)",
+        },
+        _NAMED,
+        (
+            "INSERT INTO orders_1 VALUES (2, 'e', 'h'); INSERT INTO clients_1 VALUES (2, 'f', 'h')",
+            "INSERT INTO others_1 VALUES (2, 'g', 'h'); UPDATE orders_2 SET word = 'i'",
+        ),
+    ),
     _kinds("default"),
     _kinds(
         "strings",

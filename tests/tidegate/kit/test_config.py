@@ -12,6 +12,7 @@ from tidegate.kit.config import (
     config,
     distinct,
     family,
+    inherited,
     key,
     keys_of,
     nearest_key,
@@ -170,3 +171,18 @@ def test_a_configuration_that_is_printed_tells_no_secret():
         assert "jdbc:postgresql://h/d?user=a&password=[hidden]" in text and "'linger.ms': '5'" in text
     assert settings.token == settings.password.reveal() == secret
     assert settings.overrides["url"] == "https://bob:hunter22@h/"
+
+
+def test_a_key_of_a_parent_is_declared_again_with_what_differs():
+    @config
+    class Small(Shared):
+        batch: int = inherited(default=5, check=between(1, 9))
+
+    assert (parse(Shared, {}).batch, parse(Small, {}).batch) == (500, 5)
+    (declared,) = keys_of(Small)
+    assert (declared.name, declared.type, declared.doc, declared.valid) == (
+        "batch.max", KeyType.INT, "Rows a batch.", "[1,...,9]",
+    )  # fmt: skip
+    with pytest.raises(ConfigError, match="batch.max"):
+        parse(Small, {"batch.max": "10"})
+    assert parse(Shared, {"batch.max": "10"}).batch == 10
