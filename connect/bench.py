@@ -56,13 +56,13 @@ class RunningTask:
 
     def poll_rows(self, rows: int, timeout_s: float = 30) -> list[RecordBatch]:
         """Poll until at least so many rows have come; raises AssertionError after the time."""
-        found: list[RecordBatch] = []
+        batches: list[RecordBatch] = []
         deadline = time.monotonic() + timeout_s
-        while sum(len(batch) for batch in found) < rows:
-            found.extend(self.task.poll())
-            got = sum(len(batch) for batch in found)
+        while sum(len(batch) for batch in batches) < rows:
+            batches.extend(self.task.poll())
+            got = sum(len(batch) for batch in batches)
             assert time.monotonic() < deadline, f"{got} rows within {timeout_s:g} s, expected {rows}"
-        return found
+        return batches
 
 
 class Bench:

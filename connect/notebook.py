@@ -56,7 +56,7 @@ def batches(
 
     Ends after ``timeout_s`` at the latest with what has come. Raises what the plugins raise.
     """
-    found: list[RecordBatch] = []
+    batches: list[RecordBatch] = []
     count, until = 0, time.monotonic() + timeout_s
     with _bench(connector, config) as (bench, transformed):
         if not issubclass(bench.connector_class, SourceConnector):
@@ -71,8 +71,8 @@ def batches(
                     for batch in polled:
                         part = batch if rows is None else batch.slice(0, rows - count)
                         count += len(part)
-                        found += transformed(part)
-    return found
+                        batches += transformed(part)
+    return batches
 
 
 def write(
@@ -90,24 +90,28 @@ def write(
     """
     import pyarrow as pa
 
-    place = TopicPartition(topic, partition)
+    topic_partition = TopicPartition(topic, partition)
     now, done = time.time_ns() // 1_000_000, 0
-    with _bench(connector, {"topics": topic, **config}) as (bench, transformed), bench.sink(place) as running:
+    with _bench(connector, {"topics": topic, **config}) as (bench, transformed), bench.sink(topic_partition) as running:
         for batch in _rows_of(data, topic):
             offsets = pa.array(range(done, done + len(batch)), pa.int64())
             stamps = pa.array([now] * len(batch), pa.int64())
-            given = batch.replace(
-                offsets=offsets, timestamps_ms=stamps, origin=Origin(*place), source_partition=None, source_offset=None
+            with_keys = batch.replace(
+                offsets=offsets,
+                timestamps_ms=stamps,
+                origin=Origin(*topic_partition),
+                source_partition=None,
+                source_offset=None,
             )
             done += len(batch)
-            running.task.put(transformed(given))
+            running.task.put(transformed(with_keys))
             if running.context.errant:
                 record, error = running.context.errant[0]
                 raise ConnectError(f"the sink refused record {record.offset}: {error}") from error
         running.task.finish()
-        if running.task.pre_commit({place: done}).get(place) != done:
+        if running.task.pre_commit({topic_partition: done}).get(topic_partition) != done:
             raise ConnectError(f"{bench.connector_class.__name__} did not make all {done} rows safe")
-        running.task.close([place])
+        running.task.close([topic_partition])
     return done
 
 

@@ -78,30 +78,30 @@ def preview(
     plugin = plugins.connector(config.get("connector.class", ""))
     config, connector = with_cloud_keys(config, plugin.type), plugin.load()
     common = parse(CommonConfig, config)
-    found = Preview()
+    result = Preview()
     tolerant = parse(CommonConfig, {**config, "errors.tolerance": "all", "errors.log.enable": "false"})
-    policy = ErrorPolicy(tolerant, common.name, 0, threading.Event(), on_tolerated=found.left_out.append)
+    policy = ErrorPolicy(tolerant, common.name, 0, threading.Event(), on_tolerated=result.left_out.append)
     chain = TransformChain.configured(plugins, common, config)
     keys, values = (
-        converter(plugins, worker, config, is_key=is_key, connector=common.name, rehearsals=found.schemas)
+        converter(plugins, worker, config, is_key=is_key, connector=common.name, rehearsals=result.schemas)
         for is_key in (True, False)
     )
     headers = header_conversion(plugins, worker, config, connector=common.name)
     try:
         if issubclass(connector, SourceConnector):
             conversion = Conversion(keys, values, policy, headers=headers)
-            _of_source(found, Bench(connector, config), chain, policy, conversion, rows, timeout_s)
+            _of_source(result, Bench(connector, config), chain, policy, conversion, rows, timeout_s)
         else:
             pipeline = SinkPipeline(chain, keys, values, policy, headers=headers)
-            _of_sink(found, Bench(connector, config), worker, pipeline, rows)
+            _of_sink(result, Bench(connector, config), worker, pipeline, rows)
     finally:
         for part in (chain, keys, values, headers):
             part.close()
-    return found
+    return result
 
 
 def _of_source(
-    found: Preview,
+    result: Preview,
     bench: Bench,
     chain: TransformChain,
     policy: ErrorPolicy,
@@ -115,29 +115,29 @@ def _of_source(
             limit = threading.Timer(timeout_s, running.context.stopping.set)
             limit.daemon = True
             limit.start()
-            while found.rows < rows and not running.context.stopping.is_set():
+            while result.rows < rows and not running.context.stopping.is_set():
                 for batch in task.poll():
-                    for part in chain.apply(batch.slice(0, rows - found.rows), policy.guarded):
+                    for part in chain.apply(batch.slice(0, rows - result.rows), policy.guarded):
                         for _ in conversion.converted(part):
                             pass  # for the errors and the schemas that come of it
-                        found.batches.append(part)
-                    if found.rows >= rows:
+                        result.batches.append(part)
+                    if result.rows >= rows:
                         break
             limit.cancel()
-        if found.rows >= rows:
+        if result.rows >= rows:
             return
 
 
-def _of_sink(found: Preview, bench: Bench, worker: Mapping[str, str], pipeline: SinkPipeline, rows: int) -> None:
+def _of_sink(result: Preview, bench: Bench, worker: Mapping[str, str], pipeline: SinkPipeline, rows: int) -> None:
     sink = parse(SinkConfig, bench.properties)
     fetched = _fetched(worker, sink, rows)
     if not fetched:
         raise ConnectError(f"there are no records to show in {', '.join(sink.topics) or sink.topics_regex}")
     for batch in pipeline.receive(fetched):
-        if found.rows < rows:
-            found.batches.append(batch.slice(0, rows - found.rows))
+        if result.rows < rows:
+            result.batches.append(batch.slice(0, rows - result.rows))
     task: SinkTask[Any] = bench.unstarted()
-    found.actions = list(task.preview(found.batches))
+    result.actions = list(task.preview(result.batches))
 
 
 def _fetched(worker: Mapping[str, str], sink: SinkConfig, rows: int) -> list[FetchedBatches]:
@@ -148,23 +148,23 @@ def _fetched(worker: Mapping[str, str], sink: SinkConfig, rows: int) -> list[Fet
     config = worker_client(worker, "consumer").with_properties({"auto.offset.reset": "earliest"})
     with Admin(config) as admin:
         there = admin.list_topics()
-        wanted = [name for name in there if name in sink.topics]
+        topics = [name for name in there if name in sink.topics]
         if sink.topics_regex:
-            wanted += [name for name in there if re.fullmatch(sink.topics_regex, name)]
+            topics += [name for name in there if re.fullmatch(sink.topics_regex, name)]
         missing = [name for name in sink.topics if name not in there]
         if missing:
             raise ConnectError(f"there is no topic {', '.join(missing)}")
-        described = admin.describe_topics(wanted)
-        partitions = [TopicPartition(name, p.partition) for name in wanted for p in described[name].partitions]
+        described = admin.describe_topics(topics)
+        partitions = [TopicPartition(name, p.partition) for name in topics for p in described[name].partitions]
         ends, starts = admin.end_offsets(partitions), admin.beginning_offsets(partitions)
     left = {partition for partition in partitions if starts[partition] < ends[partition]}
-    found: list[FetchedBatches] = []
+    fetched: list[FetchedBatches] = []
     count = 0
     with BatchConsumer(config) as consumer:
         consumer.assign(sorted(left))
         while left and count < rows:
             for part in consumer.fetch():
-                found.append(part)
+                fetched.append(part)
                 count += len(part.columns())
             left = {partition for partition in left if consumer.position(partition) < ends[partition]}
-    return sorted(found, key=lambda part: (part.topic, part.partition))
+    return sorted(fetched, key=lambda part: (part.topic, part.partition))

@@ -203,9 +203,9 @@ class RowsTask(SourceTask[ConfigT]):
                 grown = pa.unify_schemas([known, pa.schema(list(column.type))], promote_options="permissive")
             except pa.ArrowTypeError as error:
                 raise ConnectError(f"the rows for {topic} have changed in type: {error}") from error
-            found = schema_from_arrow(pa.struct([field.with_nullable(True) for field in grown]))
-            arrow = self._arrow[topic] = found.arrow_type
-            self._schemas[topic] = schema_to_json(found)
+            widened = schema_from_arrow(pa.struct([field.with_nullable(True) for field in grown]))
+            arrow = self._arrow[topic] = widened.arrow_type
+            self._schemas[topic] = schema_to_json(widened)
             self._schemas_text = json.dumps(self._schemas, separators=(",", ":"))
         if column.type == arrow:
             return column
@@ -269,12 +269,12 @@ def _structs(data: Any) -> pa.StructArray:
         data = [data]
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
         try:
-            found = pa.array(data, from_pandas=True) if data else pa.array([], pa.struct([]))
+            structs = pa.array(data, from_pandas=True) if data else pa.array([], pa.struct([]))
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise ConnectError(f"rows cannot be put into columns: {error}") from error
-        if not pa.types.is_struct(found.type):
+        if not pa.types.is_struct(structs.type):
             raise ConnectError(f"rows have to be dicts by column name, not {type(data[0]).__name__}")
-        table = pa.Table.from_arrays(found.flatten(), names=[field.name for field in found.type])
+        table = pa.Table.from_arrays(structs.flatten(), names=[field.name for field in structs.type])
     else:
         table = _table(data)
     table = table.select([field.name for field in table.schema if not pa.types.is_null(field.type)])

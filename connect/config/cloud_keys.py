@@ -37,20 +37,26 @@ CLOUD_FORMATS: Final = tuple(_CONVERTERS)
 def with_cloud_keys(properties: Mapping[str, str], kind: PluginType) -> dict[str, str]:
     """A connector's properties with the converters that its formats stand for, and with ``after.state.only`` as the first of its
     transformations. What the properties say themselves comes first; formats that there are not are left to validation."""
-    found = dict(properties)
+    translated = dict(properties)
     side = "output" if kind is PluginType.SOURCE else "input"
     for name, part in (("key.converter", "key"), ("value.converter", "data")):
-        written = found.get(f"{side}.{part}.format") or (found.get(OLD_CLOUD_FORMAT) if part == "data" else None) or ""
+        written = (
+            translated.get(f"{side}.{part}.format")
+            or (translated.get(OLD_CLOUD_FORMAT) if part == "data" else None)
+            or ""
+        )
         text = written.strip().upper()
-        if text not in _CONVERTERS or found.get(name):
+        if text not in _CONVERTERS or translated.get(name):
             continue
-        found[name] = _CONVERTERS[text]
+        translated[name] = _CONVERTERS[text]
         if text == "JSON":
-            found.setdefault(f"{name}.schemas.enable", "false")
-    aliases = [alias for one in found.get("transforms", "").split(",") if (alias := one.strip())]
-    of_cloud = found.get("connector.class") in _STATE_BY_DEFAULT and any(found.get(name) for name in _CLOUD_LOGINS)
-    state_only = found.get("after.state.only") or ("true" if of_cloud else "false")
+            translated.setdefault(f"{name}.schemas.enable", "false")
+    aliases = [alias for part in translated.get("transforms", "").split(",") if (alias := part.strip())]
+    of_cloud = translated.get("connector.class") in _STATE_BY_DEFAULT and any(
+        translated.get(name) for name in _CLOUD_LOGINS
+    )
+    state_only = translated.get("after.state.only") or ("true" if of_cloud else "false")
     if state_only.strip().lower() == "true" and _UNWRAP not in aliases:
-        found["transforms"] = ",".join([_UNWRAP, *aliases])
-        found[f"transforms.{_UNWRAP}.type"] = "io.debezium.transforms.ExtractNewRecordState"
-    return found
+        translated["transforms"] = ",".join([_UNWRAP, *aliases])
+        translated[f"transforms.{_UNWRAP}.type"] = "io.debezium.transforms.ExtractNewRecordState"
+    return translated

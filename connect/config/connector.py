@@ -506,12 +506,12 @@ def topic_groups(properties: Mapping[str, str], groups: Iterable[str]) -> dict[s
     default = sub_properties(properties, "topic.creation.default.")
     if not default and not list(groups):
         return {}
-    found = {group: sub_properties(properties, f"topic.creation.{group}.") for group in groups if group != "default"}
-    for group in found.values():
+    by_group = {group: sub_properties(properties, f"topic.creation.{group}.") for group in groups if group != "default"}
+    for group in by_group.values():
         for name in ("replication.factor", "partitions"):
             if name in default:
                 group.setdefault(name, default[name])
-    return found | {"default": {"include": ".*"} | default}
+    return by_group | {"default": {"include": ".*"} | default}
 
 
 def sub_properties(properties: Mapping[str, str], prefix: str) -> dict[str, str]:

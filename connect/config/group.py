@@ -19,7 +19,7 @@ def _hmac(value: str) -> str | None:
 def _hmacs(values: list[str]) -> str | None:
     if not values:
         return "must name at least one algorithm"
-    return next((found for value in values if (found := _hmac(value))), None)
+    return next((algorithm for value in values if (algorithm := _hmac(value))), None)
 
 
 @config

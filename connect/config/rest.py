@@ -139,18 +139,20 @@ class RestConfig(BrowserKeys):
     @property
     def advertised(self) -> Listener:
         """The listener that other workers are told of."""
-        wanted = (self.advertised_scheme or "").lower()
-        return next((one for one in self.listeners if not wanted or one.scheme == wanted), self.listeners[0])
+        scheme = (self.advertised_scheme or "").lower()
+        return next(
+            (listener for listener in self.listeners if not scheme or listener.scheme == scheme), self.listeners[0]
+        )
 
 
 def tls_keys(properties: Mapping[str, str], *, admin: bool = False) -> TlsKeys:
     """The TLS keys of https listeners: with their prefix, else the worker's own. Raises ConfigError."""
     prefix = _ADMIN_PREFIX if admin else _HTTPS_PREFIX
-    own = {name.removeprefix(prefix): value for name, value in properties.items() if name.startswith(prefix)}
-    return parse(TlsKeys, own or properties)
+    tls_settings = {name.removeprefix(prefix): value for name, value in properties.items() if name.startswith(prefix)}
+    return parse(TlsKeys, tls_settings or properties)
 
 
 def _listener(url: str) -> Listener:
-    found = _URL.fullmatch(url)
-    assert found is not None
-    return Listener(found["scheme"].lower(), found["host"].strip("[]") or "0.0.0.0", int(found["port"]))
+    match = _URL.fullmatch(url)
+    assert match is not None
+    return Listener(match["scheme"].lower(), match["host"].strip("[]") or "0.0.0.0", int(match["port"]))

@@ -60,6 +60,8 @@ def register_plugins() -> list[Plugin]:
     headers = [Plugin(PluginType.HEADER_CONVERTER, path, (simple,), _VERSION)]
     # As in Kafka Connect, those that need no registry convert headers as well.
     headers += [
-        replace(one, type=PluginType.HEADER_CONVERTER) for one in converters if one.name.startswith("org.apache.")
+        replace(plugin, type=PluginType.HEADER_CONVERTER)
+        for plugin in converters
+        if plugin.name.startswith("org.apache.")
     ]
     return converters + headers

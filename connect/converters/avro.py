@@ -136,12 +136,12 @@ class AvroConverter(Converter):
             return known
         # Whether a whole key or value is optional is the column's matter: Confluent writes a union for it, and so do we.
         form = AvroSchema.parse(json.dumps(schema_to_avro(schema, self._style)))
-        found = self._registry.target(topic, form)
-        if not isinstance(found.schema, AvroSchema):
-            raise DataError(f"schema {found.id} of the registry is {found.schema.schema_type}, not AVRO")
+        target = self._registry.target(topic, form)
+        if not isinstance(target.schema, AvroSchema):
+            raise DataError(f"schema {target.id} of the registry is {target.schema.schema_type}, not AVRO")
         if len(self._targets) >= self.config.cache_size:
             self._targets.clear()
-        self._targets[topic, schema] = made = _Written(form, found.schema, found.id)
+        self._targets[topic, schema] = made = _Written(form, target.schema, target.id)
         return made
 
     def to_connect(self, topic: str, data: pa.Array) -> Sequence[Converted]:

@@ -62,23 +62,25 @@ def from_avro_column(schema: Schema, column: pa.Array) -> pa.Array:
     """The column in the Arrow type of its Connect schema. Raises DataError where a value does not fit."""
     import pyarrow as pa
 
-    wanted = schema.arrow_type
-    if column.type == wanted:
+    arrow_type = schema.arrow_type
+    if column.type == arrow_type:
         return column
     if schema.type is SchemaType.STRUCT and pa.types.is_struct(column.type):
         # By position: members of a union may be named in another way than Connect does.
         children = [from_avro_column(m.schema, column.field(i)) for i, m in enumerate(schema.fields)]
-        return _rebuilt(wanted, column, children)
+        return _rebuilt(arrow_type, column, children)
     if schema.type is SchemaType.ARRAY and pa.types.is_list(column.type):
         assert schema.value_schema is not None
         items = from_avro_column(schema.value_schema, column.values)
-        return pa.Array.from_buffers(wanted, len(column), column.buffers()[:2], offset=column.offset, children=[items])
+        return pa.Array.from_buffers(
+            arrow_type, len(column), column.buffers()[:2], offset=column.offset, children=[items]
+        )
     if schema.type is SchemaType.MAP and (pa.types.is_map(column.type) or pa.types.is_list(column.type)):
         return _map_column(schema, column)
     try:
         if pa.types.is_timestamp(column.type) or pa.types.is_time(column.type):
-            return column.view("int64").cast(wanted) if column.type.bit_width == 64 else column.cast(wanted)
-        return column.cast(wanted)
+            return column.view("int64").cast(arrow_type) if column.type.bit_width == 64 else column.cast(arrow_type)
+        return column.cast(arrow_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataError(
             f"a column of {column.type} does not fit {schema.name or schema.type.value}: {error}"
@@ -99,36 +101,38 @@ def _map_column(schema: Schema, column: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(schema.arrow_type, len(column), buffers, offset=column.offset, children=[entries])
 
 
-def _rebuilt(wanted: pa.DataType, column: pa.Array, children: list[pa.Array]) -> pa.Array:
+def _rebuilt(arrow_type: pa.DataType, column: pa.Array, children: list[pa.Array]) -> pa.Array:
     """A struct column with other children, null where it was."""
     import pyarrow as pa
 
     valid = None
     if column.null_count:
         valid = column.is_valid().buffers()[1]
-    return pa.Array.from_buffers(wanted, len(column), [valid], children=children)
+    return pa.Array.from_buffers(arrow_type, len(column), [valid], children=children)
 
 
-def renamed(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def renamed(column: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     """The column with the names of fields that another type of the same shape has (scrubbed ones, those of unions)."""
     import pyarrow as pa
 
     kind = column.type
-    if pa.types.is_struct(kind) and pa.types.is_struct(wanted) and kind.num_fields == wanted.num_fields:
-        children = [renamed(column.field(i), wanted.field(i).type) for i in range(kind.num_fields)]
-        if all(child.type == kind.field(i).type for i, child in enumerate(children)) and _names(kind) == _names(wanted):
+    if pa.types.is_struct(kind) and pa.types.is_struct(arrow_type) and kind.num_fields == arrow_type.num_fields:
+        children = [renamed(column.field(i), arrow_type.field(i).type) for i in range(kind.num_fields)]
+        if all(child.type == kind.field(i).type for i, child in enumerate(children)) and _names(kind) == _names(
+            arrow_type
+        ):
             return column
-        made = [wanted.field(i).with_type(child.type) for i, child in enumerate(children)]
-        return _rebuilt(pa.struct([one.with_nullable(True) for one in made]), column, children)
-    if pa.types.is_list(kind) and pa.types.is_list(wanted):
-        items = renamed(column.values, wanted.value_type)
+        made = [arrow_type.field(i).with_type(child.type) for i, child in enumerate(children)]
+        return _rebuilt(pa.struct([inner.with_nullable(True) for inner in made]), column, children)
+    if pa.types.is_list(kind) and pa.types.is_list(arrow_type):
+        items = renamed(column.values, arrow_type.value_type)
         if items.type == column.values.type:
             return column
         return pa.Array.from_buffers(
             pa.list_(items.type), len(column), column.buffers()[:2], offset=column.offset, children=[items]
         )
-    if pa.types.is_map(kind) and pa.types.is_map(wanted):
-        items = renamed(column.items, wanted.item_type)
+    if pa.types.is_map(kind) and pa.types.is_map(arrow_type):
+        items = renamed(column.items, arrow_type.item_type)
         if items.type == column.items.type:
             return column
         entries = pa.StructArray.from_arrays([column.keys, items], names=["key", "value"])

@@ -160,8 +160,8 @@ class _Reader:
         if self._style.meta and not self._style.discard and form.get("default") is not None:
             parameters[f"{ENUM_DEFAULT}{simple}"] = str(form["default"])
         parameters[parameter] = name
-        for place, symbol in enumerate(form["symbols"]):
-            parameters[f"{parameter}.{symbol}"] = str(place) if self._style.generalized else str(symbol)
+        for index, symbol in enumerate(form["symbols"]):
+            parameters[f"{parameter}.{symbol}"] = str(index) if self._style.generalized else str(symbol)
         return Schema(SchemaType.STRING, name=name, parameters=parameters)
 
     def _array(self, form: Mapping[str, Any], namespace: str) -> Schema:
@@ -182,19 +182,19 @@ class _Reader:
             parameters = {GENERALIZED_UNION: name}
             self._unions += 1
         fields = []
-        for place, branch in enumerate(branches):
+        for index, branch in enumerate(branches):
             if branch in _NULLS:
                 continue
             schema = self.schema(branch, namespace)
-            fields.append(Field(self._branch_name(branch, schema, place), schema.as_optional()))
+            fields.append(Field(self._branch_name(branch, schema, index), schema.as_optional()))
         if len({member.name for member in fields}) < len(fields):
             raise DataError("Multiple union schemas map to the Connect union field name")
         return Schema.struct(fields, name=name, optional=optional, parameters=parameters)
 
-    def _branch_name(self, branch: Any, schema: Schema, place: int) -> str:
+    def _branch_name(self, branch: Any, schema: Schema, index: int) -> str:
         """Confluent's names for the members of a union: the type, or a named type's name."""
         if self._style.generalized:
-            return f"connect_union_field_{place}"
+            return f"connect_union_field_{index}"
         named = isinstance(branch, Mapping) and "name" in branch
         if named or (isinstance(branch, str) and branch not in _PLAIN):
             full = schema.name or (_full_name(branch, "") if named else str(branch))
@@ -205,10 +205,10 @@ class _Reader:
     def _reference(self, name: str, namespace: str) -> Schema:
         for full in (name, f"{namespace}.{name}"):
             if full in self._named:
-                found = self._named[full]
-                if found is None:
+                schema = self._named[full]
+                if schema is None:
                     raise DataError(f"Avro record {full} contains itself; columns cannot hold recursive schemas")
-                return found
+                return schema
         raise DataError(f"Avro type {name!r} is not defined")
 
 

@@ -181,8 +181,8 @@ class _Writer:
         return {"type": "array", "items": entry}
 
     def _is_enum(self, schema: Schema) -> bool:
-        wanted = self._style.generalized or self._style.enhanced
-        return wanted and schema.type is SchemaType.STRING and self._style.enum in schema.parameters
+        has_enums = self._style.generalized or self._style.enhanced
+        return has_enums and schema.type is SchemaType.STRING and self._style.enum in schema.parameters
 
     def _enum(self, schema: Schema) -> dict[str, Any] | str:
         prefix = f"{self._style.enum}."
@@ -195,7 +195,7 @@ class _Writer:
         doc = schema.parameters.get(PLAIN_ENUM_DOC if self._style.discard else f"{ENUM_DOC}{simple}")
         if doc is not None:
             form["doc"] = doc
-        form["symbols"] = [one.removeprefix(prefix) for one in schema.parameters if one.startswith(prefix)]
+        form["symbols"] = [symbol.removeprefix(prefix) for symbol in schema.parameters if symbol.startswith(prefix)]
         default = schema.parameters.get(f"{ENUM_DEFAULT}{simple}")
         if default is not None and not self._style.discard:
             form["default"] = default

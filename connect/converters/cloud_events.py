@@ -253,7 +253,7 @@ class CloudEventsConverter(Converter):
         ids = [int.from_bytes(value[1:HEADER_SIZE]) for value in encoded.to_pylist()]
         # A user and a password in the address are not for whoever reads the events.
         base = re.sub(r"//[^/@,]*@", "//", self.config.avro["schema.registry.url"])
-        uris = pa.array([f"{base}/schemas/ids/{one}" for one in ids], pa.string())
+        uris = pa.array([f"{base}/schemas/ids/{schema_id}" for schema_id in ids], pa.string())
         parts = [*members, _Part(Field("dataschema", _TEXT), uris), *extensions]
         parts.append(_Part(Field("data", Schema(SchemaType.BYTES)), encoded))
         event, column = _struct(name, parts)
@@ -334,19 +334,19 @@ class CloudEventsConverter(Converter):
         name = self.config.schema_name
         is_event = schema.name == name if name else (schema.name or "").endswith(_SUFFIX)
         _check_members(schema.name, schema.field_names if is_event else (), topic)
-        place = schema.field_names.index("data") if "data" in schema.field_names else -1
-        if place < 0 or schema.fields[place].schema.type is not SchemaType.BYTES:
+        data_index = schema.field_names.index("data") if "data" in schema.field_names else -1
+        if data_index < 0 or schema.fields[data_index].schema.type is not SchemaType.BYTES:
             raise DataError(f"a CloudEvent of {topic} has no data that is bytes")
         start = 0
-        for part in self._avro.to_connect(f"{topic}-data", run.values.field(place)):
+        for part in self._avro.to_connect(f"{topic}-data", run.values.field(data_index)):
             rows = run.values.slice(start, len(part.values))
             start += len(part.values)
             columns = [
-                part.values if i == place else rows.field(i)  # the data in place of their bytes
+                part.values if i == data_index else rows.field(i)  # the data in place of their bytes
                 for i in range(len(schema.fields))
             ]
             inner = part.schema or Schema(SchemaType.STRING, optional=True)
-            fields = [Field("data", inner) if i == place else one for i, one in enumerate(schema.fields)]
+            fields = [Field("data", inner) if i == data_index else field for i, field in enumerate(schema.fields)]
             made = Schema.struct(
                 fields, name=schema.name, version=schema.version, doc=schema.doc, parameters=schema.parameters
             )

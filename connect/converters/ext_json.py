@@ -154,16 +154,16 @@ class ExtJsonConverter(Converter):
         if self.config.auto_register:
             query = f"?ifExists={self.config.if_exists}&canonical=false"
             headers = {"X-Registry-ArtifactId": artifact, "X-Registry-ArtifactType": "KCONNECT"}
-            found = self._ask("POST", group + query, form, headers=headers)
+            schema_id = self._ask("POST", group + query, form, headers=headers)
         elif self.config.find_latest:
-            found = self._ask("GET", f"{group}/{quote(artifact, safe='')}/meta")
+            schema_id = self._ask("GET", f"{group}/{quote(artifact, safe='')}/meta")
         else:
-            found = self._ask("POST", f"{group}/{quote(artifact, safe='')}/meta?canonical=true", form)
-        if not isinstance(found, dict) or not isinstance(found.get("globalId"), int):
+            schema_id = self._ask("POST", f"{group}/{quote(artifact, safe='')}/meta?canonical=true", form)
+        if not isinstance(schema_id, dict) or not isinstance(schema_id.get("globalId"), int):
             raise ConnectError(f"the registry {self.config.url.rpartition('@')[2]} tells no globalId of {artifact}")
         if len(self._ids) >= self.config.cache_size:
             self._ids.clear()
-        made: int = self._ids.setdefault((topic, schema), found["globalId"])
+        made: int = self._ids.setdefault((topic, schema), schema_id["globalId"])
         return made
 
     # -- reading
@@ -171,10 +171,10 @@ class ExtJsonConverter(Converter):
     def to_connect(self, topic: str, data: pa.Array) -> Sequence[Converted]:
         rows = [_opened(raw, row, topic) for row, raw in enumerate(data.to_pylist())]
         converted, start = [], 0
-        last = next((one[0] for one in rows if one is not None), None)
+        last = next((connect_row[0] for connect_row in rows if connect_row is not None), None)
         ids = []
-        for one in rows:  # a tombstone belongs to the run before it
-            last = last if one is None else one[0]
+        for connect_row in rows:  # a tombstone belongs to the run before it
+            last = last if connect_row is None else connect_row[0]
             ids.append(last)
         for number, members in groupby(ids):
             end = start + len(list(members))
@@ -189,13 +189,16 @@ class ExtJsonConverter(Converter):
             return Converted(None, pa.nulls(len(rows), pa.string()))
         schema = self._schema(number)
         form = orjson.Fragment(orjson.dumps(schema_to_json(schema)))
-        texts = [None if one is None else orjson.dumps({"schema": form, "payload": one[1]}) for one in rows]
+        texts = [
+            None if connect_row is None else orjson.dumps({"schema": form, "payload": connect_row[1]})
+            for connect_row in rows
+        ]
         reader = JsonConverter(JsonConfig(replace_null=self.config.replace_null), self.context)
         try:
             made = reader.to_connect(topic, pa.array(texts, pa.binary()))
         except DataError as error:
             raise DataError(str(error), rows=[start + row for row in error.rows]) from error
-        return Converted(schema, pa.concat_arrays([one.values for one in made]))
+        return Converted(schema, pa.concat_arrays([connect_row.values for connect_row in made]))
 
     def _schema(self, number: int) -> Schema:
         if number not in self._schemas:

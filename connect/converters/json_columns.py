@@ -126,28 +126,30 @@ def _made(schema: Schema, column: pa.Array, defaults: bool) -> pa.Array | None:
 def _typed(schema: Schema, column: pa.Array, defaults: bool) -> pa.Array | None:
     import pyarrow as pa
 
-    wanted = schema.arrow_type
+    arrow_type = schema.arrow_type
     if schema.name in (DATE, TIME, TIMESTAMP):
-        return column.cast(wanted)
+        return column.cast(arrow_type)
     if schema.type is SchemaType.BYTES:
         return _bytes(schema, column)
     if schema.type is SchemaType.FLOAT32:
-        return column.cast(wanted, safe=False)
+        return column.cast(arrow_type, safe=False)
     if schema.type is SchemaType.STRUCT:
         parts = []
-        for place, member in enumerate(schema.fields):
-            part = _made(member.schema, column.field(place), defaults)
+        for index, member in enumerate(schema.fields):
+            part = _made(member.schema, column.field(index), defaults)
             if part is None or (not member.schema.optional and _missing(part, column)):
                 return None
             parts.append(part)
         valid = column.is_valid().buffers()[1] if column.null_count else None
-        return pa.Array.from_buffers(wanted, len(column), [valid], children=parts)
+        return pa.Array.from_buffers(arrow_type, len(column), [valid], children=parts)
     if schema.type is SchemaType.ARRAY:
         assert schema.value_schema is not None
         items = _made(schema.value_schema, column.values, defaults)
         if items is None or (items.null_count and not schema.value_schema.optional):
             return None
-        return pa.Array.from_buffers(wanted, len(column), column.buffers()[:2], offset=column.offset, children=[items])
+        return pa.Array.from_buffers(
+            arrow_type, len(column), column.buffers()[:2], offset=column.offset, children=[items]
+        )
     return column
 
 
@@ -177,11 +179,11 @@ def _decimals(schema: Schema, raw: list[bytes | None]) -> pa.Array | None:
     import pyarrow as pa
 
     arrow = schema.arrow_type
-    if arrow.bit_width != 128 or any(one is not None and (len(one) > 15 or not one) for one in raw):
+    if arrow.bit_width != 128 or any(text is not None and (len(text) > 15 or not text) for text in raw):
         return None
     words = b"".join(
-        bytes(16) if one is None else int.from_bytes(one, "big", signed=True).to_bytes(16, "little", signed=True)
-        for one in raw
+        bytes(16) if text is None else int.from_bytes(text, "big", signed=True).to_bytes(16, "little", signed=True)
+        for text in raw
     )
-    valid = pa.array([one is not None for one in raw]).buffers()[1]
+    valid = pa.array([text is not None for text in raw]).buffers()[1]
     return pa.Array.from_buffers(arrow, len(raw), [valid, pa.py_buffer(words)])

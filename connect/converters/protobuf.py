@@ -130,14 +130,14 @@ class ProtobufConverter(Converter):
             from registry.formats.protobuf.schema import ProtobufSchema
 
             form = ProtobufSchema.parse(proto_text(schema, self._style))
-            found = self._registry.target(topic, form)
-            if not isinstance(found.schema, ProtobufSchema):
-                raise DataError(f"schema {found.id} of the registry is {found.schema.schema_type}, not PROTOBUF")
+            target = self._registry.target(topic, form)
+            if not isinstance(target.schema, ProtobufSchema):
+                raise DataError(f"schema {target.id} of the registry is {target.schema.schema_type}, not PROTOBUF")
             name = form.message_at([])
-            indexes = _indexes_in(found.schema, name)
-            descriptor = found.schema.message_descriptor(found.schema.message_at(indexes))
-            header = b"\0" + found.id.to_bytes(4, "big") + _written_indexes(indexes)
-            message = found.schema.message_class(descriptor.full_name)
+            indexes = _indexes_in(target.schema, name)
+            descriptor = target.schema.message_descriptor(target.schema.message_at(indexes))
+            header = b"\0" + target.id.to_bytes(4, "big") + _written_indexes(indexes)
+            message = target.schema.message_class(descriptor.full_name)
             known = _Target(header, message, message_writer(schema, descriptor, self._style))
             if len(self._targets) >= self.config.cache_size:
                 self._targets.clear()
@@ -171,15 +171,15 @@ class ProtobufConverter(Converter):
             try:
                 indexes, body = _read_indexes(data)
                 with self._registry.translating(topic):
-                    message_class, found = self._source(schema_id, indexes)
+                    message_class, source = self._source(schema_id, indexes)
                 message = message_class.FromString(data[body:])
-                value = found.read(message)
+                value = source.read(message)
             except (DataError, DecodeError, ValueError, OverflowError, IndexError) as error:
                 raise DataError(f"{what} is not as its Protobuf schema says: {error}", rows=[start + row]) from error
-            if form is not None and found.schema is not form.schema:
+            if form is not None and source.schema is not form.schema:
                 yield Converted(form.schema, pa.array(made, form.schema.arrow_type))
                 made = []
-            form = found
+            form = source
             made.append(value)
         if form is None:
             yield Converted(None, pa.nulls(len(made), pa.string()))
@@ -187,8 +187,8 @@ class ProtobufConverter(Converter):
             yield Converted(form.schema, pa.array(made, form.schema.arrow_type))
 
     def _source(self, schema_id: int, indexes: tuple[int, ...]) -> tuple[Any, MessageForm]:
-        place = (schema_id, indexes)
-        if place not in self._sources:
+        key = (schema_id, indexes)
+        if key not in self._sources:
             from registry.formats.protobuf.schema import ProtobufSchema
 
             schema = self._registry.client.any_schema(schema_id)
@@ -198,8 +198,8 @@ class ProtobufConverter(Converter):
             form = message_form(schema.message_descriptor(name), self._style, _field_meta(schema))
             if len(self._sources) >= self.config.cache_size:
                 self._sources.clear()
-            self._sources[place] = (schema.message_class(name), form)
-        return self._sources[place]
+            self._sources[key] = (schema.message_class(name), form)
+        return self._sources[key]
 
     def close(self) -> None:
         self._registry.close()
@@ -217,23 +217,23 @@ def _field_meta(schema: ProtobufSchema) -> dict[str, dict[str, str]]:
     """The parameters in ``confluent.field_meta`` by the full name of the field."""
     from registry.formats.protobuf.elements import Message
 
-    found: dict[str, dict[str, str]] = {}
+    meta: dict[str, dict[str, str]] = {}
 
     def visit(messages: Sequence[Any], prefix: str) -> None:
         for message in messages:
             if not isinstance(message, Message):
                 continue
             name = f"{prefix}{message.name}"
-            fields = [*message.fields, *(one for oneof in message.oneofs for one in oneof.fields)]
-            for one in fields:
-                parameters = _parameters(one.options)
+            fields = [*message.fields, *(oneof_field for oneof in message.oneofs for oneof_field in oneof.fields)]
+            for oneof_field in fields:
+                parameters = _parameters(oneof_field.options)
                 if parameters:
-                    found[f"{name}.{one.name}"] = parameters
+                    meta[f"{name}.{oneof_field.name}"] = parameters
             visit(message.types, f"{name}.")
 
     package = schema.file.package
     visit(schema.file.messages, f"{package}." if package else "")
-    return found
+    return meta
 
 
 def _parameters(options: Sequence[Any]) -> dict[str, str]:
@@ -281,9 +281,9 @@ def _read_indexes(data: bytes) -> tuple[tuple[int, ...], int]:
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
-    for place in range(at, min(at + _VARINT_BYTES, len(data))):
-        value |= (data[place] & 0x7F) << shift
-        if data[place] < 0x80:
-            return (value >> 1) ^ -(value & 1), place + 1
+    for position in range(at, min(at + _VARINT_BYTES, len(data))):
+        value |= (data[position] & 0x7F) << shift
+        if data[position] < 0x80:
+            return (value >> 1) ^ -(value & 1), position + 1
         shift += 7
     raise DataError("message indexes are cut off")

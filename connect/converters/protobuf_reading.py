@@ -73,7 +73,9 @@ def message_form(
     for oneof in descriptor.oneofs:
         if _is_synthetic(oneof):
             continue
-        members = [(one.name, *_member(one, style, meta, depth, in_oneof=True)) for one in oneof.fields]
+        members = [
+            (oneof_field.name, *_member(oneof_field, style, meta, depth, in_oneof=True)) for oneof_field in oneof.fields
+        ]
         if style.flatten_unions:
             fields += [Field(name, schema) for name, schema, _ in members]
             reads += [(name, read) for name, _, read in members]
@@ -84,12 +86,12 @@ def message_form(
         inner = [Field(member, schema) for member, schema, _ in members]
         fields.append(Field(name, Schema.struct(inner, name=bears, optional=True, parameters=parameters)))
         reads.append((name, _oneof_reader(oneof.name, [(member, read) for member, _, read in members])))
-    for one in descriptor.fields:
-        if one.containing_oneof is not None and not _is_synthetic(one.containing_oneof):
+    for oneof_field in descriptor.fields:
+        if oneof_field.containing_oneof is not None and not _is_synthetic(oneof_field.containing_oneof):
             continue
-        schema, read = _member(one, style, meta, depth)
-        fields.append(Field(one.name, schema))
-        reads.append((one.name, read))
+        schema, read = _member(oneof_field, style, meta, depth)
+        fields.append(Field(oneof_field.name, schema))
+        reads.append((oneof_field.name, read))
     name = descriptor.full_name if style.enhanced else descriptor.name
 
     def read_message(message: Any) -> dict[str, Any]:
@@ -133,7 +135,7 @@ def _member(
         schema = Schema.array(inner.as_optional(), optional=True)
 
         def read(message: Any) -> Any:
-            return [item(one) for one in getattr(message, name)]
+            return [item(value) for value in getattr(message, name)]
     else:
         schema, item = _value(field, style, meta, parameters, depth)
         if field.has_presence:
@@ -211,13 +213,13 @@ def _message(
     if kind == DECIMAL_MESSAGE:
         return _decimal(parameters)
     if kind == DATE_MESSAGE:
-        return Schema.date(optional=True), lambda one: dt.date(one.year, one.month, one.day)
+        return Schema.date(optional=True), lambda date: dt.date(date.year, date.month, date.day)
     if kind == TIME_MESSAGE:
         return Schema.time(optional=True), _read_time
     if kind == TIMESTAMP_MESSAGE:
         return Schema.timestamp(optional=True), _read_timestamp
     if kind in WRAPPERS:
-        return Schema(WRAPPERS[kind], optional=True), lambda one: one.value
+        return Schema(WRAPPERS[kind], optional=True), lambda wrapped: wrapped.value
     form = message_form(message, style, meta, depth=depth + 1)
     return form.schema.as_optional(), form.read
 
@@ -229,17 +231,17 @@ def _decimal(parameters: Mapping[str, str]) -> tuple[Schema, Read]:
     schema = Schema(SchemaType.BYTES, True, DECIMAL, 1, parameters={"scale": str(scale), **more})
     context = decimal.Context(prec=100)
 
-    def read(one: Any) -> decimal.Decimal:
-        number = int.from_bytes(one.value, "big", signed=True)
+    def read(message: Any) -> decimal.Decimal:
+        number = int.from_bytes(message.value, "big", signed=True)
         # A field without a scale of its own has that of each value; a column has one for all.
-        return decimal.Decimal(number).scaleb(-(scale if "scale" in parameters else one.scale), context)
+        return decimal.Decimal(number).scaleb(-(scale if "scale" in parameters else message.scale), context)
 
     return schema, read
 
 
-def _read_time(one: Any) -> dt.time:
-    return dt.time(one.hours, one.minutes, one.seconds, one.nanos // 1_000_000 * 1000)
+def _read_time(message: Any) -> dt.time:
+    return dt.time(message.hours, message.minutes, message.seconds, message.nanos // 1_000_000 * 1000)
 
 
-def _read_timestamp(one: Any) -> dt.datetime:
-    return _EPOCH + dt.timedelta(seconds=one.seconds, milliseconds=one.nanos // 1_000_000)
+def _read_timestamp(message: Any) -> dt.datetime:
+    return _EPOCH + dt.timedelta(seconds=message.seconds, milliseconds=message.nanos // 1_000_000)

@@ -108,9 +108,11 @@ class _Writer:
         for member in schema.fields:
             if _is_union(member.schema):
                 options = []
-                for one in member.schema.fields:
-                    tag = _tag(one.schema, tag)
-                    options.append(f"{inner}  {self._field(one.name, one.schema, tag, types, inner, label=False)}")
+                for wrapped_field in member.schema.fields:
+                    tag = _tag(wrapped_field.schema, tag)
+                    options.append(
+                        f"{inner}  {self._field(wrapped_field.name, wrapped_field.schema, tag, types, inner, label=False)}"
+                    )
                 name_of = re.sub(r"_\d+$", "", member.name) if self._style.index_unions else member.name
                 fields += [f"{inner}oneof {self._checked(name_of)} {{", *options, f"{inner}}}"]
                 continue
@@ -196,8 +198,8 @@ class _Writer:
 
 
 def _tag(schema: Schema, last: int) -> int:
-    given = schema.parameters.get(TAG)
-    return int(given) if given and given.isdigit() else last + 1
+    tag = schema.parameters.get(TAG)
+    return int(tag) if tag and tag.isdigit() else last + 1
 
 
 def _meta(schema: Schema) -> dict[str, str]:
@@ -310,10 +312,10 @@ def _converter(schema: Schema, field: FieldDescriptor) -> Callable[[Any], Any]:
         return lambda value: value
 
     def number(value: str) -> int:
-        found = enum.values_by_name.get(value)
-        if found is None:
+        symbol = enum.values_by_name.get(value)
+        if symbol is None:
             raise DataError(f"enum {enum.name} has no {value!r}: {', '.join(enum.values_by_name)}")
-        return int(found.number)
+        return int(symbol.number)
 
     return number
 

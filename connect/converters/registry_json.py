@@ -122,10 +122,10 @@ class JsonSchemaConverter(Converter):
             from registry.formats.json_schema.schema import JsonSchema
 
             form = JsonSchema.parse(json.dumps(connect_to_json_schema(schema, self._style)))
-            found = self._registry.target(topic, form)
+            target = self._registry.target(topic, form)
             if len(self._targets) >= self.config.cache_size:
                 self._targets.clear()
-            known = self._targets[topic, schema] = (found.schema, found.id)
+            known = self._targets[topic, schema] = (target.schema, target.id)
         return known
 
     def _judge(self, topic: str, schema: ParsedSchema, texts: pa.Array) -> None:

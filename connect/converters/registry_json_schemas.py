@@ -54,15 +54,15 @@ class _Writer:
 
     def schema(self, schema: Schema, index: int | None, *, required: bool = False) -> dict[str, Any]:
         """``index`` is the place of a field; ``required`` leaves out that the schema is optional."""
-        place = {} if index is None else {"connect.index": index}
+        extra = {} if index is None else {"connect.index": index}
         if is_choice(schema):
             options = [{"type": "null"}] if schema.optional else []
             for number, member in enumerate(schema.fields):
                 options.append(self.schema(member.schema.as_optional(False), number, required=True))
-            return {"oneOf": options} | place
+            return {"oneOf": options} | extra
         if schema.optional and not required:
             inner = schema.as_optional(False) if schema.type is SchemaType.STRUCT else schema
-            return {"oneOf": [{"type": "null"}, self.schema(inner, None, required=True)]} | place
+            return {"oneOf": [{"type": "null"}, self.schema(inner, None, required=True)]} | extra
         form: dict[str, Any] = {}
         if schema.name is not None:
             form["title"] = schema.name
@@ -75,7 +75,7 @@ class _Writer:
             form["connect.version"] = schema.version
         if parameters := {n: v for n, v in schema.parameters.items() if not n.startswith(NAMESPACE)}:
             form["connect.parameters"] = parameters
-        return form | place
+        return form | extra
 
     def _type(self, schema: Schema) -> dict[str, Any]:
         kind = schema.type
@@ -91,7 +91,7 @@ class _Writer:
             number = schema.name == DECIMAL and self._style.numeric
             return {"type": "number" if number else "string", "connect.type": "bytes"}
         if kind is SchemaType.STRUCT:
-            properties = {m.name: self.schema(m.schema, place) for place, m in enumerate(schema.fields)}
+            properties = {m.name: self.schema(m.schema, index) for index, m in enumerate(schema.fields)}
             form: dict[str, Any] = {"type": "object"}
             if properties:
                 form["properties"] = properties
@@ -109,7 +109,7 @@ class _Writer:
     def _text(self, schema: Schema) -> dict[str, Any]:
         for name in (GENERALIZED_ENUM, ENUM):
             prefix = f"{name}."
-            symbols = [one.removeprefix(prefix) for one in schema.parameters if one.startswith(prefix)]
+            symbols = [prefixed.removeprefix(prefix) for prefixed in schema.parameters if prefixed.startswith(prefix)]
             if name in schema.parameters and symbols:
                 return {"enum": [None if symbol == _NULL else symbol for symbol in symbols]}
         return {"type": "string"}
@@ -164,21 +164,21 @@ class _Reader:
         return dataclasses.replace(schema, default=default)
 
     def _bare(self, form: Mapping[str, Any]) -> Schema:
-        kind, own = form.get("type"), form.get("connect.type")
+        kind, connect_type = form.get("type"), form.get("connect.type")
         symbols = [form["const"]] if "const" in form else form.get("enum")
         if isinstance(symbols, list) and kind in (None, "string"):
             return self._enum(symbols)
         if kind in ("integer", "number"):
             usual = SchemaType.INT64 if kind == "integer" else SchemaType.FLOAT64
-            return Schema(_NUMBERS.get(own, usual) if isinstance(own, str) else usual)
+            return Schema(_NUMBERS.get(connect_type, usual) if isinstance(connect_type, str) else usual)
         if kind == "string":
-            return Schema(SchemaType.BYTES if own == "bytes" else SchemaType.STRING)
+            return Schema(SchemaType.BYTES if connect_type == "bytes" else SchemaType.STRING)
         if kind == "boolean":
             return Schema(SchemaType.BOOLEAN)
         if kind == "array":
-            return self._array(form, own)
+            return self._array(form, connect_type)
         if kind == "object" or "properties" in form:
-            if own == "map" and isinstance(form.get("additionalProperties"), Mapping):
+            if connect_type == "map" and isinstance(form.get("additionalProperties"), Mapping):
                 return Schema.map(Schema(SchemaType.STRING), self.schema(form["additionalProperties"], optional=False))
             return Schema.struct(self._fields(form))
         raise DataError(f"JSON Schema {json.dumps(form, default=str)[:80]} says no type: it has no columns")
@@ -186,16 +186,16 @@ class _Reader:
     def _enum(self, symbols: list[Any]) -> Schema:
         name = GENERALIZED_ENUM if self._style.generalized else ENUM
         parameters = {name: ""}
-        for place, symbol in enumerate(symbols):
+        for index, symbol in enumerate(symbols):
             text = _NULL if symbol is None else str(symbol)
-            parameters[f"{name}.{text}"] = str(place) if self._style.generalized else text
+            parameters[f"{name}.{text}"] = str(index) if self._style.generalized else text
         return Schema(SchemaType.STRING, parameters=parameters)
 
-    def _array(self, form: Mapping[str, Any], own: Any) -> Schema:
+    def _array(self, form: Mapping[str, Any], connect_type: Any) -> Schema:
         items = form.get("items")
         if not isinstance(items, Mapping):
             raise DataError("Array schema did not specify the items type")
-        if own == "map" and isinstance(items.get("properties"), Mapping):
+        if connect_type == "map" and isinstance(items.get("properties"), Mapping):
             key, value = items["properties"].get("key"), items["properties"].get("value")
             return Schema.map(self.schema(key, optional=False), self.schema(value, optional=False))
         return Schema.array(self.schema(items, optional=False))
@@ -205,16 +205,16 @@ class _Reader:
         the schema: it never says that something is required."""
         properties = form.get("properties") or {}
         required = form.get("required") or []
-        places = {n: p.get("connect.index") if isinstance(p, Mapping) else None for n, p in properties.items()}
-        ordered = sorted(properties, key=lambda name: _place(places[name], len(places)))
+        indexes = {n: p.get("connect.index") if isinstance(p, Mapping) else None for n, p in properties.items()}
+        ordered = sorted(properties, key=lambda name: _index_or(indexes[name], len(indexes)))
         fields = []
         for name in ordered:
-            foreign = not isinstance(places[name], int) or self._style.optional_for_nonrequired
+            foreign = not isinstance(indexes[name], int) or self._style.optional_for_nonrequired
             fields.append(Field(name, self.schema(properties[name], optional=foreign and name not in required)))
         return fields
 
     def _choice(self, form: Mapping[str, Any], options: list[Any], optional: bool) -> Schema:
-        others = [one for one in options if not (isinstance(one, Mapping) and one.get("type") == "null")]
+        others = [option for option in options if not (isinstance(option, Mapping) and option.get("type") == "null")]
         null = len(others) < len(options)
         if len(others) == 1 and (null or self._style.flatten_singletons):
             return self.schema(others[0], optional=optional or null)
@@ -223,7 +223,7 @@ class _Reader:
             name, prefix = f"connect_union_{self._unions}", "connect_union_field_"
             parameters = {GENERALIZED_UNION: name}
             self._unions += 1
-        fields = [Field(f"{prefix}{place}", self.schema(one, optional=True)) for place, one in enumerate(others)]
+        fields = [Field(f"{prefix}{index}", self.schema(option, optional=True)) for index, option in enumerate(others)]
         made = Schema.struct(fields, name=name, optional=null, parameters=parameters)
         return self._described({n: v for n, v in form.items() if n != "default"}, made, optional)
 
@@ -231,9 +231,9 @@ class _Reader:
         """One object of all properties, or the part that says a type."""
         merged: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
         for part in [form, *parts]:
-            found = self._followed(part)
-            merged["properties"] |= found.get("properties") or {}
-            merged["required"] += found.get("required") or []
+            resolved = self._followed(part)
+            merged["properties"] |= resolved.get("properties") or {}
+            merged["required"] += resolved.get("required") or []
         if merged["properties"]:
             shown = {name: form[name] for name in ("title", "description") if name in form}
             return self._described({**merged, **shown}, self._bare(merged), optional)
@@ -269,15 +269,15 @@ class _Reader:
             if document not in self._references:
                 raise DataError(f"JSON Schema refers to {document!r}, which is not among its references")
             root = json.loads(self._references[document], parse_float=Decimal)
-        found = root
+        target = root
         for step in pointer.strip("/").split("/") if pointer.strip("/") else ():
             step = step.replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, Mapping) or step not in found:
+            if not isinstance(target, Mapping) or step not in target:
                 raise DataError(f"JSON Schema refers to {name!r}, which is not there")
-            found = found[step]
-        if not isinstance(found, Mapping):
+            target = target[step]
+        if not isinstance(target, Mapping):
             raise DataError(f"JSON Schema refers to {name!r}, which is no schema")
-        return found, root
+        return target, root
 
 
 def _plain(value: Any) -> Any:
@@ -289,5 +289,5 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
-def _place(index: Any, otherwise: int) -> int:
+def _index_or(index: Any, otherwise: int) -> int:
     return index if isinstance(index, int) else otherwise

@@ -142,8 +142,8 @@ class RegistrySchemas:
         if settings.auto_register:
             return Target(form, self.client.register(subject, form, normalize=settings.normalize))
         if settings.use_id >= 0:
-            found = self.client.any_schema(settings.use_id)
-            return self._checked(Target(found, settings.use_id), form, settings.id_strict, "id.compatibility.strict")
+            schema = self.client.any_schema(settings.use_id)
+            return self._checked(Target(schema, settings.use_id), form, settings.id_strict, "id.compatibility.strict")
         if settings.use_latest:
             latest = self.client.version(subject)
             target = Target(self.client.any_parsed(latest), latest.id)
@@ -207,7 +207,7 @@ def runs_of(data: pa.Array, what: str) -> list[tuple[int, int, int | None]]:
             ids.append(int.from_bytes(message[1:HEADER_SIZE], "big"))
     if wrong:
         raise DataError(f"{what} is not in Confluent's framing: Unknown magic byte!", rows=wrong)
-    first = next((one for one in ids if one is not None), None)
-    ids = [first if one is None else one for one in ids]
+    first = next((schema_id for schema_id in ids if schema_id is not None), None)
+    ids = [first if schema_id is None else schema_id for schema_id in ids]
     edges = [0, *(row for row in range(1, len(ids)) if ids[row] != ids[row - 1]), len(ids)]
     return [(start, stop - start, ids[start]) for start, stop in pairwise(edges) if stop > start]

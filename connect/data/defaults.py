@@ -33,8 +33,8 @@ def filled_defaults(schema: Schema, column: pa.Array) -> pa.Array:
     if schema.type is not SchemaType.STRUCT or not _has_defaults(schema):
         return column
     parts = []
-    for place, member in enumerate(schema.fields):
-        parts.append(filled_defaults(member.schema, with_default(member.schema, column.field(place))))
+    for index, member in enumerate(schema.fields):
+        parts.append(filled_defaults(member.schema, with_default(member.schema, column.field(index))))
     valid = column.is_valid().buffers()[1] if column.null_count else None
     return pa.Array.from_buffers(schema.arrow_type, len(column), [valid], children=parts)
 

@@ -81,7 +81,7 @@ def _complete(schema: Schema) -> bool:
         return schema.value_schema is not None and _complete(schema.value_schema)
     if schema.type is SchemaType.MAP:
         inner = (schema.key_schema, schema.value_schema)
-        return all(one is not None and _complete(one) for one in inner)
+        return all(inner_schema is not None and _complete(inner_schema) for inner_schema in inner)
     return True
 
 

@@ -79,8 +79,8 @@ def _plain_reader(schema: Schema, defaults: bool, entries: bool) -> Callable[[An
         ]
 
         def read_struct(payload: Any) -> Any:
-            given = _expect(payload, dict, "struct")
-            return {name: read(given.get(name)) for name, read in members}
+            form = _expect(payload, dict, "struct")
+            return {name: read(form.get(name)) for name, read in members}
 
         return read_struct
     if schema.type is SchemaType.ARRAY:
@@ -95,7 +95,7 @@ def _plain_reader(schema: Schema, defaults: bool, entries: bool) -> Callable[[An
         def read_map(payload: Any) -> Any:
             pairs = payload.items() if isinstance(payload, dict) else _expect(payload, list, "map")
             if entries and isinstance(payload, list):
-                pairs = [(_expect(one, dict, "entry of a map").get("key"), one.get("value")) for one in payload]
+                pairs = [(_expect(entry, dict, "entry of a map").get("key"), entry.get("value")) for entry in payload]
             return [(read_key(name), read_value(value)) for name, value in pairs]
 
         return read_map
@@ -115,7 +115,7 @@ def _choice_reader(schema: Schema, defaults: bool) -> Callable[[Any], Any]:
         return len(set(inner.field_names) & set(payload))
 
     def read_choice(payload: Any) -> Any:
-        for member, read in sorted(members, key=lambda one: -shared(one[0], payload)):
+        for member, read in sorted(members, key=lambda pair: -shared(pair[0], payload)):
             try:
                 return {m.name: read(payload) if m is member else None for m, _ in members}
             except (DataError, ValueError, TypeError, ArithmeticError):

@@ -239,12 +239,12 @@ def schema_from_arrow(arrow: pa.DataType, *, name: str | None = None, optional: 
         return schema_from_arrow(arrow.value_type, name=name, optional=optional)
     if types.is_null(arrow):
         return Schema(SchemaType.STRING, optional=True, name=name)
-    found = _FROM_ARROW.get(str(arrow))
-    if found is None:
+    schema = _FROM_ARROW.get(str(arrow))
+    if schema is None:
         raise DataError(
             f"Arrow type {arrow} has no counterpart among Connect's types; cast the column {name or ''} first"
         )
-    return Schema(found, optional=optional, name=name)
+    return Schema(schema, optional=optional, name=name)
 
 
 _FROM_ARROW: Final = {

@@ -72,7 +72,7 @@ class IncrementalAssignor:
         """One round. ``running`` is what each member says it has, ``last_generation`` the last one that this worker was
         part of: where that was not this assignor's own, its memory is of no use. ``returned`` is what new members had
         before they were lost: who has come back need not be waited for (Kafka Connect sits the delay out even so)."""
-        wanted, has = set(configured), {member: set(items) for member, items in running.items()}
+        every, has = set(configured), {member: set(items) for member, items in running.items()}
         active = set().union(*has.values())
         if self._previous_generation is None or self._previous_generation != last_generation:
             self._previous = set()
@@ -80,11 +80,11 @@ class IncrementalAssignor:
             self._previous = set(active)
         self._previous_revocation = set()
 
-        deleted = self._previous - wanted
+        deleted = self._previous - every
         counts = Counter(item for items in has.values() for item in items)
         doubled = {item for item, count in counts.items() if count > 1}
         lost = self._previous - active - deleted
-        created = wanted - self._previous - active
+        created = every - self._previous - active
 
         revoked = {member: items & (deleted | doubled) for member, items in has.items()}
         loads: Loads = {member: items - revoked[member] for member, items in has.items()}
@@ -93,7 +93,7 @@ class IncrementalAssignor:
             lost = lost - set(items)
         reassigned = self._lost(lost, loads)
         if self._delay_ms == 0:
-            self._balance(wanted, has, loads, revoked)
+            self._balance(every, has, loads, revoked)
         else:
             self._revoked_before = False
         _spread(loads, [*sorted(created), *sorted(reassigned)])
@@ -133,8 +133,8 @@ class IncrementalAssignor:
         self._candidates.clear()
         self._due_ms, self._delay_ms = 0.0, 0
 
-    def _balance(self, wanted: set[Item], has: Loads, loads: Loads, revoked: Loads) -> None:
-        excess = _excess(wanted, has, loads)
+    def _balance(self, every: set[Item], has: Loads, loads: Loads, revoked: Loads) -> None:
+        excess = _excess(every, has, loads)
         if not excess:
             if self._revoked_before:
                 self._revoked_before, self._revoking_rounds = False, 0
@@ -158,14 +158,14 @@ class IncrementalAssignor:
         return min(int(_BACKOFF_FACTOR**rounds), self._max_delay_ms)
 
 
-def _excess(wanted: set[Item], has: Loads, loads: Loads) -> Loads:
+def _excess(every: set[Item], has: Loads, loads: Loads) -> Loads:
     """What members should give up so that none has more than its share, of connectors and of tasks; none where all who
     had something will have lost it, or nobody has anything yet."""
-    if sum(1 for items in loads.values() if items) == 0 or not wanted:
+    if sum(1 for items in loads.values() if items) == 0 or not every:
         return {}
     given_up: Loads = {}
     for kind in (False, True):
-        total = sum(1 for item in wanted if item.is_task is kind)
+        total = sum(1 for item in every if item.is_task is kind)
         ordered = {member: _in_order(items, has[member], kind) for member, items in loads.items()}
         for member, items in _excess_of(ordered, total):
             given_up.setdefault(member, set()).update(items)
@@ -197,7 +197,7 @@ def _excess_of(loads: Mapping[str, Sequence[Item]], total: int) -> Iterable[tupl
 def _spread(loads: Loads, items: Sequence[Item]) -> None:
     """Give each, in their order, to who has least of its kind, connectors first; among equals to who had least before, then by id."""
     for kind in (False, True):
-        had = {member: sum(1 for item in held if item.is_task is kind) for member, held in loads.items()}
+        had = {member: sum(1 for item in load if item.is_task is kind) for member, load in loads.items()}
         order = sorted(had, key=lambda name: (had[name], name))
         counts = {member: had[member] for member in order}
         for item in (item for item in items if item.is_task is kind):
@@ -208,5 +208,5 @@ def _spread(loads: Loads, items: Sequence[Item]) -> None:
 
 def _deal_in_turn(items: Iterable[Item], members: list[str], loads: Loads) -> None:
     for kind in (False, True):
-        for place, item in enumerate(sorted(item for item in items if item.is_task is kind)):
-            loads[members[place % len(members)]].add(item)
+        for index, item in enumerate(sorted(item for item in items if item.is_task is kind)):
+            loads[members[index % len(members)]].add(item)

@@ -100,7 +100,7 @@ class Membership:
         self._dealer = Dealer(configs, config.scheduled_rebalance_max_delay_ms, self._catch_up)
         self._pacing = Pacing(self._ask_for_round, work.expects_tasks)
         self._member: GroupMember | None = None
-        self._held: frozenset[Item] = frozenset()
+        self._running: frozenset[Item] = frozenset()
         self._assignment: Assignment | None = None
         self._member_id = ""
         self._last_generation: int | None = None
@@ -201,12 +201,12 @@ class Membership:
         return not self._settled.is_set()
 
     def has(self, item: Item) -> bool:
-        return item in self._held
+        return item in self._running
 
     @property
-    def held(self) -> frozenset[Item]:
+    def running(self) -> frozenset[Item]:
         """This worker's share."""
-        return self._held
+        return self._running
 
     @property
     def client_id(self) -> str:
@@ -301,39 +301,39 @@ class Membership:
         self.rebalance_times_s.append(self.rebalanced_at - self._joining_since)
         self._dealer.settled(generation.generation_id, leads=generation.is_leader)
         try:
-            given = decode_assignment(generation.assignment)
+            assignment = decode_assignment(generation.assignment)
         except MalformedWorkerMessage as error:
             logger.warning("the leader sent no assignment; joining again", group=self._group_id, error=str(error))
             self._after("scheduled", _RETRY_S, self._ask_for_round)
             return
-        await self._take(given)
+        await self._take(assignment)
 
-    async def _take(self, given: Assignment) -> None:
+    async def _take(self, assignment: Assignment) -> None:
         assert self._member is not None
-        before, position = self._held, self.position
-        kept = self._held - given.revoked if self.protocol.cooperative else frozenset()
-        self._held = kept
+        before, position = self._running, self.position
+        kept = self._running - assignment.revoked if self.protocol.cooperative else frozenset()
+        self._running = kept
         released = before - kept
         if released:
             await self._work.release(released)
-        self._held = kept | given.items
-        self._assignment = dataclasses.replace(given, items=self._held, revoked=frozenset(), delay_ms=0)
+        self._running = kept | assignment.items
+        self._assignment = dataclasses.replace(assignment, items=self._running, revoked=frozenset(), delay_ms=0)
         logger.info(
             "joined the group",
             generation=self.generation,
             protocol=self.protocol.value,
-            leader=given.leader_url,
-            items=len(self._held),
-            begins=len(given.items - before),
-            stops=len(given.revoked),
-            delay_ms=given.delay_ms,
+            leader=assignment.leader_url,
+            items=len(self._running),
+            begins=len(assignment.items - before),
+            stops=len(assignment.revoked),
+            delay_ms=assignment.delay_ms,
         )
-        if self._configs.position < given.offset:
+        if self._configs.position < assignment.offset:
             await self._catch_up()
-        if self._configs.position < given.offset:
-            self._start(self._stay_away(given.offset))
+        if self._configs.position < assignment.offset:
+            self._start(self._stay_away(assignment.offset))
             return
-        if given.error:
+        if assignment.error:
             self._after("scheduled", _RETRY_S, self._ask_for_round)
             return
         self._settled.set()
@@ -341,12 +341,12 @@ class Membership:
         if self.is_leader:
             await self._work.lead()
         ready = {name for name, stored in self._configs.connectors.items() if stored.committed_at > position}
-        self._work.take_up({item.connector for item in self._held ^ before} | ready)
-        if given.revoked and self.protocol.cooperative:
+        self._work.take_up({item.connector for item in self._running ^ before} | ready)
+        if assignment.revoked and self.protocol.cooperative:
             self._ask_for_round()
-        elif given.delay_ms > 0:
-            self._after("scheduled", given.delay_ms / 1000, self._ask_for_round)
-        elif self.is_leader and self._configs.position > given.offset and self._dealer.has_new_work:
+        elif assignment.delay_ms > 0:
+            self._after("scheduled", assignment.delay_ms / 1000, self._ask_for_round)
+        elif self.is_leader and self._configs.position > assignment.offset and self._dealer.has_new_work:
             self.work_changed()
 
     async def _catch_up(self) -> None:
@@ -369,7 +369,7 @@ class Membership:
         await self.start()
 
     async def _give_up_all(self) -> None:
-        released, self._held = self._held, frozenset()
+        released, self._running = self._running, frozenset()
         self._assignment = None
         if released:
             await self._work.release(released)
@@ -390,8 +390,8 @@ class Membership:
         self._timers[what] = asyncio.get_running_loop().call_later(delay_s, fire)
 
     def _cancel(self, *what: str) -> None:
-        for one in what:
-            timer = self._timers.pop(one, None)
+        for item in what:
+            timer = self._timers.pop(item, None)
             if timer is not None:
                 timer.cancel()
 

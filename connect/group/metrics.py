@@ -40,7 +40,7 @@ class RebalanceCollector(Collector):
         protocol = "eager" if not group.protocol.cooperative else group.protocol.value
         families.sample("kafka_connect_worker_rebalance_leader_name", 1, {"leader_name": group.leader_url or ""})
         families.sample("kafka_connect_worker_rebalance_connect_protocol", 1, {"connect_protocol": protocol})
-        connectors = sum(not item.is_task for item in group.held)
-        assigned = {"assigned-connectors": connectors, "assigned-tasks": len(group.held) - connectors}
+        connectors = sum(not item.is_task for item in group.running)
+        assigned = {"assigned-connectors": connectors, "assigned-tasks": len(group.running) - connectors}
         families.attributes("connect-coordinator-metrics", assigned, confluent={"client_id": group.client_id})
         yield from families.all()

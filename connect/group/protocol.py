@@ -168,10 +168,12 @@ class _Reader:
         return self._at >= len(self._data)
 
     def version(self) -> int:
-        found = self.integer(_INT16)
-        if found < 0:
-            raise MalformedWorkerMessage(f"a worker speaks version {found} of the Connect protocol, which there is not")
-        return found
+        version = self.integer(_INT16)
+        if version < 0:
+            raise MalformedWorkerMessage(
+                f"a worker speaks version {version} of the Connect protocol, which there is not"
+            )
+        return version
 
     def integer(self, form: struct.Struct) -> int:
         return int(form.unpack(self._take(form.size))[0])
@@ -187,11 +189,11 @@ class _Reader:
         return None if size == -1 else self._take(size)
 
     def items(self) -> frozenset[Item]:
-        found: set[Item] = set()
+        items: set[Item] = set()
         for _ in range(self._count(least_bytes=6)):
             name = self.string()
-            found.update(Item(name, self.integer(_INT32)) for _ in range(self._count(least_bytes=4)))
-        return frozenset(found)
+            items.update(Item(name, self.integer(_INT32)) for _ in range(self._count(least_bytes=4)))
+        return frozenset(items)
 
     def _count(self, *, least_bytes: int) -> int:
         """A length, checked against what is left before anything is made of it; null counts as none."""

@@ -44,8 +44,8 @@ def signed(body: bytes, key: SessionKey, algorithm: str) -> dict[str, str]:
 
 def require_signature(headers: Mapping[str, str], body: bytes, key: SessionKey | None, accepted: Sequence[str]) -> None:
     """Raises what Kafka Connect answers where a request is not signed with the key that all workers share."""
-    algorithm, given = headers.get(ALGORITHM_HEADER), headers.get(SIGNATURE_HEADER)
-    if algorithm is None or given is None:
+    algorithm, sent_signature = headers.get(ALGORITHM_HEADER), headers.get(SIGNATURE_HEADER)
+    if algorithm is None or sent_signature is None:
         raise BadRequest("Internal request missing required signature")
     if algorithm not in accepted:
         raise BadRequest(
@@ -54,7 +54,7 @@ def require_signature(headers: Mapping[str, str], body: bytes, key: SessionKey |
             "same set of signature algorithms, and correct any misconfigured worker and restart it."
         )
     try:
-        signature = base64.b64decode(given, validate=True)
+        signature = base64.b64decode(sent_signature, validate=True)
     except binascii.Error as error:
         raise BadRequest(f"the signature of an internal request is not base64: {error}") from error
     if key is None:

@@ -98,18 +98,18 @@ class Herder:
         assert self._reconciler is not None
         return self._reconciler.running.setdefault(name, Running())
 
-    async def settle(self, name: str) -> None:
+    async def wait_until_reconciled(self, name: str) -> None:
         """Wait until a connector is as it should be here, or has failed to be."""
         if self._reconciler is not None:
-            await self._reconciler.settle(name)
+            await self._reconciler.wait_until_reconciled(name)
 
     # -- What the group says (membership.Work) -------------------------------------------------------------------
 
-    async def settle_start(self, name: str) -> str | None:
+    async def wait_until_started(self, name: str) -> str | None:
         """Wait a while until a connector has started here, or has failed to; why it failed."""
         if self._reconciler is None:
             return None
-        await self._reconciler.settle_start(name, _START_S)
+        await self._reconciler.wait_until_started(name, _START_S)
         running = self._reconciler.running.get(name)
         return running.trace if running is not None and running.failed else None
 
@@ -118,7 +118,7 @@ class Herder:
         names = {item.connector for item in items}
         self.take_up(names)
         for name in names:
-            await self.settle(name)
+            await self.wait_until_reconciled(name)
         if self._reconciler is not None:
             await self._reconciler.written()
 
@@ -230,8 +230,8 @@ class Herder:
         for name in names:
             running = self._running(name)
             tell = self._reconciler.status(State.RESTARTING, running.version)
-            here = self.group.has(Item(name, CONNECTOR))
-            await self._stop_parts(name, connector=here, tasks=list(running.tasks), tell=tell)
+            is_mine = self.group.has(Item(name, CONNECTOR))
+            await self._stop_parts(name, connector=is_mine, tasks=list(running.tasks), tell=tell)
         return names
 
     def _concerned(self, name: str, concerns: Callable[[Mapping[str, str]], bool]) -> bool:
@@ -335,7 +335,9 @@ class Herder:
     def troubles(self) -> dict[str, str]:
         """What keeps connectors from starting or from being planned here, the first line of each."""
         running = self._reconciler.running if self._reconciler is not None else {}
-        return {name: one.trace.splitlines()[0] for name, one in running.items() if one.trace and not one.failed}
+        return {
+            name: status.trace.splitlines()[0] for name, status in running.items() if status.trace and not status.failed
+        }
 
     def on_host_death(self, connectors: Sequence[str], tasks: Sequence[TaskId], reason: str) -> None:
         """Say so in the statuses, then start again what was lost; a host that keeps dying is waited for longer and longer."""

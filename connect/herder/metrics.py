@@ -36,22 +36,26 @@ class ConnectorFacts(NamedTuple):
 
 def connectors_here(herder: Herder, plugins: PluginRegistry) -> list[ConnectorFacts]:
     """The part of the group's work that this worker has, as it is. What has no status yet is left out."""
-    statuses, here = herder.statuses, herder.worker_id
-    found: list[ConnectorFacts] = []
+    statuses, worker_id = herder.statuses, herder.worker_id
+    facts: list[ConnectorFacts] = []
     for name, stored in herder.configs.connectors.items():
         said = statuses.connectors.get(name)
-        state = said.state.value.lower() if said is not None and said.worker_id == here else None
-        tasks = {n: one.state.value.lower() for n, one in statuses.tasks.get(name, {}).items() if one.worker_id == here}
+        state = said.state.value.lower() if said is not None and said.worker_id == worker_id else None
+        tasks = {
+            n: status.state.value.lower()
+            for n, status in statuses.tasks.get(name, {}).items()
+            if status.worker_id == worker_id
+        }
         if state is None and not tasks:
             continue
         class_name = stored.config.get("connector.class", "")
         plugin = plugins.find(class_name, *CONNECTORS)
         version = (said.version if said is not None else None) or "unknown"
         if plugin is None:
-            found.append(ConnectorFacts(name, state, class_name, "unknown", version, tasks))
+            facts.append(ConnectorFacts(name, state, class_name, "unknown", version, tasks))
         else:
-            found.append(ConnectorFacts(name, state, plugin.name, plugin.type.value, version, tasks))
-    return found
+            facts.append(ConnectorFacts(name, state, plugin.name, plugin.type.value, version, tasks))
+    return facts
 
 
 class WorkerCollector(Collector):

@@ -61,7 +61,7 @@ def parsed_sink_offsets(changes: Changes) -> SinkOffsets:
     """Positions of a sink. Raises BadRequest with Kafka Connect's words."""
     from broker.client import TopicPartition
 
-    found: dict[TopicPartition, int | None] = {}
+    offsets: dict[TopicPartition, int | None] = {}
     for partition, offset in changes:
         if partition is None:
             raise BadRequest("The partition for a sink connector offset cannot be null or missing")
@@ -70,14 +70,14 @@ def parsed_sink_offsets(changes: Changes) -> SinkOffsets:
                 f"The partition for a sink connector offset must contain the keys '{_TOPIC}' and '{_PARTITION}'"
             )
         number = _whole(partition[_PARTITION], "partition", "Partition")
-        place = TopicPartition(str(partition[_TOPIC]), number)
+        topic_partition = TopicPartition(str(partition[_TOPIC]), number)
         if offset is None:
-            found[place] = None
+            offsets[topic_partition] = None
             continue
         if _OFFSET not in offset:
             raise BadRequest(f"The offset for a sink connector should either be null or contain the key '{_OFFSET}'")
-        found[place] = _whole(offset[_OFFSET], "offset", "Offset")
-    return found
+        offsets[topic_partition] = _whole(offset[_OFFSET], "offset", "Offset")
+    return offsets
 
 
 def _whole(value: Any, what: str, title: str) -> int:
@@ -97,11 +97,11 @@ async def alter_sink(admin: Admin, name: str, group: str, offsets: SinkOffsets) 
     """Set and forget positions of a sink's group. Raises ConnectError where tasks are still in it."""
     from broker.client.errors import GroupIdNotFound, GroupSubscribedToTopic, UnknownMemberId
 
-    given = {partition: offset for partition, offset in offsets.items() if offset is not None}
+    committed = {partition: offset for partition, offset in offsets.items() if offset is not None}
     forgotten = [partition for partition, offset in offsets.items() if offset is None]
     try:
-        if given:
-            await admin.alter_group_offsets(group, given)
+        if committed:
+            await admin.alter_group_offsets(group, committed)
         if forgotten:
             await admin.delete_group_offsets(group, forgotten)
     except GroupIdNotFound:

@@ -32,10 +32,10 @@ class Operations:
         self._changing: dict[str, asyncio.Lock] = {}
 
     def _stored(self, name: str) -> StoredConnector:
-        found = self._herder.configs.connectors.get(name)
-        if found is None:
+        stored = self._herder.configs.connectors.get(name)
+        if stored is None:
             raise NotFound(f"Connector {name} not found")
-        return found
+        return stored
 
     def _require_known(self, name: str) -> None:
         """Raises NotFound in the words that restarts have for it."""
@@ -58,23 +58,23 @@ class Operations:
         return self._stored(name).config
 
     def status(self, name: str) -> dict[str, Any]:
-        found = self._herder.statuses.connectors.get(name)
-        if found is None:
+        connector_status = self._herder.statuses.connectors.get(name)
+        if connector_status is None:
             raise NotFound(f"No status found for connector {name}")
         stored = self._herder.configs.connectors.get(name)
         tasks = self._herder.statuses.tasks.get(name, {})
         return {
             "name": name,
-            "connector": found.to_json(),
+            "connector": connector_status.to_json(),
             "tasks": [{"id": number, **status.to_json()} for number, status in sorted(tasks.items())],
             "type": self.type_of(stored.config) if stored is not None else "unknown",
         }
 
     def task_status(self, name: str, number: int) -> dict[str, Any]:
-        found = self._herder.statuses.tasks.get(name, {}).get(number)
-        if found is None:
+        status = self._herder.statuses.tasks.get(name, {}).get(number)
+        if status is None:
             raise NotFound(f"No status found for task {name}-{number}")
-        return {"id": number, **found.to_json()}
+        return {"id": number, **status.to_json()}
 
     def tasks(self, name: str) -> list[dict[str, Any]]:
         stored = self._stored(name)
@@ -85,7 +85,7 @@ class Operations:
 
     def expanded(self, kinds: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Every connector with its status or info; one that has no status yet is left out, as in Kafka Connect."""
-        found: dict[str, dict[str, Any]] = {}
+        answer: dict[str, dict[str, Any]] = {}
         for name in self.names():
             if "status" in kinds and name not in self._herder.statuses.connectors:
                 continue
@@ -94,8 +94,8 @@ class Operations:
                 entry["status"] = self.status(name)
             if "info" in kinds:
                 entry["info"] = self.info(name)
-            found[name] = entry
-        return found
+            answer[name] = entry
+        return answer
 
     async def create(
         self, name: str, config: Mapping[str, str | None], initial: TargetState | None = None
@@ -128,9 +128,11 @@ class Operations:
 
     async def _checked(self, name: str, config: Mapping[str, str | None]) -> dict[str, str]:
         """The configuration as it will be stored, found right by its connector."""
-        given = config.get("name")
-        if given is not None and given != name:
-            raise BadRequest(f"Connector name configuration ({given}) doesn't match connector name in the URL ({name})")
+        name_in_body = config.get("name")
+        if name_in_body is not None and name_in_body != name:
+            raise BadRequest(
+                f"Connector name configuration ({name_in_body}) doesn't match connector name in the URL ({name})"
+            )
         whole = {**config, "name": name}
         judged = await self._worker.validate(whole)
         if judged["errors"]:
@@ -149,7 +151,7 @@ class Operations:
         async with self._changes_of(name):
             self._stored(name)
             await self._herder.configs.remove_connector(name)
-        await self._herder.settle(name)
+        await self._herder.wait_until_reconciled(name)
 
     async def set_target(self, name: str, target: TargetState) -> None:
         """Pause, resume or stop; a stop waits until it is one."""
@@ -159,14 +161,14 @@ class Operations:
             self._stored(name)
             await self._herder.configs.put_target(name, target)
         if target is TargetState.STOPPED:
-            await self._herder.settle(name)
+            await self._herder.wait_until_reconciled(name)
 
     async def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> dict[str, Any] | None:
         """Restart a connector, its tasks too if asked; the status with what is RESTARTING, None for the connector alone."""
         if not include_tasks and not only_failed:
             self._require_known(name)
             await self._herder.restart_connector(name)
-            if (trace := await self._herder.settle_start(name)) is not None:
+            if (trace := await self._herder.wait_until_started(name)) is not None:
                 raise Conflict(f"Failed to start connector: {name}: {trace}")
             return None
         await self._herder.require_leader()
@@ -193,8 +195,8 @@ class Operations:
         await self._learn(config)
         if self.type_of(config) != _SOURCE:
             return {"offsets": await self._positions.of_sink(name, config)}
-        found = await self._positions.of_source(name, config)
-        return {"offsets": [{"partition": one["partition"], "offset": one["offset"]} for one in found]}
+        offsets = await self._positions.of_source(name, config)
+        return {"offsets": [{"partition": offset["partition"], "offset": offset["offset"]} for offset in offsets]}
 
     async def _learn(self, config: Mapping[str, str]) -> None:
         """Have a task host say what a connector is that nobody declares."""

@@ -38,15 +38,16 @@ class Positions:
     async def of_source(self, name: str, config: Mapping[str, str]) -> list[dict[str, Any]]:
         """Partition, offset and the key of the record that holds them, of each position."""
         known = [
-            {"partition": one.partition, "offset": one.offset, "key": one.key} for one in await self._store().read(name)
+            {"partition": offset.partition, "offset": offset.offset, "key": offset.key}
+            for offset in await self._store().read(name)
         ]
         topic = self._own_topic(config)
         if topic is None:
             return known
         clients = TaskClients(self._properties, name, 0, config)
         admin, consumer = clients.own_offsets_admin(), clients.own_offsets_consumer()
-        own = await read_offsets(admin, consumer, topic, name, fit=self._config.replication_fit)
-        return merged_offsets(own, known)
+        separate = await read_offsets(admin, consumer, topic, name, fit=self._config.replication_fit)
+        return merged_offsets(separate, known)
 
     async def of_sink(self, name: str, config: Mapping[str, str]) -> list[dict[str, Any]]:
         async with self._sink_admin(name, config) as admin:
@@ -62,21 +63,21 @@ class Positions:
     async def change_source(self, name: str, config: Mapping[str, str], changes: Changes | None) -> str:
         """Set and forget positions, all of them where ``changes`` is None; what to tell the user."""
         known = {canonical(entry["partition"]): entry for entry in await self.of_source(name, config)}
-        given: Changes = [(entry["partition"], None) for entry in known.values()] if changes is None else changes
-        wanted = [(_required(partition), offset) for partition, offset in given]
-        taken = await self._worker.alter_offsets(config, wanted)
+        entries: Changes = [(entry["partition"], None) for entry in known.values()] if changes is None else changes
+        changes_ = [(_required(partition), offset) for partition, offset in entries]
+        taken = await self._worker.alter_offsets(config, changes_)
         if self._config.exactly_once_source.lower() == "enabled":
             await self._fence(name)
         topic = self._own_topic(config)
         if topic is not None:
             keyed = [
                 (str(known[canonical(p)]["key"]) if canonical(p) in known else offset_key(name, p), offset)
-                for p, offset in wanted
+                for p, offset in changes_
             ]
             await write_offsets(
                 TaskClients(self._properties, name, 0, config).own_offsets_producer(), topic.name, keyed
             )
-        for partition, offset in wanted:
+        for partition, offset in changes_:
             await self._store().put(name, partition, offset)
         return done_message(reset=changes is None, by_connector=taken)
 
@@ -90,10 +91,10 @@ class Positions:
                 offsets = dict(parsed_sink_offsets(changes))
             told: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]] = [
                 (
-                    {"kafka_topic": place.topic, "kafka_partition": place.partition},
+                    {"kafka_topic": partition_.topic, "kafka_partition": partition_.partition},
                     None if offset is None else {"kafka_offset": offset},
                 )
-                for place, offset in offsets.items()
+                for partition_, offset in offsets.items()
             ]
             taken = await self._worker.alter_offsets(config, told)
             if changes is None:

@@ -116,19 +116,19 @@ class Reconciler:
             done.cancel()
         await done
 
-    async def settle(self, name: str) -> None:
+    async def wait_until_reconciled(self, name: str) -> None:
         """Wait until a connector is as it should be, or has failed to be. What it starts may take longer."""
         while name in self._reconciling:
             await asyncio.wait({self._reconciling[name]})
 
-    async def settle_start(self, name: str, timeout_s: float) -> None:
+    async def wait_until_started(self, name: str, timeout_s: float) -> None:
         """Wait until a connector that runs here has started or failed, for so long at most."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self.settle(name)
+                await self.wait_until_reconciled(name)
                 while (running := self.running.get(name)) is not None and running.config is not None:
                     if running.started or running.failed:
-                        await self.settle(name)
+                        await self.wait_until_reconciled(name)
                         return
                     self._changed.clear()
                     await self._changed.wait()
@@ -275,15 +275,16 @@ class Reconciler:
 
     async def _match_tasks(self, name: str, stored: StoredConnector, running: Running) -> None:
         """Run those of the committed tasks that are this worker's, each with its configuration, and no others."""
-        wanted: dict[int, StartedTask] = {}
+        expected: dict[int, StartedTask] = {}
         if stored.target is not TargetState.STOPPED and stored.applied is not None:
-            wanted = {
-                n: StartedTask(stored.applied, own, stored.generation) for n, own in enumerate(stored.tasks or [])
+            expected = {
+                n: StartedTask(stored.applied, task_config, stored.generation)
+                for n, task_config in enumerate(stored.tasks or [])
             }
-        mine = {number for number in wanted if self._group.has(Item(name, number))}
-        outdated = [n for n, was in running.tasks.items() if n not in mine or not self._same(was, wanted[n])]
+        mine = {number for number in expected if self._group.has(Item(name, number))}
+        outdated = [n for n, was in running.tasks.items() if n not in mine or not self._same(was, expected[n])]
         await self.stop_tasks(name, outdated, running)
-        given_up = [number for number in outdated if number in wanted and number not in mine]
+        given_up = [number for number in outdated if number in expected and number not in mine]
         await asyncio.gather(
             *(
                 self._statuses.put_task(name, n, self.status(State.UNASSIGNED, running.version), safe=True)
@@ -300,10 +301,10 @@ class Reconciler:
         if not self._fenced and self._type_of(stored.config) != PluginType.SINK.value:
             offsets = await self.offsets_of(name)
         for number in missing:
-            await self._start_task((name, number), stored, running, wanted[number], offsets)
+            await self._start_task((name, number), stored, running, expected[number], offsets)
 
-    def _same(self, was: StartedTask, wanted: StartedTask) -> bool:
-        return was == wanted if self._fenced else was[:2] == wanted[:2]
+    def _same(self, was: StartedTask, expected: StartedTask) -> bool:
+        return was == expected if self._fenced else was[:2] == expected[:2]
 
     async def _pause_as(self, name: str, stored: StoredConnector, running: Running) -> None:
         paused = stored.target is TargetState.PAUSED
@@ -353,8 +354,8 @@ class Reconciler:
             logger.warning("connector did not stop as it should", connector=name, error=str(error))
 
     async def offsets_of(self, connector: str) -> list[dict[str, Any]]:
-        found = await self._offsets.read(connector)
-        return [{"partition": one.partition, "offset": one.offset, "key": one.key} for one in found]
+        offsets = await self._offsets.read(connector)
+        return [{"partition": offset.partition, "offset": offset.offset, "key": offset.key} for offset in offsets]
 
     # -- Statuses ------------------------------------------------------------------------------------------------
 

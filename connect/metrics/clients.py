@@ -22,7 +22,7 @@ def clients_of_process() -> list[list[Any]]:
     network_of_clients = sys.modules.get("broker.client.network")
     if network_of_clients is None:  # nobody has needed a client, so none shall be loaded for this
         return []
-    found: list[list[Any]] = []
+    measures: list[list[Any]] = []
     for client in network_of_clients.client_measures():
         domain = _DOMAINS[client.kind]
         network = client.network() | (client.sending() if client.kind == "producer" else {})
@@ -32,8 +32,8 @@ def clients_of_process() -> list[list[Any]]:
             groups += [(f"{domain}-fetch-manager", None, client.fetching())]
         if client.kind in ("consumer", "member"):
             groups += [(f"{domain}-coordinator", None, client.coordinating())]
-        found.append([client.kind, client.client_id, groups])
-    return found
+        measures.append([client.kind, client.client_id, groups])
+    return measures
 
 
 def add_clients(families: Families, clients: Iterable[Sequence[Any]], version: str) -> None:
@@ -43,7 +43,7 @@ def add_clients(families: Families, clients: Iterable[Sequence[Any]], version: s
         for group, node, values in groups:
             seen = merged.setdefault((kind, client_id, group, node), {})
             for name, value in values.items():
-                seen[name] = _together(name, seen.get(name), value)
+                seen[name] = _combined(name, seen.get(name), value)
     for kind, client_id in {key[:2]: None for key in merged}:
         domain = _DOMAINS[kind].replace("-", "_")
         about = {"client_id": client_id, "client_type": domain, "version": version}
@@ -54,7 +54,7 @@ def add_clients(families: Families, clients: Iterable[Sequence[Any]], version: s
         families.client(_DOMAINS[kind], group, values, client_id, node)
 
 
-def _together(name: str, one: float | None, other: float) -> float:
-    if one is None or name.endswith(("-max", "-avg")):
-        return max(one or 0.0, other)
-    return one + other
+def _combined(name: str, first: float | None, other: float) -> float:
+    if first is None or name.endswith(("-max", "-avg")):
+        return max(first or 0.0, other)
+    return first + other

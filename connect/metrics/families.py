@@ -35,10 +35,10 @@ class Families:
         confluent: Mapping[str, str] | None = None,
     ) -> None:
         """One number of a group (``sink-task-metrics``); ``confluent`` are labels that only Confluent's rules add."""
-        given = dict(labels or {})
+        by_label = dict(labels or {})
         short = group.removesuffix("-metrics").removeprefix("connect-")
-        self.sample(f"kafka_connect_{short}_{name}", value, given)
-        self.sample(f"kafka_connect_{group}_{name}", value, given | dict(confluent or {}))
+        self.sample(f"kafka_connect_{short}_{name}", value, by_label)
+        self.sample(f"kafka_connect_{group}_{name}", value, by_label | dict(confluent or {}))
 
     def attributes(
         self,

@@ -35,21 +35,21 @@ def resolved(worker: Mapping[str, str], properties: Mapping[str, str]) -> dict[s
     if not providers:
         return dict(properties)
 
-    def value(found: re.Match[str]) -> str:
-        name, path, key = found.groups()
+    def value(match: re.Match[str]) -> str:
+        name, path, key = match.groups()
         if name not in providers:
-            return found[0]
+            return match[0]
         provide, parameters = providers[name]
         behind = provide(path or "", key, parameters)
         if behind is not None and len(behind) >= _SECRET_FROM:
             noted(behind)
-        return found[0] if behind is None else behind
+        return match[0] if behind is None else behind
 
     return {name: _PLACEHOLDER.sub(value, text) for name, text in properties.items()}
 
 
 def _configured(worker: Mapping[str, str]) -> dict[str, tuple[_Provider, dict[str, str]]]:
-    found: dict[str, tuple[_Provider, dict[str, str]]] = {}
+    providers: dict[str, tuple[_Provider, dict[str, str]]] = {}
     for name in (part.strip() for part in worker.get("config.providers", "").split(",")):
         if not name:
             continue
@@ -59,11 +59,11 @@ def _configured(worker: Mapping[str, str]) -> dict[str, tuple[_Provider, dict[st
             known = ", ".join(_PROVIDERS)
             raise UsageError(f"Invalid value {class_name!r} for configuration {prefix}class: must be one of {known}")
         start = f"{prefix}param."
-        found[name] = (
+        providers[name] = (
             _PROVIDERS[class_name],
             {key.removeprefix(start): text for key, text in worker.items() if key.startswith(start)},
         )
-    return found
+    return providers
 
 
 def _from_file(path: str, key: str, parameters: Mapping[str, str]) -> str | None:
@@ -84,11 +84,11 @@ def _from_environment(_: str, key: str, parameters: Mapping[str, str]) -> str | 
 
 def _allowed(path: str, parameters: Mapping[str, str]) -> Path:
     """The path, if it is below one of ``allowed.paths`` where those are given."""
-    found = Path(path).resolve()
+    resolved_path = Path(path).resolve()
     allowed = [Path(part.strip()).resolve() for part in parameters.get("allowed.paths", "").split(",") if part.strip()]
-    if allowed and not any(found.is_relative_to(root) for root in allowed):
+    if allowed and not any(resolved_path.is_relative_to(root) for root in allowed):
         raise UsageError(f"{path} is not below allowed.paths of its config provider")
-    return found
+    return resolved_path
 
 
 _PROVIDERS: Final[dict[str, _Provider]] = {

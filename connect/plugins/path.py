@@ -29,9 +29,9 @@ def python_folders(paths: Iterable[str]) -> list[Path]:
 
 def _modules(folder: Path) -> dict[str, Path]:
     """The files of modules, and of packages their first, by name."""
-    found = {file.stem: file for file in sorted(folder.glob("*.py"))}
-    found |= {file.parent.name: file for file in sorted(folder.glob("*/__init__.py"))}
-    return {name: file for name, file in found.items() if name.isidentifier()}
+    modules = {file.stem: file for file in sorted(folder.glob("*.py"))}
+    modules |= {file.parent.name: file for file in sorted(folder.glob("*/__init__.py"))}
+    return {name: file for name, file in modules.items() if name.isidentifier()}
 
 
 def hook_modules(folders: Sequence[Path]) -> list[str]:
@@ -59,7 +59,7 @@ class ModuleGraph:
         for folder in folders:
             for name, file in _modules(folder).items():
                 parts = file.parent.rglob("*.py") if file.name == "__init__.py" else [file]
-                self._imports[name] = {found for part in parts for found in self._imported(name, part)}
+                self._imports[name] = {module for part in parts for module in self._imported(name, part)}
 
     def _imported(self, name: str, file: Path) -> set[str]:
         try:
@@ -67,13 +67,13 @@ class ModuleGraph:
         except (OSError, SyntaxError, ValueError) as error:
             self.broken[name] = f"{file}: {type(error).__name__}: {error}"
             return set()
-        found: set[str] = set()
+        modules: set[str] = set()
         for statement in ast.walk(tree):
             if isinstance(statement, ast.Import):
-                found |= {alias.name.partition(".")[0] for alias in statement.names}
+                modules |= {alias.name.partition(".")[0] for alias in statement.names}
             elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
-                found.add(statement.module.partition(".")[0])
-        return found
+                modules.add(statement.module.partition(".")[0])
+        return modules
 
     def of_files(self, files: Iterable[str]) -> set[str]:
         """The modules that files belong to, those that are gone too."""
@@ -89,24 +89,24 @@ class ModuleGraph:
                 plugin = plugins.find(value)
                 module = (plugin.path if plugin is not None else value).partition(":")[0]
                 left.add(module.partition(".")[0])
-        found: set[str] = set()
+        modules: set[str] = set()
         while left:
             name = left.pop()
-            found.add(name)
-            left |= self._imports.get(name, set()) - found
-        return found
+            modules.add(name)
+            left |= self._imports.get(name, set()) - modules
+        return modules
 
 
 def _stamps(folders: Sequence[Path]) -> Stamps:
-    found: Stamps = {}
+    stamps: Stamps = {}
     for folder in folders:
         for file in folder.rglob("*.py"):
             try:
                 status = file.stat()
             except OSError:  # just removed
                 continue
-            found[str(file)] = (status.st_mtime_ns, status.st_size)
-    return found
+            stamps[str(file)] = (status.st_mtime_ns, status.st_size)
+    return stamps
 
 
 async def watch(folders: Sequence[Path], on_change: Callable[[list[str]], Awaitable[None]]) -> None:

@@ -42,15 +42,15 @@ _SUFFIXES: Final = {
 
 
 def load_plugins(
-    modules: Sequence[str] = (), *, found: Sequence[str] = (), entry_points: bool = True
+    modules: Sequence[str] = (), *, hook_modules: Sequence[str] = (), entry_points: bool = True
 ) -> PluginRegistry:
-    """The plugins of the given modules (import paths), of this package and of installed distributions; and of modules that
-    were ``found`` in folders, which are left out where they do not work."""
+    """The plugins of the given modules (import paths), of this package and of installed distributions; and of ``hook_modules``
+    (found in folders), which are left out where they do not work."""
     manager = pluggy.PluginManager("tidegate")
     manager.add_hookspecs(hookspecs)
     for module in dict.fromkeys((*BUILT_IN, *modules)):
         manager.register(importlib.import_module(module), name=module)
-    for module in found:
+    for module in hook_modules:
         try:
             manager.register(importlib.import_module(module), name=module)
         except (Exception, SystemExit):
@@ -73,8 +73,8 @@ def load_plugins(
 
 
 def _hooks(manager: pluggy.PluginManager) -> list[tuple[str, Any]]:
-    found = manager.hook.register_plugins.get_hookimpls()
-    return [(implementation.plugin_name, implementation.function) for implementation in found]
+    hookimpls = manager.hook.register_plugins.get_hookimpls()
+    return [(implementation.plugin_name, implementation.function) for implementation in hookimpls]
 
 
 def short_names(plugin: Plugin) -> list[str]:
@@ -105,11 +105,11 @@ class PluginRegistry:
 
     @cached_property
     def _by_full_name(self) -> dict[tuple[PluginType, str], Plugin]:
-        found: dict[tuple[PluginType, str], Plugin] = {}
+        by_name: dict[tuple[PluginType, str], Plugin] = {}
         for plugin in self.plugins:
             for name in (*plugin.names, plugin.path, plugin.path.replace(":", ".")):
-                found.setdefault((plugin.type, name), plugin)
-        return found
+                by_name.setdefault((plugin.type, name), plugin)
+        return by_name
 
     @cached_property
     def _by_short_name(self) -> dict[tuple[PluginType, str], Plugin]:
@@ -128,10 +128,10 @@ class PluginRegistry:
 
     def listed(self, types: Sequence[PluginType] = _ORDER) -> list[Plugin]:
         """Plugins of these types, in Kafka Connect's order of types, by name within one."""
-        wanted = [t for t in _ORDER if t in types]
+        types_ = [t for t in _ORDER if t in types]
         return sorted(
-            (plugin for plugin in self.plugins if plugin.type in wanted),
-            key=lambda plugin: (wanted.index(plugin.type), plugin.name),
+            (plugin for plugin in self.plugins if plugin.type in types_),
+            key=lambda plugin: (types_.index(plugin.type), plugin.name),
         )
 
     def find(self, name: str, *types: PluginType) -> Plugin | None:
@@ -145,14 +145,14 @@ class PluginRegistry:
 
     def connector(self, name: str) -> Plugin:
         """The connector of that name; raises UnknownPlugin with Kafka Connect's text and the connectors there are."""
-        found = self.find(name, *CONNECTORS) or _by_path(name)
-        if found is None:
+        connector_plugin = self.find(name, *CONNECTORS) or _by_path(name)
+        if connector_plugin is None:
             described = ", ".join(_described(plugin) for plugin in self.listed(CONNECTORS))
             raise UnknownPlugin(
                 "Failed to find any class that implements Connector and which name matches "
                 f"{name}, available connectors are: {described}"
             )
-        return found
+        return connector_plugin
 
 
 def _winner(claimants: list[Plugin]) -> Plugin | None:
@@ -177,12 +177,12 @@ def _by_path(name: str) -> Plugin | None:
     from connect.api.connector import Connector, SourceConnector
 
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        value = getattr(importlib.import_module(module), attribute)
     except TidegateError:
         raise
     except BaseException as error:
         raise UnknownPlugin(f"connector {name} cannot be imported: {type(error).__name__}: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, Connector)):
+    if not (isinstance(value, type) and issubclass(value, Connector)):
         raise UnknownPlugin(f"{name} is no connector: it has to be a class below connect.api.Connector")
-    kind = PluginType.SOURCE if issubclass(found, SourceConnector) else PluginType.SINK
-    return Plugin(kind, name, (name,), getattr(found, "version", "0"))
+    kind = PluginType.SOURCE if issubclass(value, SourceConnector) else PluginType.SINK
+    return Plugin(kind, name, (name,), getattr(value, "version", "0"))

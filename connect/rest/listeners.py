@@ -18,7 +18,7 @@ __all__ = ["Faces", "peer_tls"]
 
 def peer_tls(properties: Mapping[str, str], keys: RestConfig) -> ssl.SSLContext | None:
     """How this worker reaches others by https; None where it listens to http alone. Raises ConfigError."""
-    if all(one.scheme == "http" for one in keys.listeners):
+    if all(listener.scheme == "http" for listener in keys.listeners):
         return None
     settings = tls_keys(properties)
     # An empty algorithm takes any name in a certificate that is trusted, as with Java.
@@ -31,15 +31,15 @@ class Faces:
     def __init__(self, properties: Mapping[str, str], keys: RestConfig) -> None:
         """Reads key and trust stores. Raises ConfigError."""
         self._keys = keys
-        self._ordinary = [(one, self._context(properties, one, admin=False)) for one in keys.listeners]
-        self._admin = [(one, self._context(properties, one, admin=True)) for one in keys.admin_listeners]
+        self._ordinary = [(listener, self._context(properties, listener, admin=False)) for listener in keys.listeners]
+        self._admin = [(listener, self._context(properties, listener, admin=True)) for listener in keys.admin_listeners]
         self._tls = {False: tls_keys(properties), True: tls_keys(properties, admin=True)}
         self._following: list[asyncio.Task[None]] = []
         self._servers: list[HttpServer] = []
         self._ports: dict[Listener, int] = {}
 
-    def _context(self, properties: Mapping[str, str], one: Listener, *, admin: bool) -> ssl.SSLContext | None:
-        if one.scheme == "http":
+    def _context(self, properties: Mapping[str, str], listener: Listener, *, admin: bool) -> ssl.SSLContext | None:
+        if listener.scheme == "http":
             return None
         return server_context(tls_keys(properties, admin=admin), self._keys.client_auth)
 

@@ -31,10 +31,10 @@ class LoggerRoutes:
 
     async def show(self, request: Request) -> Response:
         name = request.path_params["logger"]
-        found = self._loggers.one(name)
-        if found is None:
+        level = self._loggers.level_of(name)
+        if level is None:
             raise NotFound(f"Logger {name} not found.")
-        return json_response(found)
+        return json_response(level)
 
     async def set(self, request: Request) -> Response:
         level = (await string_map(request)).get("level")

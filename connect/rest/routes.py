@@ -23,36 +23,36 @@ def admin_routes(loggers: LoggerRoutes) -> list[BaseRoute]:
 
 
 def all_routes(root: RootRoutes, connectors: ConnectorRoutes, plugins: PluginRoutes) -> list[BaseRoute]:
-    one = "/connectors/{name}"
+    connector_path = "/connectors/{name}"
     plugin = "/connector-plugins/{plugin}"
     return _in_json(
         Route("/", root.show, methods=["GET"]),
         Route("/health", root.health, methods=["GET"]),
         Route("/connectors", connectors.list, methods=["GET"]),
         Route("/connectors", connectors.create, methods=["POST"]),
-        Route(one, connectors.show, methods=["GET"]),
-        Route(one, connectors.delete, methods=["DELETE"]),
-        Route(f"{one}/config", connectors.show_config, methods=["GET"]),
-        Route(f"{one}/config", connectors.put_config, methods=["PUT"]),
-        Route(f"{one}/config", connectors.patch_config, methods=["PATCH"]),
-        Route(f"{one}/status", connectors.status, methods=["GET"]),
-        Route(f"{one}/pause", connectors.pause, methods=["PUT"]),
-        Route(f"{one}/resume", connectors.resume, methods=["PUT"]),
-        Route(f"{one}/stop", connectors.stop, methods=["PUT"]),
-        Route(f"{one}/restart", connectors.restart, methods=["POST"]),
-        Route(f"{one}/tasks", connectors.tasks, methods=["GET"]),
-        Route(one + "/tasks/{task:int}/status", connectors.task_status, methods=["GET"]),
-        Route(one + "/tasks/{task:int}/restart", connectors.restart_task, methods=["POST"]),
-        Route(f"{one}/offsets", connectors.offsets, methods=["GET"]),
-        Route(f"{one}/offsets", connectors.alter_offsets, methods=["PATCH"]),
-        Route(f"{one}/offsets", connectors.reset_offsets, methods=["DELETE"]),
-        Route(f"{one}/topics", connectors.topics, methods=["GET"]),
-        Route(f"{one}/topics/reset", connectors.reset_topics, methods=["PUT"]),
+        Route(connector_path, connectors.show, methods=["GET"]),
+        Route(connector_path, connectors.delete, methods=["DELETE"]),
+        Route(f"{connector_path}/config", connectors.show_config, methods=["GET"]),
+        Route(f"{connector_path}/config", connectors.put_config, methods=["PUT"]),
+        Route(f"{connector_path}/config", connectors.patch_config, methods=["PATCH"]),
+        Route(f"{connector_path}/status", connectors.status, methods=["GET"]),
+        Route(f"{connector_path}/pause", connectors.pause, methods=["PUT"]),
+        Route(f"{connector_path}/resume", connectors.resume, methods=["PUT"]),
+        Route(f"{connector_path}/stop", connectors.stop, methods=["PUT"]),
+        Route(f"{connector_path}/restart", connectors.restart, methods=["POST"]),
+        Route(f"{connector_path}/tasks", connectors.tasks, methods=["GET"]),
+        Route(connector_path + "/tasks/{task:int}/status", connectors.task_status, methods=["GET"]),
+        Route(connector_path + "/tasks/{task:int}/restart", connectors.restart_task, methods=["POST"]),
+        Route(f"{connector_path}/offsets", connectors.offsets, methods=["GET"]),
+        Route(f"{connector_path}/offsets", connectors.alter_offsets, methods=["PATCH"]),
+        Route(f"{connector_path}/offsets", connectors.reset_offsets, methods=["DELETE"]),
+        Route(f"{connector_path}/topics", connectors.topics, methods=["GET"]),
+        Route(f"{connector_path}/topics/reset", connectors.reset_topics, methods=["PUT"]),
         Route("/connector-plugins", plugins.list, methods=["GET"]),
         Route(f"{plugin}/config", plugins.keys, methods=["GET"]),
         Route(f"{plugin}/config/validate", plugins.validate, methods=["PUT"]),
         Route(f"/tidegate/v1{plugin}/config/unknown-keys", plugins.unknown_keys, methods=["PUT"]),
-        Route(f"/tidegate/v1{one}/progress", connectors.progress, methods=["GET"]),
+        Route(f"/tidegate/v1{connector_path}/progress", connectors.progress, methods=["GET"]),
     )
 
 

@@ -64,7 +64,7 @@ def _users_file(path: Path) -> Path:
         raise _wrong(f"{path}: {error}") from error
     if _ENTRY not in contexts:
         raise _wrong(f"{path} has no entry {_ENTRY}; it has: {', '.join(contexts) or 'none'}")
-    module = next((one for one in contexts[_ENTRY] if one.name.rpartition(".")[2] == _MODULE), None)
+    module = next((module_ for module_ in contexts[_ENTRY] if module_.name.rpartition(".")[2] == _MODULE), None)
     if module is None or "file" not in module.options:
         raise _wrong(f'{path}: entry {_ENTRY} needs a {_MODULE} with file="..."')
     return Path(module.options["file"])

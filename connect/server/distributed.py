@@ -86,7 +86,7 @@ class ConnectServer:
     async def start(self) -> Mapping[str, str]:
         folders = python_folders(self._config.plugin_path)
         sys.path += [str(folder) for folder in folders if str(folder) not in sys.path]  # task hosts get the same
-        plugins = load_plugins(self._plugin_modules, found=hook_modules(folders))
+        plugins = load_plugins(self._plugin_modules, hook_modules=hook_modules(folders))
         faces = self._faces = Faces(self._properties, self._config)
         guards = user_guards(self._config)
         worker = Worker(

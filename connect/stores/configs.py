@@ -250,8 +250,8 @@ class ConfigStore:
                 self.connectors[name].pending_fencing = False
 
     def _apply_session_key(self, value: dict[str, Any] | None) -> None:
-        given = value or {}
-        key, algorithm, created = given.get("key"), given.get("algorithm"), given.get("creation-timestamp")
+        fields = value or {}
+        key, algorithm, created = fields.get("key"), fields.get("algorithm"), fields.get("creation-timestamp")
         if not (isinstance(key, str) and isinstance(algorithm, str) and isinstance(created, int)):
             return
         try:

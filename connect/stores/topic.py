@@ -123,7 +123,7 @@ class CompactedTopic:
 
     async def applied(self, acks: Sequence[Ack]) -> None:
         """Returns when these records have been applied here. Raises why the topic is not followed any more."""
-        await self._reached({ack.partition: ack.offset + 1 for ack in acks if ack.offset >= 0})
+        await self._read_up_to({ack.partition: ack.offset + 1 for ack in acks if ack.offset >= 0})
 
     async def read_to_end(self) -> None:
         """Returns when everything that is in the log now has been applied."""
@@ -140,9 +140,9 @@ class CompactedTopic:
             self._next_reading = None
             partitions = [TopicPartition(self.name, partition) for partition in self._positions]
             ends = {tp.partition: end for tp, end in (await self._clients.admin.end_offsets(partitions)).items()}
-        await self._reached(ends)
+        await self._read_up_to(ends)
 
-    async def _reached(self, ends: dict[int, int]) -> None:
+    async def _read_up_to(self, ends: dict[int, int]) -> None:
         def reached() -> bool:
             following = self._following
             if following is not None and following.done():

@@ -127,8 +127,8 @@ class TaskClients:
 
     def producer(self) -> ClientConfig:
         """Of a source's records; it tries for ever, since a broker that is away comes back."""
-        own = {"client.id": f"connector-producer-{self._connector}-{self._task}"}
-        return self._config("producer", own | {"acks": "all", "delivery.timeout.ms": _FOR_EVER_MS})
+        settings = {"client.id": f"connector-producer-{self._connector}-{self._task}"}
+        return self._config("producer", settings | {"acks": "all", "delivery.timeout.ms": _FOR_EVER_MS})
 
     def transactional_producer(self) -> ClientConfig:
         """Of a source's records and offsets together; a second one of the same task ends what the first one can do."""
@@ -137,8 +137,8 @@ class TaskClients:
 
     def offsets_producer(self) -> ClientConfig:
         """Of a source's offsets in the worker's topic, in the worker's cluster whatever the connector overrides."""
-        own = {"client.id": f"connector-offsets-{self._connector}-{self._task}", "acks": "all"}
-        return worker_client(self._worker, "producer").with_properties(own)
+        settings = {"client.id": f"connector-offsets-{self._connector}-{self._task}", "acks": "all"}
+        return worker_client(self._worker, "producer").with_properties(settings)
 
     def own_offsets_producer(self) -> ClientConfig:
         """Of a source's offsets in a topic of its own, in the cluster of its records."""
@@ -146,20 +146,20 @@ class TaskClients:
 
     def own_offsets_consumer(self) -> ClientConfig:
         """Reads such a topic, without what a transaction that was not committed left there."""
-        own = {"client.id": f"connector-offsets-{self._connector}-{self._task}"}
-        return self._at_producers_cluster("consumer", own).with_properties({"isolation.level": "read_committed"})
+        settings = {"client.id": f"connector-offsets-{self._connector}-{self._task}"}
+        return self._at_producers_cluster("consumer", settings).with_properties({"isolation.level": "read_committed"})
 
     def own_offsets_admin(self) -> ClientConfig:
         """Creates such a topic."""
         return self._at_producers_cluster("admin", {"client.id": f"connector-offsets-{self._connector}-{self._task}"})
 
     def dead_letter_producer(self) -> ClientConfig:
-        own = {"client.id": f"connector-dlq-producer-{self._connector}-{self._task}"}
-        return self._config("producer", own | {"acks": "all", "delivery.timeout.ms": _FOR_EVER_MS})
+        settings = {"client.id": f"connector-dlq-producer-{self._connector}-{self._task}"}
+        return self._config("producer", settings | {"acks": "all", "delivery.timeout.ms": _FOR_EVER_MS})
 
     def consumer(self) -> ClientConfig:
         """Of a sink, in the group ``connect-<connector>``."""
-        own = {
+        settings = {
             "client.id": f"connector-consumer-{self._connector}-{self._task}",
             "group.id": f"connect-{self._connector}",
             "auto.offset.reset": "earliest",
@@ -169,7 +169,7 @@ class TaskClients:
             # Kafka's own default would have the partitions of a killed worker rest for 45 s.
             "session.timeout.ms": "10000",
         }
-        return self._config("consumer", own)
+        return self._config("consumer", settings)
 
     def admin(self) -> ClientConfig:
         return self._config("admin", {"client.id": f"connector-adminclient-{self._connector}-{self._task}"})
@@ -178,7 +178,7 @@ class TaskClients:
 def follow(sent: asyncio.Future[Ack], future: Future[Ack]) -> None:
     """Have a thread's future end as the loop's does."""
 
-    def settle(done: asyncio.Future[Ack]) -> None:
+    def copy_result(done: asyncio.Future[Ack]) -> None:
         if done.cancelled():
             future.cancel()
         elif (error := done.exception()) is not None:
@@ -186,4 +186,4 @@ def follow(sent: asyncio.Future[Ack], future: Future[Ack]) -> None:
         else:
             future.set_result(done.result())
 
-    sent.add_done_callback(settle)
+    sent.add_done_callback(copy_result)

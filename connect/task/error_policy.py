@@ -35,16 +35,16 @@ class Failure:
     batch: RecordBatch
 
     @property
-    def place(self) -> dict[str, Any]:
+    def position(self) -> dict[str, Any]:
         """Topic, partition, offset and timestamp as far as they are known."""
         origin, batch = self.batch.origin, self.batch
-        found: dict[str, Any] = {"topic": origin.topic if origin else batch.topic}
+        origin_: dict[str, Any] = {"topic": origin.topic if origin else batch.topic}
         if origin is not None:
-            found["partition"] = origin.partition
+            origin_["partition"] = origin.partition
         for name, column in (("offset", batch.offsets), ("timestamp_ms", batch.timestamps_ms)):
             if column is not None and len(column):
-                found[name] = column[0].as_py()
-        return found
+                origin_[name] = column[0].as_py()
+        return origin_
 
 
 class ErrorPolicy:
@@ -124,10 +124,10 @@ class ErrorPolicy:
         """Leave one record out, or raise ToleranceExceeded that names it."""
         self.failures += 1
         self.last_error_ms = time.time_ns() // 1_000_000
-        place = failure.place
+        failed_at = failure.position
         if self._config.errors_tolerance != "all":
             self.errors += 1
-            where = ", ".join(f"{name} {value}" for name, value in place.items())
+            where = ", ".join(f"{name} {value}" for name, value in failed_at.items())
             raise ToleranceExceeded(
                 f"Tolerance exceeded in error handler: connector {self._connector}, task {self._task}, {where}, "
                 f"stage {failure.stage} ({failure.component}): {failure.error}"
@@ -135,7 +135,7 @@ class ErrorPolicy:
         self.skipped += 1
         if self._config.errors_log:
             self.logged += 1
-            shown = place if self._config.errors_log_messages else {}
+            shown = failed_at if self._config.errors_log_messages else {}
             logger.error(
                 "record left out",
                 connector=self._connector,

@@ -48,21 +48,23 @@ def transactional_ids(group_id: str, connector: str, count: int) -> list[str]:
 
 
 def preflight_problems(
-    connector: type[SourceConnector[Any]], config: SourceConfig, own: Any, *, enabled: bool
+    connector: type[SourceConnector[Any]], config: SourceConfig, parsed_config: Any, *, enabled: bool
 ) -> Iterable[Problem]:
-    """What stands against the exactly-once delivery that a configuration asks for. ``own`` are the connector's parsed keys."""
+    """What stands against the exactly-once delivery that a configuration asks for. ``parsed_config`` has the connector's own keys."""
     if config.exactly_once.lower() == "required":
         if not enabled:
             yield Problem("exactly.once.support", _NOT_ENABLED)
         else:
-            supported = _asked(lambda: connector.exactly_once(own), "exactly.once.support", "exactly-once semantics")
+            supported = _asked(
+                lambda: connector.exactly_once(parsed_config), "exactly.once.support", "exactly-once semantics"
+            )
             if isinstance(supported, Problem):
                 yield supported
             elif not supported:
                 yield Problem("exactly.once.support", _NO_CHECK if supported is None else _NO_SUPPORT)
     if config.transaction_boundary.lower() == "connector":
         what = "defining its own transaction boundaries"
-        able = _asked(lambda: connector.defines_transactions(own), "transaction.boundary", what)
+        able = _asked(lambda: connector.defines_transactions(parsed_config), "transaction.boundary", what)
         if isinstance(able, Problem):
             yield able
         elif not able:
@@ -147,10 +149,10 @@ class BoundaryRequests:
         self._request("abort", after)
 
     def _request(self, what: str, after: RecordBatch | None) -> None:
-        wanted = (
+        requests = (
             {request for batch, request in self._after if batch is after} if after is not None else {self._for_poll}
         )
-        if wanted - {None, what}:
+        if requests - {None, what}:
             raise ConnectError("a transaction can be committed or aborted after the same batch, not both")
         if after is None:
             self._for_poll = what
@@ -160,11 +162,11 @@ class BoundaryRequests:
     def take(self, batch: RecordBatch | None = None) -> str | None:
         """The request for the end of this batch, or for the end of a poll; it is forgotten with that."""
         if batch is None:
-            found, self._for_poll = self._for_poll, None
-            return found
-        found = next((request for marked, request in self._after if marked is batch), None)
+            taken, self._for_poll = self._for_poll, None
+            return taken
+        taken = next((request for marked, request in self._after if marked is batch), None)
         self._after = [entry for entry in self._after if entry[0] is not batch]
-        return found
+        return taken
 
 
 class ConnectorBoundary(PollBoundary):
@@ -186,8 +188,8 @@ def boundary_of(config: SourceConfig, requests: BoundaryRequests, flush_interval
     """The boundary that a configuration names; ``flush_interval_ms`` is the worker's, for want of an interval."""
     kind = config.transaction_boundary.lower()
     if kind == "interval":
-        given = config.transaction_interval_ms
-        return IntervalBoundary(flush_interval_ms if given is None else given)
+        interval_ms = config.transaction_interval_ms
+        return IntervalBoundary(flush_interval_ms if interval_ms is None else interval_ms)
     return ConnectorBoundary(requests) if kind == "connector" else PollBoundary()
 
 

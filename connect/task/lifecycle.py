@@ -144,14 +144,14 @@ class Lifecycle:
         self._runner.finish()
 
     def _follow_pauses(self) -> None:
-        wanted = TaskState.PAUSED if self._control.paused else TaskState.RUNNING
-        if self.state is wanted:
+        state = TaskState.PAUSED if self._control.paused else TaskState.RUNNING
+        if self.state is state:
             return
-        if wanted is TaskState.PAUSED:
+        if state is TaskState.PAUSED:
             self._runner.pause()
         else:
             self._runner.begin()
-        self._enter(wanted)
+        self._enter(state)
 
     def _start(self) -> bool:
         """Whether the task has started; not where it was told to stop before it could."""

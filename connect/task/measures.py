@@ -98,9 +98,9 @@ class SentRows:
             self.active += polled
             self._polls.record(polled)
             self._waiting.append((futures, polled, written))
-        self.settle()
+        self.count_acknowledged()
 
-    def settle(self) -> None:
+    def count_acknowledged(self) -> None:
         with self._lock:
             while self._waiting and all(future.done() for future in self._waiting[0][0]):
                 futures, polled, written = self._waiting.popleft()
@@ -111,7 +111,7 @@ class SentRows:
             self._actives.record(self.active)
 
     def attributes(self) -> dict[str, float]:
-        self.settle()
+        self.count_acknowledged()
         return {
             "source-record-poll-total": self.polled,
             "source-record-poll-rate": self._polls.rate,

@@ -29,17 +29,17 @@ def merged(batches: Iterable[RecordBatch], max_bytes: int = MAX_BATCH_BYTES) -> 
     return made
 
 
-def _agree(one: RecordBatch, other: RecordBatch) -> bool:
+def _agree(left: RecordBatch, other: RecordBatch) -> bool:
     same = (
-        one.topic == other.topic
-        and one.source_partition == other.source_partition
-        and (one.source_offset is None) == (other.source_offset is None)
-        and (one.source_offsets is None) == (other.source_offsets is None)
-        and all((getattr(one, name) is None) == (getattr(other, name) is None) for name in _COLUMNS)
+        left.topic == other.topic
+        and left.source_partition == other.source_partition
+        and (left.source_offset is None) == (other.source_offset is None)
+        and (left.source_offsets is None) == (other.source_offsets is None)
+        and all((getattr(left, name) is None) == (getattr(other, name) is None) for name in _COLUMNS)
     )
-    if not same or one.value_schema != other.value_schema or one.key_schema != other.key_schema:
+    if not same or left.value_schema != other.value_schema or left.key_schema != other.key_schema:
         return False
-    return one.headers is None or other.headers is None or one.headers.type == other.headers.type
+    return left.headers is None or other.headers is None or left.headers.type == other.headers.type
 
 
 def _joined(run: list[RecordBatch]) -> RecordBatch:

@@ -67,6 +67,6 @@ def registry_settings(worker: Mapping[str, str]) -> dict[str, str]:
     url = parse(WorkerConfig, worker).schema_registry_url
     if url is None:
         return {}
-    own = sub_properties(worker, "value.converter.") if "schema.registry.url" not in worker else worker
-    given = {key: value for key, value in own.items() if key.startswith(_REGISTRY_KEYS)}
-    return {**given, "schema.registry.url": url}
+    settings = sub_properties(worker, "value.converter.") if "schema.registry.url" not in worker else worker
+    client_settings = {key: value for key, value in settings.items() if key.startswith(_REGISTRY_KEYS)}
+    return {**client_settings, "schema.registry.url": url}

@@ -103,7 +103,7 @@ class Conductor:
 
     def complaints(self) -> list[str]:
         """What the runtime owes a task and did not keep: one thread for all calls, one call at a time, ``stop`` once and last."""
-        found: list[str] = []
+        complaints: list[str] = []
         threads: dict[str, int] = {}
         running: dict[str, str] = {}
         stopped: set[str] = set()
@@ -111,17 +111,17 @@ class Conductor:
             task, call = told["instance"], told["call"]
             if told["phase"] == "begin":
                 if task in running:
-                    found.append(f"{call} began while {running[task]} ran")
+                    complaints.append(f"{call} began while {running[task]} ran")
                 if task in stopped:
-                    found.append(f"{call} came after stop")
+                    complaints.append(f"{call} came after stop")
                 if threads.setdefault(task, told["thread"]) != told["thread"]:
-                    found.append(f"{call} came from another thread than the calls before")
+                    complaints.append(f"{call} came from another thread than the calls before")
                 running[task] = call
                 if call == "stop":
                     stopped.add(task)
             elif told["phase"] == "end":
                 running.pop(task, None)
-        return found
+        return complaints
 
     def _answer(self, told: dict[str, Any]) -> dict[str, Any]:
         phase, call, rows = told["phase"], told["call"], told.get("rows")

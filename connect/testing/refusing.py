@@ -59,10 +59,10 @@ class RefuseRow(Transformation):
         if self._refused is None and first <= self.config.row < self._seen:
             self._refused = _shown(batch, self.config.row - first)
         # The runtime gives rows again, one by one, to learn which of them it is.
-        wanted = [self._refused is not None and _shown(batch, row) == self._refused for row in range(len(batch))]
-        if any(wanted):
+        refused = [self._refused is not None and _shown(batch, row) == self._refused for row in range(len(batch))]
+        if any(refused):
             if self.config.by == "log":
-                self._too_large = iter(wanted)
+                self._too_large = iter(refused)
                 return super().apply(batch)
             raise DataError(f"row {self.config.row} is refused while {self.config.file} is there")
         return [batch]
@@ -80,5 +80,5 @@ def _shown(batch: RecordBatch, row: int) -> str:
 
 @hookimpl
 def register_plugins() -> list[Plugin]:
-    here = f"{__name__}:RefuseRow"
-    return [Plugin(PluginType.TRANSFORMATION, here, ("tidegate.testing.RefuseRow",), "1")]
+    path = f"{__name__}:RefuseRow"
+    return [Plugin(PluginType.TRANSFORMATION, path, ("tidegate.testing.RefuseRow",), "1")]

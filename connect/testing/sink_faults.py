@@ -144,12 +144,12 @@ class SinkFaultSuite(FaultSuite):
         trial.create(self.run_config(properties))
         self._deliver(trial, properties)
         for part in (0.1, 0.9):
-            held = trial.hold(self._delivering, part)
+            hold = trial.hold(self._delivering, part)
             self._write()
-            eventually(held.reached.is_set, bool, "a call that waits")
+            eventually(hold.reached.is_set, bool, "a call that waits")
             for party in trial.parties:
                 party.cut(refuse=True)
-            trial.order_during("stop", held, _SLOW_S)
+            trial.order_during("stop", hold, _SLOW_S)
             trial.ended("STOPPED")
             self._after_the_servers_came_back(trial, properties)
 
@@ -166,12 +166,12 @@ class SinkFaultSuite(FaultSuite):
         trial.create(config)
         self._deliver(trial, properties)
         for tasks in ("2", "1"):
-            held = trial.hold(self._delivering)
+            hold = trial.hold(self._delivering)
             self._write()
-            eventually(held.reached.is_set, bool, "a call that waits")
+            eventually(hold.reached.is_set, bool, "a call that waits")
             trial.reconfigure({**config, "tasks.max": tasks})
             time.sleep(_SLOW_S)
-            held.release()
+            hold.release()
             self._deliver(trial, properties)
         self._once(properties)
 
@@ -209,9 +209,9 @@ class SinkFaultSuite(FaultSuite):
         """The order comes while the call runs, which goes on for so long."""
         trial.create(self.run_config(properties))
         self._deliver(trial, properties)
-        held = trial.hold(call)
+        hold = trial.hold(call)
         self._write()
-        trial.order_during(order, held, seconds)
+        trial.order_during(order, hold, seconds)
         trial.ended("STOPPED" if order == "stop" else "PAUSED")
         self._committed_has_arrived(trial, properties)
         trial.order("resume")
@@ -242,11 +242,11 @@ class SinkFaultSuite(FaultSuite):
                 acknowledged.result(60)
 
     def _all_arrive(self, trial: Trial, properties: Mapping[str, str]) -> None:
-        wanted = set(range(self._written))
+        expected = set(range(self._written))
 
         def missing() -> list[int]:
             trial.alive()
-            return sorted(wanted - set(self.read_back(properties)))
+            return sorted(expected - set(self.read_back(properties)))
 
         # The deadline is for the next row and not for all: a job that starts Spark anew may take minutes on a busy machine.
         left = missing()

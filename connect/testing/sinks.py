@@ -62,59 +62,59 @@ class SinkSuite:
 
     def test_its_configuration_is_right(self, bench: Bench) -> None:
         judged = validate(self.connector_class.config_class, {**bench.properties, "no.such.key": "x"})
-        assert [error for one in judged for error in one.errors] == []
+        assert [error for judged_key in judged for error in judged_key.errors] == []
 
     def test_every_key_says_what_it_is_for(self) -> None:
         for judged in validate(self.connector_class.config_class, {}):
             assert judged.key.doc.strip(), f"{judged.key.name} has no doc"
 
     def test_what_is_committed_has_arrived(self, bench: Bench, properties: Mapping[str, str]) -> None:
-        place = TopicPartition(self.topic, 0)
-        with bench.sink(place) as running:
+        topic_partition = TopicPartition(self.topic, 0)
+        with bench.sink(topic_partition) as running:
             running.task.put([self.batch(0, 20)])
             running.task.put([])
-            safe = _committed(running, {place: 20}).get(place, 0)
+            safe = _committed(running, {topic_partition: 20}).get(topic_partition, 0)
             arrived = self.read_back(properties)
             assert sorted(set(arrived) & set(range(safe))) == list(range(safe))
 
     def test_it_never_commits_what_it_was_not_given(self, bench: Bench) -> None:
-        places = [TopicPartition(self.topic, 0), TopicPartition(self.topic, 1)]
-        with bench.sink(*places) as running:
+        partitions = [TopicPartition(self.topic, 0), TopicPartition(self.topic, 1)]
+        with bench.sink(*partitions) as running:
             assert _committed(running, {}) == {}
             running.task.put([self.batch(0, 5, 0)])
-            safe = _committed(running, {places[0]: 5})
-            assert set(safe) <= {places[0]} and all(offset <= 5 for offset in safe.values())
+            safe = _committed(running, {partitions[0]: 5})
+            assert set(safe) <= {partitions[0]} and all(offset <= 5 for offset in safe.values())
 
     def test_a_crash_loses_nothing(self, bench: Bench, properties: Mapping[str, str]) -> None:
         """Killed after puts that were not committed and started from what was, every row arrives."""
-        place = TopicPartition(self.topic, 0)
-        with bench.sink(place) as running:
+        topic_partition = TopicPartition(self.topic, 0)
+        with bench.sink(topic_partition) as running:
             running.task.put([self.batch(0, 10)])
-            safe = _committed(running, {place: 10}).get(place, 0)
+            safe = _committed(running, {topic_partition: 10}).get(topic_partition, 0)
             running.task.put([self.batch(10, 15)])
-        with bench.sink(place) as running:
+        with bench.sink(topic_partition) as running:
             running.task.put([self.batch(safe, 30)])
-            safe = max(safe, _committed(running, {place: 30}).get(place, 0))
-            running.task.close([place])
+            safe = max(safe, _committed(running, {topic_partition: 30}).get(topic_partition, 0))
+            running.task.close([topic_partition])
             arrived = self.read_back(properties)
         assert set(range(safe)) <= set(arrived)
         if self.exactly_once:
             assert len([n for n in arrived if n < safe]) == safe
 
     def test_partitions_can_be_handed_over(self, bench: Bench, properties: Mapping[str, str]) -> None:
-        place = TopicPartition(self.topic, 0)
-        with bench.sink(place) as first:
+        topic_partition = TopicPartition(self.topic, 0)
+        with bench.sink(topic_partition) as first:
             first.task.put([self.batch(0, 10)])
-            safe = _committed(first, {place: 10}).get(place, 0)
-            first.task.close([place])
+            safe = _committed(first, {topic_partition: 10}).get(topic_partition, 0)
+            first.task.close([topic_partition])
             first.context.assigned = frozenset()
-        with bench.sink(place) as second:
+        with bench.sink(topic_partition) as second:
             second.task.put([self.batch(safe, 20)])
-            safe = max(safe, _committed(second, {place: 20}).get(place, 0))
-            second.task.close([place])
+            safe = max(safe, _committed(second, {topic_partition: 20}).get(topic_partition, 0))
+            second.task.close([topic_partition])
             assert set(range(safe)) <= set(self.read_back(properties))
 
 
 def _committed(running: RunningTask, delivered: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    found: Mapping[TopicPartition, int] = running.task.pre_commit(dict(delivered))
-    return dict(found)
+    committed: Mapping[TopicPartition, int] = running.task.pre_commit(dict(delivered))
+    return dict(committed)

@@ -90,12 +90,12 @@ class SourceFaultSuite(FaultSuite):
     def test_stopped_while_its_servers_are_away(
         self, started: Trial, properties: Any, expected: Collection[Any]
     ) -> None:
-        held = started.hold("poll")
+        hold = started.hold("poll")
         started.begin(self.run_config(properties))
-        eventually(held.reached.is_set, bool, "a poll that waits")
+        eventually(hold.reached.is_set, bool, "a poll that waits")
         for party in started.parties:
             party.cut(refuse=True)
-        held.release()
+        hold.release()
         started.order("stop")
         started.ended("STOPPED")
         for party in started.parties:
@@ -134,22 +134,22 @@ class SourceFaultSuite(FaultSuite):
         expected: Collection[Any],
         seconds: float = _SLOW_S,
     ) -> None:
-        held = trial.hold("poll")
+        hold = trial.hold("poll")
         trial.begin(self.run_config(properties))
-        trial.order_during(order, held, seconds)
+        trial.order_during(order, hold, seconds)
         trial.ended("STOPPED" if order == "stop" else "PAUSED")
         trial.order("resume")
         self._all_arrive(trial, expected)
 
     def _all_arrive(self, trial: Trial, expected: Collection[Any]) -> None:
-        wanted = set(expected)
+        expected_ = set(expected)
 
         def missing() -> list[Any]:
             trial.alive()
-            return sorted(wanted - set(self._arrived(trial)))
+            return sorted(expected_ - set(self._arrived(trial)))
 
-        eventually(missing, lambda rows: not rows, f"all of {len(wanted)} rows")
-        assert set(self._arrived(trial)) <= wanted
+        eventually(missing, lambda rows: not rows, f"all of {len(expected_)} rows")
+        assert set(self._arrived(trial)) <= expected_
 
     def _topics(self, trial: Trial) -> list[str]:
         return list(trial.worker.ask("GET", f"/connectors/{trial.name}/topics")[trial.name]["topics"])
@@ -163,13 +163,13 @@ class SourceFaultSuite(FaultSuite):
                 described = admin.describe_topics(topics)
             except UnknownTopicOrPartition:
                 return []  # just made, and not known to all of Kafka yet
-            places = [TopicPartition(name, n) for name, t in described.items() for n in range(len(t.partitions))]
-            ends = admin.end_offsets(places)
+            partitions = [TopicPartition(name, n) for name, t in described.items() for n in range(len(t.partitions))]
+            ends = admin.end_offsets(partitions)
         rows = []
         with BatchConsumer(ClientConfig(self._kafka.bootstrap_servers)) as consumer:
-            consumer.assign(places)
-            consumer.seek_to_beginning(*places)
-            while any(consumer.position(place) < ends[place] for place in places):
+            consumer.assign(partitions)
+            consumer.seek_to_beginning(*partitions)
+            while any(consumer.position(partition) < ends[partition] for partition in partitions):
                 for part in consumer.fetch(500):
                     rows += [
                         self.identity(record.topic, _decoded(record.key), _decoded(record.value))

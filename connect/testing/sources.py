@@ -40,11 +40,11 @@ class SourceSuite:
 
     def test_its_configuration_is_right(self, bench: Bench) -> None:
         judged = validate(self.connector_class.config_class, bench.properties)
-        assert [error for one in judged for error in one.errors] == []
+        assert [error for judged_key in judged for error in judged_key.errors] == []
 
     def test_keys_it_does_not_know_do_not_disturb_it(self, bench: Bench) -> None:
         judged = validate(self.connector_class.config_class, {**bench.properties, "no.such.key": "x"})
-        assert [error for one in judged for error in one.errors] == []
+        assert [error for judged_key in judged for error in judged_key.errors] == []
 
     def test_every_key_says_what_it_is_for(self) -> None:
         for judged in validate(self.connector_class.config_class, {}):

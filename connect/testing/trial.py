@@ -58,10 +58,10 @@ class Trial:
     def order(self, what: Literal["stop", "pause", "resume"]) -> None:
         self.worker.ask("PUT", f"/connectors/{self.name}/{what}")
 
-    def order_during(self, what: Literal["stop", "pause"], held: Hold, seconds: float) -> None:
+    def order_during(self, what: Literal["stop", "pause"], hold: Hold, seconds: float) -> None:
         """Give the order while a call waits, which goes on after so many seconds."""
-        eventually(held.reached.is_set, bool, "a call that waits")
-        timer = threading.Timer(seconds, held.release)
+        eventually(hold.reached.is_set, bool, "a call that waits")
+        timer = threading.Timer(seconds, hold.release)
         timer.start()
         self.order(what)
         timer.join()
@@ -82,20 +82,20 @@ class Trial:
     def ended(self, state: Literal["STOPPED", "PAUSED"]) -> None:
         """Wait until it, or each of its tasks, is in the state."""
 
-        def reached(found: tuple[str, list[str], str]) -> bool:
-            return found[0] == state and set(found[1]) <= {state}
+        def reached(status: tuple[str, list[str], str]) -> bool:
+            return status[0] == state and set(status[1]) <= {state}
 
         eventually(lambda: self.worker.status(self.name), reached, state)
 
     def failed(self) -> str:
         """Wait until a task has failed; its trace."""
-        return eventually(lambda: self.worker.status(self.name), lambda found: "FAILED" in found[1], "a failure")[2]
+        return eventually(lambda: self.worker.status(self.name), lambda status: "FAILED" in status[1], "a failure")[2]
 
     def hold(self, call: str, part: float = 0.5) -> Hold:
         """Have the next such call wait on its way."""
-        held = Hold()
-        self.conductor.within(call, held, part=part)
-        return held
+        hold = Hold()
+        self.conductor.within(call, hold, part=part)
+        return hold
 
     def kill_within(self, call: str, part: float) -> None:
         """Have the task host killed in the next such call."""

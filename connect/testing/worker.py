@@ -112,18 +112,18 @@ class TestWorker:
 
     def temporary_files(self) -> set[str]:
         """What its processes have in their folder for such things; the folders of task hosts that have ended are among it."""
-        found = {path.relative_to(self.scratch) for path in self.scratch.rglob("*")}
-        tops = {path for path in found if len(path.parts) == 1}
+        files = {path.relative_to(self.scratch) for path in self.scratch.rglob("*")}
+        tops = {path for path in files if len(path.parts) == 1}
         if self.task_host() is not None and len(tops) == 1:
-            found -= tops  # the folder of the host that runs
-        return {str(path) for path in found}
+            files -= tops  # the folder of the host that runs
+        return {str(path) for path in files}
 
     def task_host(self) -> int | None:
         """The pid of the process with the tasks; None while there is none."""
         import psutil
 
-        found = [p.pid for p in psutil.Process(self._process.pid).children() if "connect.worker.host" in p.cmdline()]
-        return found[0] if found else None
+        pids = [p.pid for p in psutil.Process(self._process.pid).children() if "connect.worker.host" in p.cmdline()]
+        return pids[0] if pids else None
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The answer's JSON; asked again while the worker shares out work. Raises AssertionError where it refuses."""
@@ -143,11 +143,11 @@ class TestWorker:
         answer = requests.get(f"{self.url}/connectors/{name}/status", timeout=60)
         if not answer.ok:
             return "", [], ""
-        found = answer.json()
-        parts = [found["connector"], *found["tasks"]]
+        status_ = answer.json()
+        parts = [status_["connector"], *status_["tasks"]]
         return (
             parts[0]["state"],
-            [task["state"] for task in found["tasks"]],
+            [task["state"] for task in status_["tasks"]],
             "\n".join(part["trace"] for part in parts if "trace" in part),
         )
 

@@ -61,20 +61,20 @@ def parsed_spec(spec: list[str]) -> dict[str, SchemaType]:
     """Types by field name, "" for the whole. Raises ValueError in Kafka Connect's words."""
     if not spec:
         raise ValueError("Must specify at least one field to cast.")
-    found: dict[str, SchemaType] = {}
+    types: dict[str, SchemaType] = {}
     for pair in spec:
         name, colon, type_name = pair.rpartition(":")
         if ":" in name:
             raise ValueError(
                 f"Invalid value [{', '.join(spec)}] for configuration renames: Invalid rename mapping: {pair}"
             )
-        found[name.strip() if colon else _WHOLE] = _target(type_name.strip())
+        types[name.strip() if colon else _WHOLE] = _target(type_name.strip())
         if not colon and len(spec) > 1:
             raise ValueError(
                 "Cast transformations that specify a type to cast the entire value to may only specify a single cast in "
                 "their spec"
             )
-    return found
+    return types
 
 
 def _target(name: str) -> SchemaType:
@@ -110,18 +110,18 @@ class _Cast(SideTransformation):
             return cast_column(schema, column, whole).cast(made.arrow_type), made
         columns = struct_columns(schema, column, _PURPOSE, defaults=self.config.replace_null)
         fields = list(schema.fields)
-        for place, member in enumerate(schema.fields):
+        for index, member in enumerate(schema.fields):
             target = self._spec.get(member.name)
             if target is None:
                 continue
             default = cast_value(member.schema, member.schema.default, target)
-            fields[place] = Field(member.name, Schema(target, optional=member.schema.optional, default=default))
-            part = columns[place]
+            fields[index] = Field(member.name, Schema(target, optional=member.schema.optional, default=default))
+            part = columns[index]
             if column.null_count:
                 import pyarrow.compute as pc
 
                 part = pc.if_else(column.is_null(), None, part)
-            columns[place] = cast_column(member.schema, part, target)
+            columns[index] = cast_column(member.schema, part, target)
         changed = copied_basics(schema, fields).as_optional(schema.optional)
         return struct_of(changed, columns, column), changed
 

@@ -20,17 +20,17 @@ _FLOAT_TEXT: Final = r"^-?[0-9]{1,15}(\.[0-9]{1,9})?$"
 
 def cast_column(schema: Schema, column: pa.Array, target: SchemaType) -> pa.Array:
     """The column as ``target``, null where it is. Raises DataError with the rows at fault."""
-    wanted = Schema(target).arrow_type
+    arrow_type = Schema(target).arrow_type
     if column.null_count == len(column):
         import pyarrow as pa
 
-        return pa.nulls(len(column), wanted)
+        return pa.nulls(len(column), arrow_type)
     checked_input(schema.type)
-    made = _columnar(schema, column, target, wanted)
-    return _by_value(schema, column, target, wanted) if made is None else made
+    made = _columnar(schema, column, target, arrow_type)
+    return _by_value(schema, column, target, arrow_type) if made is None else made
 
 
-def _columnar(schema: Schema, column: pa.Array, target: SchemaType, wanted: pa.DataType) -> pa.Array | None:
+def _columnar(schema: Schema, column: pa.Array, target: SchemaType, arrow_type: pa.DataType) -> pa.Array | None:
     """None where values have to be looked at one by one."""
     if schema.name == DECIMAL or schema.type is SchemaType.BYTES:
         return None
@@ -39,24 +39,24 @@ def _columnar(schema: Schema, column: pa.Array, target: SchemaType, wanted: pa.D
             return None
         column = column.cast(schema.arrow_type).cast("int64" if schema.name == TIMESTAMP else "int32")
     if schema.type is SchemaType.STRING:
-        return _of_texts(column, target, wanted)
+        return _of_texts(column, target, arrow_type)
     if target is SchemaType.STRING:
         return _texts(schema, column)
     if schema.type in _FLOATS:
-        return _of_floats(column, target, wanted)
+        return _of_floats(column, target, arrow_type)
     if target is SchemaType.BOOLEAN:
-        return column.cast(wanted)
-    return column.cast(wanted, safe=False)
+        return column.cast(arrow_type)
+    return column.cast(arrow_type, safe=False)
 
 
-def _of_floats(column: pa.Array, target: SchemaType, wanted: pa.DataType) -> pa.Array:
+def _of_floats(column: pa.Array, target: SchemaType, arrow_type: pa.DataType) -> pa.Array:
     """Cut off at the point, the nearest that fits, 0 for NaN; less than 32 bits by way of 32."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if target in _FLOATS:
-        return column.cast(wanted, safe=False)
+        return column.cast(arrow_type, safe=False)
     bits = max(32, _INTEGERS.get(target, 64))
     values = pc.fill_null(column, 0).cast("float64").to_numpy(zero_copy_only=False)
     low, high = -(2.0 ** (bits - 1)), 2.0 ** (bits - 1)
@@ -64,10 +64,10 @@ def _of_floats(column: pa.Array, target: SchemaType, wanted: pa.DataType) -> pa.
         within = np.where(np.isnan(values) | (values >= high) | (values < low), 0, values).astype("int64")
     whole = np.where(values >= high, 2 ** (bits - 1) - 1, np.where(values < low, -(2 ** (bits - 1)), within))
     made = pa.array(whole, pa.int64(), mask=column.is_null().to_numpy(zero_copy_only=False))
-    return made.cast(wanted, safe=False)
+    return made.cast(arrow_type, safe=False)
 
 
-def _of_texts(column: pa.Array, target: SchemaType, wanted: pa.DataType) -> pa.Array | None:
+def _of_texts(column: pa.Array, target: SchemaType, arrow_type: pa.DataType) -> pa.Array | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -79,7 +79,7 @@ def _of_texts(column: pa.Array, target: SchemaType, wanted: pa.DataType) -> pa.A
     if target is SchemaType.FLOAT32 or not pc.all(pc.match_substring_regex(column, pattern)).as_py():
         return None
     try:
-        return column.cast(wanted)
+        return column.cast(arrow_type)
     except pa.ArrowInvalid:
         return None
 
@@ -98,7 +98,7 @@ def _texts(schema: Schema, column: pa.Array) -> pa.Array | None:
     return pc.if_else(pc.match_substring_regex(texts, r"^-?[0-9]+$"), dotted, texts)
 
 
-def _by_value(schema: Schema, column: pa.Array, target: SchemaType, wanted: pa.DataType) -> pa.Array:
+def _by_value(schema: Schema, column: pa.Array, target: SchemaType, arrow_type: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
     made: list[Any] = []
@@ -112,4 +112,4 @@ def _by_value(schema: Schema, column: pa.Array, target: SchemaType, wanted: pa.D
             wrong.append(row)
     if first is not None:
         raise DataError(str(first), rows=wrong) from first
-    return pa.array(made, wanted)
+    return pa.array(made, arrow_type)

@@ -56,7 +56,7 @@ _EPOCH_DAY: Final = dt.date(1970, 1, 1)
 def checked_input(kind: SchemaType) -> None:
     """Raises DataError for a type that nothing is cast from."""
     if kind not in INPUTS:
-        names = ", ".join(one.name for one in INPUTS)
+        names = ", ".join(input_type.name for input_type in INPUTS)
         raise DataError(f"Cast transformation does not support casting from {kind.name}; supported types are [{names}]")
 
 

@@ -47,10 +47,10 @@ class TransformChain:
         steps = []
         for alias in config.transforms:
             prefix = f"transforms.{alias}."
-            own = parse(TransformConfig, sub_properties(properties, prefix))
+            parsed = parse(TransformConfig, sub_properties(properties, prefix))
             made = _made(plugins, PluginType.TRANSFORMATION, prefix, properties)
-            predicate = predicates[own.predicate] if own.predicate else None
-            steps.append(_Step(alias, made, predicate, own.negate))
+            predicate = predicates[parsed.predicate] if parsed.predicate else None
+            steps.append(_Step(alias, made, predicate, parsed.negate))
         return cls(steps)
 
     def __len__(self) -> int:
@@ -62,9 +62,9 @@ class TransformChain:
         for step in self._steps:
             name = type(step.transformation).__name__
             made: list[RecordBatch] = []
-            for one in batches:
-                made.extend(guard("TRANSFORMATION", name, one, lambda rows, step=step: _apply(step, rows)))  # type: ignore[misc]
-            batches = [one for one in made if len(one)]
+            for part in batches:
+                made.extend(guard("TRANSFORMATION", name, part, lambda rows, step=step: _apply(step, rows)))  # type: ignore[misc]
+            batches = [part for part in made if len(part)]
         return batches
 
     def close(self) -> None:
@@ -74,10 +74,10 @@ class TransformChain:
 
 def _made(plugins: PluginRegistry, kind: PluginType, prefix: str, properties: Mapping[str, str]) -> Any:
     values = sub_properties(properties, prefix)
-    found = plugins.find(values.get("type", "").strip(), kind)
-    if found is None:
+    plugin = plugins.find(values.get("type", "").strip(), kind)
+    if plugin is None:
         raise UnknownPlugin(f"{prefix}type={values.get('type')}: no {kind.value} goes by that name")
-    loaded = found.load()
+    loaded = plugin.load()
     return loaded(parse(loaded.config_class, values))
 
 

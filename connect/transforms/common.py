@@ -113,11 +113,11 @@ class _ExtractNestedField(SideTransformation):
             raise DataError(
                 f"{self.config.outer} of {batch.topic} is null and has no {self.config.inner}", rows=missing
             )
-        found = with_default(inner, struct.field(outer.field_names.index(self.config.inner)))
+        inner_column = with_default(inner, struct.field(outer.field_names.index(self.config.inner)))
         made = Schema.struct(
             [*schema.fields, Field(self.config.output, inner)], name=schema.name, optional=schema.optional
         )
-        return struct_of(made, [*columns, found], column), made
+        return struct_of(made, [*columns, inner_column], column), made
 
     def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:
         raise DataError("ExtractNestedField takes records with a schema only")
@@ -186,17 +186,17 @@ class ExtractTimestamp(Transformation):
     def _of_texts(self, batch: RecordBatch) -> pa.Array:
         import pyarrow as pa
 
-        found: list[int] = []
+        timestamps: list[int] = []
 
         def look(value: dict[str, Any], row: int) -> dict[str, Any]:  # noqa: ARG001 - as map_texts calls it
             ms = value.get(self.config.field)
             if not isinstance(ms, int) or isinstance(ms, bool) or not -(1 << 63) <= ms < 1 << 63:
                 raise DataError(f"field {self.config.field!r} is {ms!r}, and should be a number of milliseconds")
-            found.append(ms)
+            timestamps.append(ms)
             return value
 
         map_texts(batch.values, look, "ExtractTimestamp", nulls=False)
-        return pa.array(found, pa.int64())
+        return pa.array(timestamps, pa.int64())
 
 
 def _nulls(column: pa.Array) -> list[int]:

@@ -114,10 +114,10 @@ class _ExtractTopic(Transformation):
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         topics, wrong = [], []
-        for row, found in enumerate(self._found(batch)):
-            if not isinstance(found, str) or not found:
+        for row, topic in enumerate(self._topics_of_rows(batch)):
+            if not isinstance(topic, str) or not topic:
                 wrong.append(row)
-            topics.append(found if isinstance(found, str) and found else batch.topic)
+            topics.append(topic if isinstance(topic, str) and topic else batch.topic)
         if wrong and not self.config.skip:
             what = f"field {self.config.field!r} of the {self.side}" if self.config.field else f"the {self.side}"
             raise DataError(
@@ -125,12 +125,12 @@ class _ExtractTopic(Transformation):
             )
         return routed(batch, topics)
 
-    def _found(self, batch: RecordBatch) -> list[Any]:
+    def _topics_of_rows(self, batch: RecordBatch) -> list[Any]:
         """What stands in each row where the topic is looked for."""
         if self.side == "header":
             rows = [()] * len(batch) if batch.headers is None else header_lists(batch.headers)
-            found = [next((h.value for h in headers if h.key == self.config.field), None) for headers in rows]
-            return [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in found]
+            topics = [next((h.value for h in headers if h.key == self.config.field), None) for headers in rows]
+            return [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in topics]
         column = batch.keys if self.side == "key" else batch.values
         schema = batch.key_schema if self.side == "key" else batch.value_schema
         if column is None:
@@ -222,8 +222,8 @@ class MessageTimestampRouter(Transformation):
         template = self.config.topic_format.replace("${topic}", batch.topic)
         for row, record in enumerate(batch.records()):
             value = record.value if isinstance(record.value, dict) else {}
-            found = next((value[name] for name in self.config.names if value.get(name) is not None), None)
-            ms = self._milliseconds(found)
+            moment = next((value[name] for name in self.config.names if value.get(name) is not None), None)
+            ms = self._milliseconds(moment)
             if ms is None:
                 wrong.append(row)
             topics.append(template.replace("${timestamp}", date_format(self.config.written_format).format(ms or 0)))

@@ -43,13 +43,13 @@ class _ExtractField(SideTransformation):
 
     def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
         required_struct(schema, _PURPOSE)
-        found = self._path.field(schema)
-        if found is None:
+        field = self._path.field(schema)
+        if field is None:
             names = ", ".join(schema.field_names)
             raise DataError(
                 f"Unknown field: {self.config.field} (of a {self.side} of {batch.topic}); there are: {names}"
             )
-        return self._path.column(schema, column, defaults=self.config.replace_null), found.schema
+        return self._path.column(schema, column, defaults=self.config.replace_null), field.schema
 
     def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:
         return map_texts(column, lambda value, row: self._path.value(value), _PURPOSE)

@@ -83,10 +83,10 @@ class FieldPath:
     def field(self, schema: Schema) -> Field | None:
         """The field at the end; None where there is none. Raises DataError where the path leads through a non-struct."""
         for step in self._steps[:-1]:
-            found = _member(schema, step)
-            if found is None:
+            member = _member(schema, step)
+            if member is None:
                 return None
-            schema = found.schema
+            schema = member.schema
         return _member(schema, self._steps[-1])
 
     def column(self, schema: Schema, column: pa.Array, *, defaults: bool) -> pa.Array:
@@ -99,10 +99,10 @@ class FieldPath:
             schema = schema.field(step).schema
             column = with_default(schema, column)
         last = schema.field(self._steps[-1]).schema
-        found = pc.struct_field(column, [schema.field_names.index(self._steps[-1])])
+        parent = pc.struct_field(column, [schema.field_names.index(self._steps[-1])])
         if not defaults or last.default is None:
-            return found
-        filled = with_default(last, found)
+            return parent
+        filled = with_default(last, parent)
         return pc.if_else(column.is_null(), None, filled) if column.null_count else filled
 
     def value(self, value: Mapping[str, Any]) -> Any:

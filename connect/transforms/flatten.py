@@ -59,7 +59,7 @@ class _Flatten(SideTransformation):
         """A field below an optional struct is optional, and below one with a default has its part of that default."""
         import pyarrow.compute as pc
 
-        for place, member in enumerate(schema.fields):
+        for index, member in enumerate(schema.fields):
             name = f"{prefix}{self.config.delimiter}{member.name}" if prefix else member.name
             inner = member.schema
             inner_default = inner.default
@@ -69,7 +69,7 @@ class _Flatten(SideTransformation):
                 raise DataError(
                     f"Flatten transformation does not support MAP for record with schemas (for field {name})."
                 )
-            part = pc.struct_field(column, [place])
+            part = pc.struct_field(column, [index])
             if inner.type is SchemaType.STRUCT:
                 self._collect(inner, part, name, optional or inner.optional, inner_default, fields, columns)
                 continue

@@ -93,8 +93,8 @@ class _FromJson(SideTransformation):
         column, schema = self.column(batch)
         if column is None or column.null_count == len(column):
             return [batch]
-        made, found = self._read(column, _unquoted) if schema is None else self.change(batch, schema, column)
-        return [self.changed(batch, made, found)]
+        made, made_schema = self._read(column, _unquoted) if schema is None else self.change(batch, schema, column)
+        return [self.changed(batch, made, made_schema)]
 
     def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:
         raise NotImplementedError("the result has a schema: see apply")
@@ -245,8 +245,8 @@ class _Translation:
         doc = schema.get("description") or None
         chosen, kind = self._chosen(schema, at)
         if chosen is not schema:
-            found, reader = self._of(chosen, at, optional=optional, depth=depth + 1)
-            return (found if doc is None else _documented(found, doc)), reader
+            member_schema, reader = self._of(chosen, at, optional=optional, depth=depth + 1)
+            return (member_schema if doc is None else _documented(member_schema, doc)), reader
         made, reader = self._made(schema, kind, at, depth)
         return _documented(made.as_optional(optional), doc), reader
 
@@ -300,8 +300,10 @@ class _Translation:
             pointer = f"{at}/properties/{name}"
             if name == "$schema" or pointer in self._excluded:
                 continue
-            found, readers[name] = self._of(properties[name], pointer, optional=name not in needed, depth=depth + 1)
-            fields.append(Field(name, found))
+            member_schema, readers[name] = self._of(
+                properties[name], pointer, optional=name not in needed, depth=depth + 1
+            )
+            fields.append(Field(name, member_schema))
         return Schema.struct(fields, name=self._name(schema, at)), _struct(readers, needed)
 
     def _name(self, schema: Mapping[str, Any], at: str) -> str | None:
@@ -312,13 +314,13 @@ class _Translation:
     def _referred(self, reference: str, at: str) -> tuple[Any, str]:
         if not reference.startswith("#"):
             raise ConnectError(f"{at} refers to {reference[:200]!r}: only references within the document are read")
-        found: Any = self._document
+        node: Any = self._document
         for step in reference.removeprefix("#").split("/")[1:]:
             step = unquote(step).replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, Mapping) or step not in found:
+            if not isinstance(node, Mapping) or step not in node:
                 raise ConnectError(f"{at} refers to {reference[:200]!r}, which is not there")
-            found = found[step]
-        return found, reference
+            node = node[step]
+        return node, reference
 
 
 def _is_text(value: Any) -> bool:

@@ -134,23 +134,23 @@ class _HeaderFrom(SideTransformation):
 
     def _values(self, schema: Schema, column: pa.Array) -> list[list[Header]]:
         parts = struct_columns(schema, column, self._purpose, defaults=self.config.replace_null)
-        found = []
+        columns = []
         for name, header in zip(self.config.fields, self.config.headers, strict=True):
             if name not in schema.field_names:
                 raise DataError(f"no field {name!r} for header {header!r}; there are: {', '.join(schema.field_names)}")
             member = schema.field(name).schema
             values = parts[schema.field_names.index(name)].to_pylist(maps_as_pydicts="strict")
-            found.append([Header(header, value, member) for value in values])
-        return [list(row) for row in zip(*found, strict=True)]
+            columns.append([Header(header, value, member) for value in values])
+        return [list(row) for row in zip(*columns, strict=True)]
 
     def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
         required_struct(schema, self._purpose)
         if self.config.operation == "copy":
             return column, schema
         parts = struct_columns(schema, column, self._purpose, defaults=self.config.replace_null)
-        kept = [place for place, member in enumerate(schema.fields) if member.name not in self.config.fields]
-        made = copied_basics(schema, [schema.fields[place] for place in kept])
-        return struct_of(made, [parts[place] for place in kept], column), made
+        kept = [index for index, member in enumerate(schema.fields) if member.name not in self.config.fields]
+        made = copied_basics(schema, [schema.fields[index] for index in kept])
+        return struct_of(made, [parts[index] for index in kept], column), made
 
     def _of_texts(self, batch: RecordBatch, column: pa.Array) -> RecordBatch:
         more: list[list[Header]] = []

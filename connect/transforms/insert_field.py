@@ -63,15 +63,20 @@ class _InsertField(SideTransformation):
     def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
         columns = struct_columns(schema, column, _PURPOSE, defaults=self.config.replace_null)
         inserted = self._inserted(batch)
-        fields = [*schema.fields, *(Field(one.name, one.schema) for one in inserted)]
+        fields = [*schema.fields, *(Field(inserted_field.name, inserted_field.schema) for inserted_field in inserted)]
         if len({member.name for member in fields}) != len(fields):
-            twice = next(one.name for one in inserted if one.name in schema.field_names)
+            twice = next(
+                inserted_field.name for inserted_field in inserted if inserted_field.name in schema.field_names
+            )
             raise DataError(f"Cannot create field because of field name duplication {twice}")
         changed = copied_basics(schema, fields)
-        return struct_of(changed, [*columns, *(one.column for one in inserted)], column), changed
+        return struct_of(changed, [*columns, *(inserted_field.column for inserted_field in inserted)], column), changed
 
     def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:
-        values = [(one.name, one.json_column.to_pylist(), one.always) for one in self._inserted(batch)]
+        values = [
+            (inserted_field.name, inserted_field.json_column.to_pylist(), inserted_field.always)
+            for inserted_field in self._inserted(batch)
+        ]
 
         def insert(value: dict[str, Any], row: int) -> dict[str, Any]:
             more = {name: rows[row] for name, rows, always in values if always or rows[row] is not None}
@@ -87,7 +92,7 @@ class _InsertField(SideTransformation):
             raise DataError(f"Only SinkRecord supported for [{_PURPOSE}], found: a record of a source")
         partition = pa.repeat(pa.scalar(batch.origin.partition, pa.int32()), rows) if batch.origin else batch.partitions
         times = batch.timestamps_ms
-        found: list[_Inserted] = []
+        inserted: list[_Inserted] = []
 
         def add(spec: str | None, schema: Schema, column: pa.Array | None, json_column: pa.Array | None = None) -> None:
             if spec is None:
@@ -96,8 +101,8 @@ class _InsertField(SideTransformation):
             optional = not spec.endswith("!")
             name = spec[:-1] if spec.endswith(("!", "?")) else spec
             always = schema.type is SchemaType.INT64 and schema.name is None
-            given = column if json_column is None else json_column
-            found.append(_Inserted(name, schema.as_optional(optional), column, given, always))
+            json_values = column if json_column is None else json_column
+            inserted.append(_Inserted(name, schema.as_optional(optional), column, json_values, always))
 
         add(self.config.topic_field, Schema(SchemaType.STRING), pa.repeat(pa.scalar(batch.topic), rows))
         add(self.config.partition_field, Schema(SchemaType.INT32), partition)
@@ -106,7 +111,7 @@ class _InsertField(SideTransformation):
         add(self.config.timestamp_field, stamp, None if times is None else times.cast(stamp.arrow_type), times)
         fixed = pa.repeat(pa.scalar(self.config.static_value or ""), rows)
         add(self.config.static_field, Schema(SchemaType.STRING), fixed)
-        return found
+        return inserted
 
 
 class InsertKeyField(_InsertField):

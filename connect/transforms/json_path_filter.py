@@ -62,13 +62,13 @@ class _JsonPathFilter(Transformation):
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         import pyarrow as pa
 
-        found = [self._matches(value) for value in self._values(batch)]
-        missing = [row for row, match in enumerate(found) if match is None]
+        matching = [self._matches(value) for value in self._values(batch)]
+        missing = [row for row, match in enumerate(matching) if match is None]
         if missing and self.config.missing.lower() == "fail":
             what = f"the {self.side} of a record of {batch.topic}"
             raise DataError(f"{what} is null or has no {self.config.condition}", rows=missing)
         included = self.config.type.lower() == "include"
-        kept = [self._keeps_missing if match is None else match is included for match in found]
+        kept = [self._keeps_missing if match is None else match is included for match in matching]
         return [batch.filter(pa.array(kept, pa.bool_()))]
 
     @property
@@ -112,11 +112,11 @@ class _Condition:
         import jsonpath
 
         try:
-            there = [one for one in (self._way.findall(value) if value is not None else []) if one is not None]
+            there = [value_ for value_ in (self._way.findall(value) if value is not None else []) if value_ is not None]
             if not there or self._rest is None:
                 return True if there else None
             rest = self._rest
-            return any(rest.findall(one if isinstance(one, list) else [one]) for one in there)
+            return any(rest.findall(value_ if isinstance(value_, list) else [value_]) for value_ in there)
         except jsonpath.JSONPathError as error:
             raise DataError(f"filter.condition cannot be asked of {value!r:.80}: {error}") from error
 

@@ -74,16 +74,16 @@ class _MaskField(SideTransformation):
         import pyarrow.compute as pc
 
         columns = struct_columns(schema, column, _PURPOSE, defaults=self.config.replace_null)
-        for place, member in enumerate(schema.fields):
-            part = columns[place]
+        for index, member in enumerate(schema.fields):
+            part = columns[index]
             if member.name in self.config.fields and part.null_count < len(part):
                 masked = pa.array([self._mask(member.schema)], member.schema.arrow_type)
                 if part.null_count and pa.types.is_nested(masked.type):
-                    columns[place] = masked.take(pc.if_else(part.is_null(), None, pa.repeat(pa.scalar(0), len(part))))
+                    columns[index] = masked.take(pc.if_else(part.is_null(), None, pa.repeat(pa.scalar(0), len(part))))
                 elif pa.types.is_nested(masked.type):
-                    columns[place] = masked.take(pa.repeat(pa.scalar(0), len(part)))
+                    columns[index] = masked.take(pa.repeat(pa.scalar(0), len(part)))
                 else:
-                    columns[place] = pc.if_else(part.is_null(), None, masked[0])
+                    columns[index] = pc.if_else(part.is_null(), None, masked[0])
         return struct_of(schema, columns, column), schema
 
     def _mask(self, schema: Schema) -> Any:

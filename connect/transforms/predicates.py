@@ -32,13 +32,13 @@ class HasHeaderKey(Predicate):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        found = np.zeros(len(batch), bool)
+        has_header = np.zeros(len(batch), bool)
         if batch.headers is not None:
             names = pc.struct_field(batch.headers.flatten(), "key")
             rows = pc.list_parent_indices(batch.headers).to_numpy(zero_copy_only=False)
             hits = pc.fill_null(pc.equal(names, self.config.name), False).to_numpy(zero_copy_only=False)
-            found[rows[hits]] = True
-        return pa.array(found)
+            has_header[rows[hits]] = True
+        return pa.array(has_header)
 
 
 @config

@@ -109,12 +109,12 @@ class _TimestampConverter(SideTransformation):
             return self._converted(schema, column)
         columns = struct_columns(schema, column, _PURPOSE, defaults=self.config.replace_null)
         fields = list(schema.fields)
-        for place, member in enumerate(fields):
+        for index, member in enumerate(fields):
             if member.name == self.config.field:
                 if column.null_count:
-                    columns[place] = _masked(columns[place], column)
-                columns[place], made = self._converted(member.schema, columns[place])
-                fields[place] = Field(member.name, made)
+                    columns[index] = _masked(columns[index], column)
+                columns[index], made = self._converted(member.schema, columns[index])
+                fields[index] = Field(member.name, made)
         changed = copied_basics(schema, fields).as_optional(schema.optional)
         return struct_of(changed, columns, column), changed
 

@@ -12,16 +12,16 @@ __all__ = ["unknown_keys"]
 _LIKENESS = 0.8
 
 
-def unknown_keys(infos: ConfigInfos, given: Iterable[str]) -> Mapping[str, str | None]:
+def unknown_keys(infos: ConfigInfos, names_: Iterable[str]) -> Mapping[str, str | None]:
     """Those of the given keys that the configuration's plugins do not have, with the nearest of theirs, if one is near.
 
     ``infos`` is the judgement of that configuration.
     """
     known = dict.fromkeys(name for entry in infos.entries.values() for name in (entry.key.name, *entry.key.aliases))
     names = list(known)
-    found: dict[str, str | None] = {}
-    for name in given:
+    unknown: dict[str, str | None] = {}
+    for name in names_:
         if name not in known and not name.startswith(tuple(infos.families)):
             near = difflib.get_close_matches(name, names, 1, _LIKENESS)
-            found[name] = near[0] if near else None
-    return found
+            unknown[name] = near[0] if near else None
+    return unknown

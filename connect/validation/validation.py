@@ -144,9 +144,9 @@ class ConfigInfos:
 
     def blame(self, problem: Problem) -> None:
         """Add a problem to its key, or to ``connector.class`` where the answer has no such key."""
-        found = problem.key in self.entries
-        text = problem.message if found or not problem.key else f"{problem.key}: {problem.message}"
-        self.entries[problem.key if found else "connector.class"].errors.append(text)
+        has_entry = problem.key in self.entries
+        text = problem.message if has_entry or not problem.key else f"{problem.key}: {problem.message}"
+        self.entries[problem.key if has_entry else "connector.class"].errors.append(text)
 
 
 def key_infos(cls: type) -> list[dict[str, Any]]:
@@ -169,19 +169,19 @@ def validate_connector(
 
     Raises BadRequest without ``connector.class``, UnknownPlugin where no connector goes by its value.
     """
-    given = {name: value for name, value in properties.items() if value is not None}
-    class_name = given.get("connector.class", "").strip()
+    values = {name: value for name, value in properties.items() if value is not None}
+    class_name = values.get("connector.class", "").strip()
     if not class_name:
         raise BadRequest(f"Connector config {_shown(properties)} contains no connector type")
     plugin = plugins.connector(class_name)
-    given = with_cloud_keys(given, plugin.type)
-    properties = {**properties, **given}
+    values = with_cloud_keys(values, plugin.type)
+    properties = {**properties, **values}
     infos = ConfigInfos(class_name, plugin.type)
     infos.add(validate(SourceConfig if plugin.type is PluginType.SOURCE else SinkConfig, properties))
-    _judge_plugin_keys(plugins, infos, given)
+    _judge_plugin_keys(plugins, infos, values)
     _show_defaults(plugins, infos, plugin, worker or {})
     if plugin.type is PluginType.SOURCE:
-        _judge_topic_groups(infos, given)
+        _judge_topic_groups(infos, values)
     connector = _load(plugin, infos)
     if connector is not None:
         judged = validate(connector.config_class, properties)
@@ -189,17 +189,17 @@ def validate_connector(
         infos.families += [prefix for prefix, _ in families_of(connector.config_class)]
         if issubclass(connector.task_class, JobTask):
             infos.add(validate(JobConfig, properties))
-    for name in given:
+    for name in values:
         # Mirror's connectors have the clients' keys of encryption and logins among their own.
         if name.startswith(tuple(set(infos.families) & {"sasl.", "ssl."})) and (known := client_key(name)) is not None:
-            infos.add([judge(known, given)])
-    _add_overrides(infos, given)
+            infos.add([judge(known, values)])
+    _add_overrides(infos, values)
     if connector is not None and plugin.type is PluginType.SOURCE and not infos.errors:
-        source, own = parse(SourceConfig, given), parse(connector.config_class, given)
-        for problem in preflight_problems(connector, source, own, enabled=enabled_in(worker or {})):
+        source, connector_config = parse(SourceConfig, values), parse(connector.config_class, values)
+        for problem in preflight_problems(connector, source, connector_config, enabled=enabled_in(worker or {})):
             infos.blame(problem)
     if check and connector is not None and not infos.errors:
-        for problem in _check_outside(connector, given):
+        for problem in _check_outside(connector, values):
             infos.blame(problem)
     return infos
 
@@ -219,8 +219,8 @@ def _show_defaults(plugins: PluginRegistry, infos: ConfigInfos, plugin: Plugin, 
     }
     for name in ("key.converter", "value.converter", "header.converter"):
         kind = PluginType.HEADER_CONVERTER if name == "header.converter" else PluginType.CONVERTER
-        found = plugins.find(infos.entries[name].value or defaults[name] or "", kind)
-        defaults[f"{name}.plugin.version"] = found.version if found is not None else None
+        named_plugin = plugins.find(infos.entries[name].value or defaults[name] or "", kind)
+        defaults[f"{name}.plugin.version"] = named_plugin.version if named_plugin is not None else None
     converters, header_converters = (
         _names(plugins, kind) for kind in (PluginType.CONVERTER, PluginType.HEADER_CONVERTER)
     )
@@ -234,34 +234,36 @@ def _show_defaults(plugins: PluginRegistry, infos: ConfigInfos, plugin: Plugin, 
             entry.value = default
 
 
-def _judge_plugin_keys(plugins: PluginRegistry, infos: ConfigInfos, given: Mapping[str, str]) -> None:
+def _judge_plugin_keys(plugins: PluginRegistry, infos: ConfigInfos, properties: Mapping[str, str]) -> None:
     """Transformations, predicates and converters that the configuration names, with their own keys."""
     for alias in _aliases(infos, "transforms"):
         prefix = f"transforms.{alias}."
-        values = sub_properties(given, prefix)
+        values = sub_properties(properties, prefix)
         _judge_named(plugins, infos, PluginType.TRANSFORMATION, alias, values, validate(TransformConfig, values))
         predicate = values.get("predicate")
         if predicate and predicate not in _aliases(infos, "predicates"):
             text = f"Invalid value {predicate} for configuration {prefix}predicate: no such alias in predicates"
             infos.entries[f"{prefix}predicate"].errors.append(text)
     for alias in _aliases(infos, "predicates"):
-        _judge_named(plugins, infos, PluginType.PREDICATE, alias, sub_properties(given, f"predicates.{alias}."), [])
+        _judge_named(
+            plugins, infos, PluginType.PREDICATE, alias, sub_properties(properties, f"predicates.{alias}."), []
+        )
     for name in ("key.converter", "value.converter", "header.converter"):
         class_name = infos.entries[name].value
         if class_name is None:
             continue
         types = (PluginType.CONVERTER, PluginType.HEADER_CONVERTER)
-        found = plugins.find(class_name, *(types if name != "header.converter" else types[::-1]))
-        if found is None:
+        plugin = plugins.find(class_name, *(types if name != "header.converter" else types[::-1]))
+        if plugin is None:
             infos.entries[name].errors.append(_not_found(class_name, name))
             continue
-        loaded = _load(found, infos, name)
+        loaded = _load(plugin, infos, name)
         if loaded is not None:
-            own = sub_properties(given, f"{name}.")
+            plugin_properties = sub_properties(properties, f"{name}.")
             infos.families += [f"{name}.{prefix}" for prefix, _ in families_of(loaded.config_class)]
-            infos.add(validate(loaded.config_class, own), prefix=f"{name}.")
-            if "converter.type" in own:
-                infos.add([judge(_CONVERTER_TYPE, own)], prefix=f"{name}.")
+            infos.add(validate(loaded.config_class, plugin_properties), prefix=f"{name}.")
+            if "converter.type" in plugin_properties:
+                infos.add([judge(_CONVERTER_TYPE, plugin_properties)], prefix=f"{name}.")
 
 
 def _judge_named(
@@ -279,7 +281,7 @@ def _judge_named(
     )
     prefix, group = f"{plural.lower()}.{alias}.", f"{plural}: {alias}"
     class_name = values.get("type")
-    found = plugins.find(class_name.strip(), kind) if class_name is not None else None
+    plugin = plugins.find(class_name.strip(), kind) if class_name is not None else None
     declared = Key(
         "type",
         KeyType.CLASS,
@@ -294,10 +296,10 @@ def _judge_named(
     version = Key(
         "plugin.version",
         KeyType.STRING,
-        found and found.version,
+        plugin and plugin.version,
         f"Version of the {alias!r} {kind.value}. There is one here, so any version is taken.",
         importance="high",
-        recommended=(found.version,) if found else (),
+        recommended=(plugin.version,) if plugin else (),
         group=group,
         display_name=f"{what} version for {alias}",
         width="LONG",
@@ -305,13 +307,13 @@ def _judge_named(
     if class_name is None:
         type_errors: tuple[str, ...] = (f'Missing required configuration "{prefix}type" which has no default value.',)
     else:
-        type_errors = () if found else (_not_found(class_name, f"{prefix}type"),)
+        type_errors = () if plugin else (_not_found(class_name, f"{prefix}type"),)
     head = [KeyValue(declared, class_name, type_errors), judge(version, values)]
     infos.add(head[:1], prefix=prefix)
-    loaded = _load(found, infos, f"{prefix}type") if found is not None else None
+    loaded = _load(plugin, infos, f"{prefix}type") if plugin is not None else None
     rest = [*(validate(loaded.config_class, values) if loaded is not None else ()), *common]
     if loaded is not None:
-        infos.families += [prefix + own for own, _ in families_of(loaded.config_class)]
+        infos.families += [prefix + family_prefix for family_prefix, _ in families_of(loaded.config_class)]
     infos.add([*head, *sorted(rest, key=lambda result: result.key.name)], prefix=prefix, group=group)
 
 
@@ -320,17 +322,17 @@ def _names(plugins: PluginRegistry, kind: PluginType) -> tuple[str, ...]:
     return tuple(name for plugin in plugins.listed((kind,)) for name in plugin.names)
 
 
-def _judge_topic_groups(infos: ConfigInfos, given: Mapping[str, str]) -> None:
-    groups = topic_groups(given, _aliases(infos, "topic.creation.groups"))
+def _judge_topic_groups(infos: ConfigInfos, properties: Mapping[str, str]) -> None:
+    groups = topic_groups(properties, _aliases(infos, "topic.creation.groups"))
     for name, values in groups.items():
         prefix = f"topic.creation.{name}."
         infos.families.append(prefix)
         infos.add(validate(TopicGroup, values), prefix=prefix, group=f"Topic Creation: {name}")
 
 
-def _add_overrides(infos: ConfigInfos, given: Mapping[str, str]) -> None:
+def _add_overrides(infos: ConfigInfos, properties: Mapping[str, str]) -> None:
     for kind in ("producer", "consumer", "admin"):
-        for name, value in override_properties(given, kind).items():
+        for name, value in override_properties(properties, kind).items():
             full = f"{kind}.override.{name}"
             known = client_key(name)
             if known is None:
@@ -358,20 +360,20 @@ def _load(plugin: Plugin, infos: ConfigInfos, key_name: str = "connector.class")
         return None
 
 
-def _check_outside(connector: Any, given: Mapping[str, str]) -> list[Problem]:
+def _check_outside(connector: Any, properties: Mapping[str, str]) -> list[Problem]:
     """What ``connector.check`` finds; a check that fails or does not end is a problem itself."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
 
     def run() -> None:
         try:
-            found.extend(connector.check(parse(connector.config_class, given)))
+            problems.extend(connector.check(parse(connector.config_class, properties)))
         except TidegateError as error:
-            found.append(Problem("", str(error)))
+            problems.append(Problem("", str(error)))
         except BaseException as error:  # noqa: BLE001 - a connector's own code: whatever it raises is told to its user
-            found.append(Problem("", f"the connector's check failed: {type(error).__name__}: {error}"))
+            problems.append(Problem("", f"the connector's check failed: {type(error).__name__}: {error}"))
 
-    _run_for(run, CHECK_TIMEOUT_S, lambda: found.append(Problem("", f"no answer within {CHECK_TIMEOUT_S:g} s")))
-    return list(found)
+    _run_for(run, CHECK_TIMEOUT_S, lambda: problems.append(Problem("", f"no answer within {CHECK_TIMEOUT_S:g} s")))
+    return list(problems)
 
 
 def _run_for(work: Callable[[], None], timeout_s: float, on_timeout: Callable[[], None]) -> None:

@@ -27,8 +27,12 @@ def _word(level: int) -> str:
 
 
 def _known() -> dict[str, logging.Logger]:
-    found = {name: one for name, one in logging.root.manager.loggerDict.items() if isinstance(one, logging.Logger)}
-    return {_ROOT: logging.root, **found}
+    loggers = {
+        name: logger_
+        for name, logger_ in logging.root.manager.loggerDict.items()
+        if isinstance(logger_, logging.Logger)
+    }
+    return {_ROOT: logging.root, **loggers}
 
 
 def set_level(namespace: str, level: str) -> list[str]:
@@ -40,13 +44,17 @@ def set_level(namespace: str, level: str) -> list[str]:
     if namespace == "" or namespace.lower() == _ROOT:
         chosen = known
     else:
-        chosen = {name: one for name, one in known.items() if name == namespace or name.startswith(f"{namespace}.")}
+        chosen = {
+            name: known_logger
+            for name, known_logger in known.items()
+            if name == namespace or name.startswith(f"{namespace}.")
+        }
         chosen.setdefault(namespace, logging.getLogger(namespace))
     changed = []
-    for name, one in chosen.items():
-        if _word(one.getEffectiveLevel()) != level:
+    for name, known_logger in chosen.items():
+        if _word(known_logger.getEffectiveLevel()) != level:
             changed.append(name)
-        one.setLevel(_LEVELS[level])
+        known_logger.setLevel(_LEVELS[level])
     return sorted(changed)
 
 
@@ -63,13 +71,13 @@ class Loggers:
 
     def all(self) -> dict[str, dict[str, str | int | None]]:
         """Every logger that is not off, by name."""
-        shown = {name: self._shown(name, one) for name, one in sorted(_known().items())}
+        shown = {name: self._shown(name, known_logger) for name, known_logger in sorted(_known().items())}
         return {name: level for name, level in shown.items() if level["level"] != "OFF"}
 
-    def one(self, name: str) -> dict[str, str | int | None] | None:
+    def level_of(self, name: str) -> dict[str, str | int | None] | None:
         name = _ROOT if name.lower() == _ROOT else name
-        found = _known().get(name)
-        return None if found is None else self._shown(name, found)
+        known = _known().get(name)
+        return None if known is None else self._shown(name, known)
 
     def set(self, namespace: str, level: str) -> list[str]:
         """See ``set_level``."""
@@ -79,5 +87,5 @@ class Loggers:
         self._modified.update(dict.fromkeys(changed, time.time_ns() // 1_000_000))
         return changed
 
-    def _shown(self, name: str, one: logging.Logger) -> dict[str, str | int | None]:
-        return {"level": _word(one.getEffectiveLevel()), "last_modified": self._modified.get(name)}
+    def _shown(self, name: str, stdlib_logger: logging.Logger) -> dict[str, str | int | None]:
+        return {"level": _word(stdlib_logger.getEffectiveLevel()), "last_modified": self._modified.get(name)}

@@ -87,21 +87,21 @@ class HostProcess:
         """Start it and give it its setup; raises HostDied where that fails."""
         self._scratch = await asyncio.to_thread(Scratch)
         stacks = self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
-        ours, theirs = socket.socketpair()
-        with contextlib.ExitStack() as unless_started, theirs:
-            for release in (self._scratch.remove, stacks.close, ours.close):
+        worker_end, host_end = socket.socketpair()
+        with contextlib.ExitStack() as unless_started, host_end:
+            for release in (self._scratch.remove, stacks.close, worker_end.close):
                 unless_started.callback(release)
-            os.set_inheritable(theirs.fileno(), True)
+            os.set_inheritable(host_end.fileno(), True)
             path = os.pathsep.join(entry for entry in sys.path if entry)
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                *("-P", "-m", "connect.worker.host", str(theirs.fileno()), str(stacks.fileno())),
-                pass_fds=[theirs.fileno(), stacks.fileno()],
+                *("-P", "-m", "connect.worker.host", str(host_end.fileno()), str(stacks.fileno())),
+                pass_fds=[host_end.fileno(), stacks.fileno()],
                 stdin=asyncio.subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(self._scratch.path)},
             )
             unless_started.pop_all()
-        reader, self._writer = await asyncio.open_connection(sock=ours, limit=MAX_LINE_BYTES)
+        reader, self._writer = await asyncio.open_connection(sock=worker_end, limit=MAX_LINE_BYTES)
         self._listening = asyncio.create_task(self._listen(reader), name=f"task host {self.number}")
         try:
             await self.call("setup", within_s=_SETUP_S, **setup)

@@ -183,8 +183,8 @@ class Worker:
             await host.process.call("set_level", within_s=_ORDER_S, namespace=namespace, level=level)
 
     async def plugin_keys(self, name: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = await self._asked("plugin_keys", name=name)
-        return found
+        keys: list[dict[str, Any]] = await self._asked("plugin_keys", name=name)
+        return keys
 
     async def _asked(self, call: str, **values: Any) -> Any:
         """A question to any host; asked again once where the host died over it, which may have been another's fault."""
@@ -407,7 +407,7 @@ class Worker:
             idle = [host for host in shared if not host.load]
             if idle or len(shared) >= self._limit:
                 return (idle or sorted(shared, key=lambda host: host.load))[0]
-            return await self._new_host(own=False)
+            return await self._new_host(exclusive=False)
 
     def expect(self, tasks: int) -> None:
         """Start processes for so many tasks that are about to come, side by side; nothing where there are processes."""
@@ -418,20 +418,20 @@ class Worker:
 
     async def _start_hosts(self, count: int) -> None:
         async with self._starting:
-            starts = (self._new_host(own=False) for _ in range(count - len(self._hosts)))
+            starts = (self._new_host(exclusive=False) for _ in range(count - len(self._hosts)))
             for error in await asyncio.gather(*starts, return_exceptions=True):
                 if error is not None and not isinstance(error, _Host):
                     logger.warning("a task host could not be started ahead of its tasks", error=str(error))
 
     async def _own_host(self) -> _Host:
         async with self._starting:
-            return await self._new_host(own=True)
+            return await self._new_host(exclusive=True)
 
-    async def _new_host(self, *, own: bool) -> _Host:
+    async def _new_host(self, *, exclusive: bool) -> _Host:
         process = HostProcess(
             next(self._numbers), on_event=self._hear, on_call=self._answer, on_death=self._notice_death
         )
-        host = _Host(process, own)
+        host = _Host(process, exclusive)
         self._hosts.append(host)
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch(), name="watch task hosts")

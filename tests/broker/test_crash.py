@@ -67,7 +67,7 @@ def test_every_acknowledged_record_is_there_once_and_in_order(tmp_path: Path, du
         load = Load(broker.bootstrap_servers, "load")
         load.start()
         for part in (1, 2, 3):
-            wait_until(lambda: len(load.acknowledged) > part * RECORDS // 5, "records")  # noqa: B023 - called at once
+            wait_until(lambda: len(load.acknowledged) > part * RECORDS // 5, "records")
             broker.kill()
             broker.start()
         load.join(250)

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.api.routes import Context, Pending
 from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from broker.fetch_sessions import EVICTABLE_AFTER_MS, FetchSessions
 from broker.handlers.fetch import fetch
-from broker.api.routes import Context, Pending
 from broker.log.partition import PartitionLog
 from broker.protocol.fetch import FetchPartition, FetchRequest, FetchResponse
 from broker.protocol.records import Record, encode_batch

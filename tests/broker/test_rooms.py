@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from broker.api.routes import AnyRoute
+from broker.coordinator.namespace import GroupType
 from broker.groups.consumer.records import RECORDS as CONSUMER
 from broker.groups.coordinator import _KINDS_OF_RECORDS
-from broker.coordinator.namespace import GroupType
 from broker.groups.share.records import RECORDS as SHARE
 from broker.groups.streams.records import RECORDS as STREAMS
-from broker.api.routes import AnyRoute
 from broker.handlers import ROUTES
 
 ROOMS = (
@@ -85,15 +85,15 @@ def test_a_broker_loads_what_its_clients_use_and_no_more(tmp_path: Path, protoco
 
 
 def test_each_record_of_a_group_is_read_by_its_own_type() -> None:
-    assert _KINDS_OF_RECORDS == {
+    assert {
         **dict.fromkeys(CONSUMER, GroupType.CONSUMER),
         **dict.fromkeys(SHARE, GroupType.SHARE),
         **dict.fromkeys(STREAMS, GroupType.STREAMS),
-    }
+    } == _KINDS_OF_RECORDS
 
 
 @pytest.mark.parametrize("route", ROUTES.values(), ids=lambda route: route.key.title)
 def test_a_route_knows_its_request_and_handler_when_it_is_asked(route: AnyRoute) -> None:
-    assert route.request.API_KEY == route.key
+    assert route.key == route.request.API_KEY
     assert callable(route.handler)
     assert route.notes

@@ -13,9 +13,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from broker.groups import GroupConfig, GroupCoordinator, GroupState
 from broker.coordinator.state_log import partition_for
-from broker.log.committed import committed_records
+from broker.groups import GroupConfig, GroupCoordinator, GroupState
 from broker.groups.records import (
     GroupMetadataKey,
     OffsetCommitKey,
@@ -27,6 +26,7 @@ from broker.groups.records import (
     encode_offset,
     encode_offset_key,
 )
+from broker.log.committed import committed_records
 from broker.protocol.records import batches
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from uuid import UUID
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition

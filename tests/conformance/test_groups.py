@@ -159,7 +159,7 @@ def test_a_static_member_comes_back_without_a_rebalance(reader: Callable[..., Re
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
 def test_every_assignment_strategy_works(reader: Callable[..., Reader], strategy: str) -> None:
     first = reader(partition_assignment_strategy=strategy)
-    poll_until([first], lambda: shared(first) or strategy == "cooperative-sticky" and first.values != [], "one reads")
+    poll_until([first], lambda: shared(first) or (strategy == "cooperative-sticky" and first.values != []), "one reads")
     second = reader(partition_assignment_strategy=strategy)
     values = first.values
     poll_until([first, second], lambda: len(set(values) | set(second.values)) == RECORDS, "all was read")

@@ -14,8 +14,8 @@ import responses
 from connect.api import ConverterContext
 from connect.config.connector import SourceConfig
 from connect.converters.avro import AvroConverter, AvroConverterConfig
-from connect.task.error_policy import ErrorPolicy
 from connect.plugins.registry import load_plugins
+from connect.task.error_policy import ErrorPolicy
 from connect.task.sources.conversion import Conversion
 from connect.task.sources.pipeline import InFlight, SourcePipeline
 from connect.testing import Bench

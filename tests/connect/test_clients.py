@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from broker.client.errors import MessageTooLarge, NotReachable, TopicAuthorizationFailed
-from connect.task import clients
 from connect.api import RecordBatch, Schema, SchemaType
-from connect.task.clients import ClientLoop
 from connect.config.connector import CommonConfig
+from connect.task import clients
+from connect.task.clients import ClientLoop
 from connect.task.control import Stopped, TaskControl
 from connect.task.error_policy import ErrorPolicy, ToleranceExceeded
 from connect.task.sources.refusals import Refusals
@@ -121,7 +121,7 @@ def test_rows_that_the_log_refuses_are_found_and_left_out(tolerance, stopping):
 
     def settled():
         for _ in range(10):
-            log.refusals.settle()
+            log.refusals.resend()
             log.answer()
 
     if tolerance == "none":

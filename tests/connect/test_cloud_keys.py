@@ -12,9 +12,9 @@ from broker.client import ClientConfig
 from broker.client.blocking import BatchConsumer
 from connect.api import PluginType
 from connect.config.cloud_keys import with_cloud_keys
-from connect.validation.validation import validate_connector
 from connect.plugins.registry import load_plugins
 from connect.preview import preview
+from connect.validation.validation import validate_connector
 from tests.servers.process import wait_until
 from tests.support.worker import ConnectWorker
 

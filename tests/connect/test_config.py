@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.config.worker import WorkerConfig, client_properties
-from tidegate.kit.properties import read_properties
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError, UsageError
+from tidegate.kit.properties import read_properties
 
 
 def worker(**properties):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
 import uuid
@@ -10,9 +9,9 @@ import uuid
 import pytest
 import requests
 
+from connect.testing.forwarder import Forwarder
 from tests.servers.process import wait_until
 from tests.support.buckets import bucket_on
-from connect.testing.forwarder import Forwarder
 from tests.support.worker import ConnectWorker
 
 JSON = {"value.converter": "org.apache.kafka.connect.json.JsonConverter", "value.converter.schemas.enable": "true"}

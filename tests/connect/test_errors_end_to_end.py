@@ -96,7 +96,7 @@ def test_tolerated_records_go_to_the_dead_letter_queue_with_their_story(worker, 
     assert values(tmp_path / "out") == [{"number": 0}, {"number": 2}, {"number": 4}]
     letters = records(worker, f"{name}-dlq", 2)
     assert [(letter.key, letter.value) for letter in letters] == [(b"k1", b"{not json"), (b"k3", b"[1]")]
-    told = [{key: value for key, value in letter.headers} for letter in letters]
+    told = [dict(letter.headers) for letter in letters]
     assert [one["h"] for one in told] == [b"1", b"1"]
     prefix = "__connect.errors."
     assert [one[f"{prefix}stage"] for one in told] == [b"VALUE_CONVERTER", b"TRANSFORMATION"]

@@ -17,7 +17,6 @@ from broker.client.blocking import Admin, BatchConsumer
 from connect.api import ConnectError, RecordBatch, Schema, SchemaType
 from connect.config.connector import SourceConfig
 from connect.task.control import TaskControl
-from connect.task.sources.deliveries import ExactlyOnce
 from connect.task.exactly_once import (
     BoundaryRequests,
     ConnectorBoundary,
@@ -26,6 +25,7 @@ from connect.task.exactly_once import (
     preflight_problems,
     transactional_ids,
 )
+from connect.task.sources.deliveries import ExactlyOnce
 from connect.task.sources.offsets import OffsetKeys
 from tests.servers.process import wait_until
 from tests.support.toys import NumbersConfig, NumbersConnector

@@ -8,8 +8,8 @@ import pytest
 import requests
 from cryptography import x509
 
-from connect.config.worker import WorkerConfig
 from connect.config.rest import BASIC_AUTH
+from connect.config.worker import WorkerConfig
 from connect.rest.users import user_guards
 from tests.servers.process import free_ports, wait_until
 from tests.support.certificates import Authority

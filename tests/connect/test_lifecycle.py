@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from connect.api import ConnectError, RetriableConnectError, Task
-from connect.task.control import TaskCancelled, CommitGate, Stopped, TaskControl
+from connect.task.control import CommitGate, Stopped, TaskCancelled, TaskControl
 from connect.task.lifecycle import TRANSITIONS, Lifecycle, TaskState
 from tests.servers.process import wait_until
 
@@ -66,7 +66,7 @@ def lived(task, *, paused=False, steps=2, **do):
     failure = None
     try:
         life.run()
-    except BaseException as error:  # noqa: BLE001 - looked at by the test
+    except BaseException as error:
         failure = error
     return states, failure
 

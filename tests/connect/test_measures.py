@@ -5,8 +5,8 @@ from concurrent.futures import Future
 import pytest
 
 from connect.api import TopicPartition
-from connect.task.measures import SentRows, TaskMeasures
 from connect.metrics.families import Families
+from connect.task.measures import SentRows, TaskMeasures
 from connect.task.sinks.measures import SinkMeasures
 from tidegate.kit.windowed import Windowed
 

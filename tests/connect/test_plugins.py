@@ -4,7 +4,6 @@ import subprocess
 import sys
 
 import pytest
-
 from structlog.testing import capture_logs
 
 from connect.api import API_VERSION, Plugin, PluginType

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.plugins.config_providers import resolved
-from tidegate.kit.scrubbing import Secrets, knowing
 from tidegate.kit.errors import UsageError
+from tidegate.kit.scrubbing import Secrets, knowing
 
 APACHE = "org.apache.kafka.common.config.provider"
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import requests
 
-from tests.support.worker import ConnectWorker
 from tests.servers.process import wait_until
+from tests.support.worker import ConnectWorker
 from tidegate.kit.users import PlatformUser, Right, Users, with_password, write_users
 
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -65,7 +63,7 @@ def test_rights_on_connectors_decide(worker, tmp_path):
     assert ask(worker, "orders", "POST", "/connectors", json=body("other", tmp_path)).status_code == 403
     assert ask(worker, "root", "POST", "/connectors", json=body("other", tmp_path)).status_code == 201
     for user, seen in (("root", {"orders-a", "other"}), ("orders", {"orders-a"}), ("viewer", {"orders-a"})):
-        wait_until(lambda: set(ask(worker, user, "GET", "/connectors?expand=info").json()) == seen, f"what {user} sees")  # noqa: B023
+        wait_until(lambda: set(ask(worker, user, "GET", "/connectors?expand=info").json()) == seen, f"what {user} sees")
         assert set(ask(worker, user, "GET", "/connectors").json()) == seen
     assert [
         ask(worker, user, "GET", "/connectors/other/config").status_code for user in ("viewer", "orders", "root")

@@ -13,9 +13,9 @@ from broker.client import FetchedBatches
 from broker.client.columns import encode_batches
 from connect.api import ConverterContext, RetriableConnectError, SinkTask, TopicPartition
 from connect.config.connector import SinkConfig
+from connect.converters.string import StringConfig, StringConverter
 from connect.task.context import RunningSinkContext
 from connect.task.control import TaskControl
-from connect.converters.string import StringConfig, StringConverter
 from connect.task.error_policy import ErrorPolicy
 from connect.task.lifecycle import Lifecycle
 from connect.task.sinks.pipeline import SinkPipeline
@@ -223,7 +223,7 @@ def test_what_a_task_wants_again_is_not_committed_when_it_stops(run):
 
 def test_a_rewind_leaves_the_other_partitions_alone(run):
     def rewinding(task, values):
-        if values and not task.log[-1:] == ["rewound"]:
+        if values and task.log[-1:] != ["rewound"]:
             task.context.rewind({A: 0})
             task.log.append("rewound")
             raise RetriableConnectError("busy")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from connect.validation.validation import validate_connector
 from connect.plugins.registry import load_plugins
+from connect.validation.validation import validate_connector
 
 PLUGINS = load_plugins()
 

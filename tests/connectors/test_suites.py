@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
-from connect.api import Record, Schema, SchemaType
 from connect.testing import SinkSuite, SourceSuite
-from connectors.files.sink import FileStreamSinkConnector
 from connectors.files.source import FileStreamSourceConnector
 from connectors.jdbc.sink import JdbcSinkConnector
 from connectors.jdbc.source import JdbcSourceConnector
-from connectors.local.sink import LocalSinkConnector
-from connectors.s3.sink import S3SinkConnector
 from tests.connectors.jdbc.sink_places import DuckDbPlace, PostgresPlace, SinkPlace, SqlitePlace
 from tests.connectors.suite_targets import FileTarget, HdfsTarget, LocalTarget, S3Target
 from tests.servers.postgres import PostgresServer
-from tests.servers.s3 import S3Server
 
 ROWS = 250
 _SQLITE = """

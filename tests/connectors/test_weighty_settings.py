@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from connect.operations.unknown_keys import unknown_keys
-from connect.operations.validation import validate_connector
 from connect.plugins.registry import load_plugins
+from connect.validation.unknown_keys import unknown_keys
+from connect.validation.validation import validate_connector
 from connectors.s3.access import S3AccessConfig
 from connectors.s3.config import S3SinkConfig
 from tidegate.kit.config import parse

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.pages import ROOT, Block, blocks, pages
-from tidegate.kit.config import families_of, keys_of, unknown_keys, validate
 from tidegate.components import COMPONENTS
+from tidegate.kit.config import families_of, keys_of, unknown_keys, validate
 from tidegate.platform import make_plan
 
 CONFIGS = {

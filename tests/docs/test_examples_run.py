@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 import requests
 
+from connect.plugins.registry import load_plugins
 from connect.validation.unknown_keys import unknown_keys
 from connect.validation.validation import validate_connector
-from connect.plugins.registry import load_plugins
 from tests.support.pages import ROOT, Command, Shell, blocks, commands, pages
 from tests.support.platform import RunningPlatform, running_platform, tidegate
-
 
 DOCS = ROOT / "docs"
 HELD_ELSEWHERE = {

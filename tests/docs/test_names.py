@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.support.reference import generate
 from tests.support.pages import ROOT, pages
+from tests.support.reference import generate
 from tidegate.cli import tidegate
 
 PAGES = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))

@@ -9,8 +9,8 @@ import responses
 
 from events.client import EventsClient, PublishRefused
 from events.errors import InvalidDefinition
-from tidegate.kit.errors import TidegateError, UsageError
 from tests.support.events import PASSWORD, USER, EventsThread
+from tidegate.kit.errors import TidegateError, UsageError
 
 
 @pytest.fixture

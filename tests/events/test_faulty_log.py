@@ -14,20 +14,20 @@ from typing import Any, Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from events.access import User
 from events.bus.bus import EventBus
-from events.store.catalog import Catalog
-from events.model.definitions import to_avro_text
+from events.bus.outcomes import Published, Refused
+from events.bus.published_ids import PublishedIds
+from events.bus.publishing import JsonEvent, Publisher
 from events.errors import BusUnavailable
 from events.limits.limits import Limits
-from events.store.log import LogBounds, LogSlice
 from events.metrics import EventMetrics
-from events.bus.published_ids import PublishedIds
-from events.bus.outcomes import Published, Refused
-from events.bus.publishing import JsonEvent, Publisher
-from tests.support.faults import CallFaults
+from events.model.definitions import to_avro_text
+from events.store.catalog import Catalog
+from events.store.log import LogBounds, LogSlice
 from tests.support.events import ORDER_SHIPPED, MemoryLog, MemorySchemas, events_config
 from tests.support.events import USER as USER_NAME
-from events.access import User
+from tests.support.faults import CallFaults
 from tidegate.kit.errors import TidegateError
 
 TOPIC: Final = ORDER_SHIPPED.name

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from events.access.grants import Grants
-from events.limits.allowance import UNLIMITED
 from events.bus.publishing import JsonEvent
+from events.limits.allowance import UNLIMITED
 from tests.servers.fetch import ServerMissing, require
 from tests.servers.fixtures import or_skip
 from tests.support.accounts import JwtApp

@@ -29,12 +29,12 @@ from broker.work import OFF_THE_LOOP, Allowance
 from connect.group.protocol import decode_assignment, decode_state
 from connect.server.standalone.java_map import load_map
 from connectors.sql.urls import parse_jdbc_url
-from events.model import xml
-from events.model.filters import Filter
 from events.fronts.cometd.bayeux import messages_of
 from events.fronts.rest.json_offsets import offset_of
 from events.fronts.rest.references import References
 from events.fronts.rest.soql import parse_select
+from events.model import xml
+from events.model.filters import Filter
 from events.model.metadata_tree import read_zip
 from events.model.metadata_xml import read_object
 from registry.formats.avro.schema import AvroSchema
@@ -60,7 +60,7 @@ EXPECTED: Final = (TidegateError, ValueError, InvalidToken, struct.error, EOFErr
 def schema(kind: Any) -> Callable[[str], None]:
     def read(text: str) -> None:
         parsed = kind.parse(text)
-        parsed.normalized().canonical  # noqa: B018
+        parsed.normalized().canonical
         parsed.reading_problems(parsed)
 
     return read

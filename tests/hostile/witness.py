@@ -98,7 +98,7 @@ def _watch(pid: int, requests: Iterator[tuple[str, Callable[[], None]]]) -> Repo
         waits, at, began = (_waits("self"), _waits(pid)), time.time(), time.monotonic()
         try:
             ask()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+        except Exception as error:
             errors.append(f"{name}: {type(error).__name__}: {error}")
         took = time.monotonic() - began
         busy_s = _longest_wait_s(waits[0], _waits("self")) + _longest_wait_s(waits[1], _waits(pid))

@@ -57,7 +57,7 @@ def run_seeds(one: Callable[[int, Path], object], chosen: Sequence[int], folder:
         own, began = folder / str(seed), time.monotonic()
         try:
             done = one(seed, own)
-        except Exception:  # noqa: BLE001 - told with those of the other seeds
+        except Exception:
             print(f"seed {seed} FAILED after {time.monotonic() - began:.0f} s", flush=True)
             return f"seed {seed} (TIDEGATE_SEEDS={seed} runs it again; its logs: {own}):\n{traceback.format_exc()}"
         print(f"seed {seed}: {time.monotonic() - began:.0f} s, {done}", flush=True)

@@ -261,7 +261,7 @@ class Scene:
         for number in range(KILLS):
             source.until = CHANGES * (number + 1) // (KILLS + 1)
             if dice.random() < 0.5:
-                wait_until(lambda: self._arrived() > seen, "a record of the connector", 300, 0.1)  # noqa: B023
+                wait_until(lambda: self._arrived() > seen, "a record of the connector", 300, 0.1)
             time.sleep(dice.uniform(0, 1.5))
             seen = self._arrived()
             victim = dice.choice(("worker", "broker", "database")) if number > 2 else [*processes][number]

@@ -200,7 +200,7 @@ def run(seed: int, folder: Path) -> str:
             def fewer() -> bool:
                 nonlocal missing
                 missing = wanted - written([out]).keys()
-                return len(missing) < before  # noqa: B023 - it is called before the next turn
+                return len(missing) < before
 
             try:
                 wait_until(fewer, "a further number in the sink's file", 150, pause_s=0.5)

@@ -9,8 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.security.conftest import MECHANISMS, OID, PASSWORD, USER, Doors, Issuer, doors_settings, jaas_text
-from tests.broker.security.conftest import set_passwords
+from tests.broker.security.conftest import (
+    MECHANISMS,
+    OID,
+    PASSWORD,
+    USER,
+    Doors,
+    Issuer,
+    doors_settings,
+    jaas_text,
+    set_passwords,
+)
 from tests.proofs import effort
 from tests.servers.kafka import kafka_tool
 from tests.support.broker import BrokerThread

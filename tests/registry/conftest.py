@@ -10,12 +10,12 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from registry.server.app import application
-from registry.formats.compatibility import Level
-from registry.errors import StoreError
-from registry.metrics import RegistryMetrics
 from registry.domain.registry import Registry
+from registry.errors import StoreError
+from registry.formats.compatibility import Level
 from registry.log.store import LogRecord, Store
+from registry.metrics import RegistryMetrics
+from registry.server.app import application
 from tidegate.kit.http import Guard
 
 

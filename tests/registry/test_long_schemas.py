@@ -25,11 +25,11 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, set[str]]]:
     for kind in (JsonSchema, AvroSchema, ProtobufSchema):
         parse, compare = kind.parse.__func__, kind.reading_problems  # type: ignore[attr-defined]
 
-        def parsing(cls, *arguments, _parse=parse, **more):  # noqa: ANN001, ANN002, ANN003, ANN202
+        def parsing(cls, *arguments, _parse=parse, **more):
             seen["parse"].add(threading.current_thread().name)
             return _parse(cls, *arguments, **more)
 
-        def comparing(self, *arguments, _compare=compare, **more):  # noqa: ANN001, ANN002, ANN003, ANN202
+        def comparing(self, *arguments, _compare=compare, **more):
             seen["compare"].add(threading.current_thread().name)
             return _compare(self, *arguments, **more)
 

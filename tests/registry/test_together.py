@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from registry.server.app import application
-from registry.formats.compatibility import Level
-from registry.errors import SchemaTooLarge, StoreError
-from registry.metrics import RegistryMetrics
 from registry.domain.registry import Registry
+from registry.errors import SchemaTooLarge, StoreError
+from registry.formats.compatibility import Level
 from registry.log.store import Store
+from registry.metrics import RegistryMetrics
+from registry.server.app import application
 from tests.registry.conftest import MemoryLog
 
 

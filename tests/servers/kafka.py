@@ -103,7 +103,7 @@ class KafkaBroker:
         _write_properties(self._properties, {**_broker_settings(directory, self.port, controller), **(settings or {})})
         self.process = ServerProcess(
             "Apache Kafka",
-            _command("kafka.Kafka", heap=heap, log_level="INFO", jvm=jvm) + [str(self._properties)],
+            [*_command("kafka.Kafka", heap=heap, log_level="INFO", jvm=jvm), str(self._properties)],
             log=directory / "server.log",
             ready=lambda: metadata_answers(self.port),
         )
@@ -192,8 +192,10 @@ class KafkaConnect:
         _write_properties(properties, {**_worker_settings(bootstrap_servers, self.url), **(settings or {})})
         self.process = ServerProcess(
             "Kafka Connect",
-            _command("org.apache.kafka.connect.cli.ConnectDistributed", heap=heap, log_level="INFO", jvm=jvm)
-            + [str(properties)],
+            [
+                *_command("org.apache.kafka.connect.cli.ConnectDistributed", heap=heap, log_level="INFO", jvm=jvm),
+                str(properties),
+            ],
             log=directory / "worker.log",
             ready=lambda: _http_ok(f"{self.url}/connectors"),
         )
@@ -221,8 +223,11 @@ class KafkaConnectStandalone:
         _write_properties(properties, {**_worker_settings(bootstrap_servers, self.url), **settings})
         self.process = ServerProcess(
             "Kafka Connect, standalone",
-            _command("org.apache.kafka.connect.cli.ConnectStandalone", log_level="INFO")
-            + [str(properties), *map(str, connector_files)],
+            [
+                *_command("org.apache.kafka.connect.cli.ConnectStandalone", log_level="INFO"),
+                str(properties),
+                *map(str, connector_files),
+            ],
             log=directory / "worker.log",
             ready=lambda: _http_ok(f"{self.url}/connectors"),
         )

@@ -40,7 +40,7 @@ def free_ports(count: int) -> list[int]:
 
 def _claimed_port() -> int:
     """Byte n of the file is locked by the process whose port n is; a lock ends with its process."""
-    global _ports_lock  # noqa: PLW0603 - closing any descriptor of the file would end all its locks
+    global _ports_lock
     _ports_lock = _ports_lock or _PORTS_FILE.open("ab")
     while True:
         (port,) = addresses.free_ports(["127.0.0.1"])

@@ -25,7 +25,6 @@ class TidegateBroker:
             "metrics.listen": "127.0.0.1:0",
             "offsets.topic.num.partitions": "4",
             "transaction.state.log.num.partitions": "4",
-            "metrics.listen": "127.0.0.1:0",
             "group.initial.rebalance.delay.ms": "0",
             "group.share.assignment.interval.ms": "0",
             "group.share.heartbeat.interval.ms": "500",

@@ -11,16 +11,16 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from events.store import transactions
 from events.access import User
 from events.config import EventsConfig
-from events.model.definitions import EventDefinition, EventField, FieldType
 from events.errors import BusUnavailable, EventTooLarge
-from events.store.log import LogBounds, LogRecord, LogSlice
+from events.model.definitions import EventDefinition, EventField, FieldType
 from events.server.service import EventsServer
+from events.store import transactions
+from events.store.log import LogBounds, LogRecord, LogSlice
 from tidegate.kit.config import parse
-from tidegate.kit.service import fast_event_loop
 from tidegate.kit.errors import TidegateError
+from tidegate.kit.service import fast_event_loop
 
 __all__ = ["ORDER_SHIPPED", "PASSWORD", "USER", "EventsThread", "MemoryLog", "MemorySchemas", "events_config"]
 

@@ -7,10 +7,11 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from broker.share_delivery.acknowledging import acknowledge, release
-from broker.share_delivery.acquiring import acquire, give_up
 from broker.share_coordinator.config import ShareCoordinatorConfig
 from broker.share_coordinator.coordinator import ShareCoordinator
+from broker.share_coordinator.values import ShareKey
+from broker.share_delivery.acknowledging import acknowledge, release
+from broker.share_delivery.acquiring import acquire, give_up
 from broker.share_delivery.partition import SharePartition
 from broker.share_delivery.values import (
     AcknowledgeBatch,
@@ -18,7 +19,6 @@ from broker.share_delivery.values import (
     BatchSpan,
     ShareSettings,
 )
-from broker.share_coordinator.values import ShareKey
 from tests.support.groups import ListLog, ManualClock
 from tidegate.kit.config import parse
 

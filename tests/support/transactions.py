@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from broker.coordinator.committed_offset import TopicPartition
 from broker.errors import BrokerError
 from broker.transactions import (
     Marker,
@@ -13,7 +14,6 @@ from broker.transactions import (
     TransactionConfig,
     TransactionCoordinator,
 )
-from broker.coordinator.committed_offset import TopicPartition
 from tests.support.groups import ListLog, ManualClock
 from tidegate.kit.config import parse
 

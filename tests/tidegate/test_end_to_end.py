@@ -3,13 +3,12 @@
 import sqlite3
 
 import pytest
+import requests
 from simple_salesforce import Salesforce
 
-import requests
 from events.config import EventsConfig
 from tests.support.platform import running_platform, tidegate, until
 from tidegate.kit.config import parse
-
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 JSON = "org.apache.kafka.connect.json.JsonConverter"

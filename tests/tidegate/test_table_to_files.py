@@ -13,7 +13,6 @@ import pytest
 from tests.support.objects import read_file
 from tests.support.platform import running_platform, until
 
-
 ROWS = 5000
 
 

@@ -31,8 +31,8 @@ _LAST_DAY: Final = 2_932_896
 """31 December 9999: beyond it a year needs five digits."""
 
 
-def format_column(parts: Sequence[Part], one: Callable[[int], str], times: pa.Array) -> pa.Array:
-    """The texts of int64 milliseconds; ``one`` writes what columns do not know."""
+def format_column(parts: Sequence[Part], format_one: Callable[[int], str], times: pa.Array) -> pa.Array:
+    """The texts of int64 milliseconds; ``format_one`` writes what columns do not know."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -41,7 +41,7 @@ def format_column(parts: Sequence[Part], one: Callable[[int], str], times: pa.Ar
     bounds = pc.min_max(times).as_py()
     usual = all(part.text or _WIDTHS.get(part.letter) == part.width for part in parts)
     if not usual or bounds["min"] < CUTOVER_DAY * MS_PER_DAY or bounds["max"] >= (_LAST_DAY + 1) * MS_PER_DAY:
-        return pa.array([None if ms is None else one(ms) for ms in times.to_pylist()], pa.string())
+        return pa.array([None if ms is None else format_one(ms) for ms in times.to_pylist()], pa.string())
     stamps = times.cast(pa.timestamp("ms"))
     pieces: list[Any] = [
         part.text or pc.utf8_lpad(_FIELDS[part.letter](stamps).cast("string"), part.width, "0") for part in parts
@@ -70,19 +70,19 @@ _FIELDS: Final = {
 
 
 def parse_column(
-    parts: Sequence[Part], one: Callable[[str], int | None], texts: pa.Array
+    parts: Sequence[Part], parse_one: Callable[[str], int | None], texts: pa.Array
 ) -> tuple[pa.Array, list[int]]:
-    """Int64 milliseconds, and the rows whose text ``one`` does not take either."""
+    """Int64 milliseconds, and the rows whose text ``parse_one`` does not take either."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = _parsed(parts, texts)
-    if found is not None:
-        return found, []
+    parsed = _parsed(parts, texts)
+    if parsed is not None:
+        return parsed, []
     times: list[int | None] = []
     wrong: list[int] = []
     for row, text in enumerate(texts.to_pylist()):
-        times.append(None if text is None else one(text))
+        times.append(None if text is None else parse_one(text))
         if text is not None and times[-1] is None:
             wrong.append(row)
     return pc.cast(pa.array(times, pa.int64()), pa.int64()), wrong

@@ -95,14 +95,14 @@ class DateFormat:
 
 
 def _parts(pattern: str) -> list[_Part]:
-    found: list[_Part] = []
+    parts: list[_Part] = []
     at = 0
 
     def literal(text: str) -> None:
-        if found and found[-1].text:
-            found[-1] = _Part("", 0, found[-1].text + text)
+        if parts and parts[-1].text:
+            parts[-1] = _Part("", 0, parts[-1].text + text)
         else:
-            found.append(_Part("", 0, text))
+            parts.append(_Part("", 0, text))
 
     while at < len(pattern):
         letter = pattern[at]
@@ -132,12 +132,12 @@ def _parts(pattern: str) -> list[_Part]:
                 end += 1
             if letter == "X" and end - at > 3:
                 raise ValueError(f"invalid ISO 8601 format: length={end - at}")
-            found.append(_Part(letter, end - at))
+            parts.append(_Part(letter, end - at))
             at = end
         else:
             literal(letter)
             at += 1
-    return [part for part in found if part.text or part.letter]
+    return [part for part in parts if part.text or part.letter]
 
 
 def _written(part: _Part, day: int, in_day: int) -> str:
@@ -254,10 +254,10 @@ def _full_year(two_digits: int) -> int:
 
 def _read_name(text: str, at: int, names: tuple[str, ...], letter: str, fields: dict[str, int]) -> int | None:
     rest = text[at:].lower()
-    found = [name for name in names if rest.startswith(name.lower())]
-    if not found:
+    matching = [name for name in names if rest.startswith(name.lower())]
+    if not matching:
         return None
-    longest = max(found, key=len)
+    longest = max(matching, key=len)
     fields[letter] = names.index(longest)
     return at + len(longest)
 

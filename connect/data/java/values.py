@@ -154,9 +154,9 @@ class _Reader:
 
     def _scalar(self, token: str, embedded: bool) -> SchemaAndValue:
         if token[0].isdigit():
-            found = self._time_of_tokens(token)
-            if found is not None:
-                return found
+            scalar = self._time_of_tokens(token)
+            if scalar is not None:
+                return scalar
         if token[0].isdigit() or token[0] in "+-":
             number = _number(token)
             if number is not None:
@@ -173,9 +173,9 @@ class _Reader:
                 break
             self._take()
         else:
-            found = _temporal(token + self._text[start : self._at])
-            if found is not None:
-                return found
+            moment = _temporal(token + self._text[start : self._at])
+            if moment is not None:
+                return moment
         self._rewind(start)
         return _temporal(token)
 
@@ -199,9 +199,9 @@ class _Reader:
             item = self.value(embedded=True, depth=depth + 1)
             common.merge(item)
             items.append(item)
-            here = self._mark()
+            mark = self._mark()
             if self._consume("]"):
-                self._rewind(here)
+                self._rewind(mark)
             elif not self._consume(","):
                 raise DataError("Array elements missing ',' delimiter")
         raise DataError(f"Array is missing terminating ']': {self._text}")
@@ -261,17 +261,17 @@ class _Common:
         self._compatible = self.schema is not None
 
 
-def _merged(one: Schema, other: Schema) -> Schema | None:
-    if one.type is other.type:
+def _merged(left: Schema, other: Schema) -> Schema | None:
+    if left.type is other.type:
         return other
-    if one.type in _ORDER and other.type in _ORDER:
-        return one if _ORDER.index(one.type) > _ORDER.index(other.type) else other
+    if left.type in _ORDER and other.type in _ORDER:
+        return left if _ORDER.index(left.type) > _ORDER.index(other.type) else other
     return None
 
 
-def _aligned(schema: Schema, found: SchemaAndValue | None) -> Any:
+def _aligned(schema: Schema, parsed: SchemaAndValue | None) -> Any:
     """A value of an array or a map in the schema that they have in common."""
-    value = None if found is None else found.value
+    value = None if parsed is None else parsed.value
     if value is None:
         raise DataError("Unable to convert a null value to a schema that requires a value")
     number = isinstance(value, int | float | decimal.Decimal) and not isinstance(value, bool)
@@ -289,7 +289,7 @@ def _aligned(schema: Schema, found: SchemaAndValue | None) -> Any:
                 return narrowed(int(value), bits)
     if number == (schema.name == DECIMAL) and schema.type is not SchemaType.STRING:
         return value if isinstance(value, decimal.Decimal) or not number else decimal.Decimal(repr(float(value)))
-    return to_text(found.schema if found else None, value) if schema.type is SchemaType.STRING else value
+    return to_text(parsed.schema if parsed else None, value) if schema.type is SchemaType.STRING else value
 
 
 def _dated(schema: Schema, number: int) -> Any:

@@ -49,10 +49,10 @@ def _plain(path: Path, config: dict[str, str | None]) -> ConnectorFile:
 
 
 def _request(path: Path, document: dict[str, Any]) -> ConnectorFile:
-    name, given = document.get("name"), document.get("config")
-    if not isinstance(given, dict) or any(isinstance(value, dict | list) for value in given.values()):
+    name, config_ = document.get("name"), document.get("config")
+    if not isinstance(config_, dict) or any(isinstance(value, dict | list) for value in config_.values()):
         raise UsageError(f"{path}: config must be an object whose values are texts")
-    config = {key: _text(value) for key, value in given.items()}
+    config = {key: _text(value) for key, value in config_.items()}
     inner = config.setdefault("name", name if isinstance(name, str) else None)
     if not isinstance(name, str) or not name:
         return _plain(path, config)

@@ -85,9 +85,9 @@ class _Reader:
         self._at = end
         return taken
 
-    def expect(self, wanted: bytes, what: str) -> None:
+    def expect(self, expected: bytes, what: str) -> None:
         at = self._at
-        if self.take(len(wanted)) != wanted:
+        if self.take(len(expected)) != expected:
             raise NotAnOffsetFile(f"byte {at} should begin {what}")
 
     def integer(self) -> int:
@@ -107,10 +107,10 @@ class _Reader:
         return content
 
     def _referred(self) -> bytes | None:
-        place = self.integer() - _FIRST_HANDLE
-        if not 0 <= place < len(self._objects) or self._objects[place] is None:
+        handle = self.integer() - _FIRST_HANDLE
+        if not 0 <= handle < len(self._objects) or self._objects[handle] is None:
             raise NotAnOffsetFile(f"byte {self._at - 4} refers to something that is not an array of bytes")
-        return self._objects[place]
+        return self._objects[handle]
 
     def _class(self) -> None:
         if self._data[self._at : self._at + 1] == bytes([_CLASS]):

@@ -70,12 +70,14 @@ class StandaloneServer(ConnectServer):
 
     async def _take_part(self, herder: Herder, worker: Worker, operations: Operations) -> None:
         herder.start(Alone())
-        for path, wanted in self._connectors:
+        for path, connector_config in self._connectors:
             try:
-                await operations.create(wanted.name, wanted.config, wanted.initial or TargetState.STARTED)
+                await operations.create(
+                    connector_config.name, connector_config.config, connector_config.initial or TargetState.STARTED
+                )
             except TidegateError as error:
                 raise UsageError(f"Failed to create connector for {path}: {error}") from error
-            logger.info("created connector", connector=wanted.name, file=str(path))
+            logger.info("created connector", connector=connector_config.name, file=str(path))
 
 
 async def _refuse_tasks(_: Request) -> Response:

@@ -52,7 +52,7 @@ class DeadLetterSender:
         self._loop.patiently(enqueued, f"sending to dead letter queue {topic}")
         return future
 
-    def settle(self, sent: Future[Ack]) -> None:
+    def wait_until_written(self, sent: Future[Ack]) -> None:
         """Wait for an acknowledgement. Raises what the log says, and RetriableError where the task has to stop first."""
         self._loop.wait(sent)
 

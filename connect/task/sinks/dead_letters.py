@@ -34,7 +34,7 @@ class LetterSender(Protocol):
         """Send one on its way; the future is done with the log's answer."""
         ...
 
-    def settle(self, sent: Future[Any]) -> None:
+    def wait_until_written(self, sent: Future[Any]) -> None:
         """Wait for such an answer; raises what it says."""
         ...
 
@@ -61,7 +61,7 @@ class DeadLetters:
         """Send one record on its way; ``settle`` waits for it."""
         raw = self._original(failure)
         if raw is None:
-            raise ConnectError(f"a record left out is no longer at hand for the dead letter queue: {failure.place}")
+            raise ConnectError(f"a record left out is no longer at hand for the dead letter queue: {failure.position}")
         key = None if raw.keys is None else raw.keys[0].as_py()
         headers = [(h["key"], h["value"]) for h in (raw.headers[0].as_py() if raw.headers is not None else None) or ()]
         if self._config.dead_letter_headers:
@@ -96,11 +96,11 @@ class DeadLetters:
             "deadletterqueue-produce-failures": self.failures,
         }
 
-    def settle(self) -> None:
+    def wait_until_written(self) -> None:
         """Wait until the log has all of them: before the offsets that pass them are committed. Raises ConnectError."""
         while self._sent:
             try:
-                self._sender.settle(self._sent[0])
+                self._sender.wait_until_written(self._sent[0])
                 self._sent.pop(0)
             except Exception as error:
                 if isinstance(error, TidegateError) and error.retriable:

@@ -101,26 +101,26 @@ class GroupOffsets:
         there = await self._admin.list_topics()
         committed = await self._admin.group_offsets_with_notes(self._group)
         begun = {p.topic for p, (_, note) in committed.items() if Intent.from_metadata(note) is not None}
-        wanted = [name for name in there if _takes(config, name) or name in begun]
-        described = await self._admin.describe_topics(wanted) if wanted else {}
+        topics = [name for name in there if _takes(config, name) or name in begun]
+        described = await self._admin.describe_topics(topics) if topics else {}
         partitions = [ClientPartition(name, p.partition) for name, topic in described.items() for p in topic.partitions]
         firsts = await self._admin.beginning_offsets(partitions)
         ends = await self._admin.end_offsets(partitions)
-        found: dict[TopicPartition, PartitionState] = {}
+        states: dict[TopicPartition, PartitionState] = {}
         for partition in partitions:
             offset, note = committed.get(partition, (None, ""))
             intent = Intent.from_metadata(note)
             if intent is not None or _takes(config, partition.topic):
-                found[TopicPartition(*partition)] = PartitionState(offset, firsts[partition], ends[partition], intent)
-        return found
+                states[TopicPartition(*partition)] = PartitionState(offset, firsts[partition], ends[partition], intent)
+        return states
 
     def commit(self, offsets: Mapping[TopicPartition, int], intents: Mapping[TopicPartition, Intent] = _NONE) -> None:
         from broker.client import TopicPartition as ClientPartition
 
-        given = {ClientPartition(*partition): offset for partition, offset in offsets.items()}
+        committed = {ClientPartition(*partition): offset for partition, offset in offsets.items()}
         notes = {ClientPartition(*partition): intent.to_metadata() for partition, intent in intents.items()}
         self._loop.patiently(
-            lambda: self._admin.alter_group_offsets(self._group, given, notes), f"offsets of group {self._group}"
+            lambda: self._admin.alter_group_offsets(self._group, committed, notes), f"offsets of group {self._group}"
         )
 
     def close(self) -> None:

@@ -40,11 +40,11 @@ class _Run(NamedTuple):
 
     @property
     def records(self) -> int:
-        return sum(one.stop - one.start for one in self.ranges)
+        return sum(range_.stop - range_.start for range_ in self.ranges)
 
     @property
     def intents(self) -> dict[TopicPartition, Intent]:
-        return {one.partition: Intent(self.id, one.stop) for one in self.ranges}
+        return {range_.partition: Intent(self.id, range_.stop) for range_ in self.ranges}
 
 
 class JobRunner:
@@ -101,8 +101,8 @@ class JobRunner:
         from apscheduler.triggers.cron import CronTrigger
 
         trigger = CronTrigger.from_crontab(self._job.schedule, timezone="UTC")
-        found = trigger.get_next_fire_time(None, dt.datetime.now(dt.UTC) + dt.timedelta(milliseconds=1))
-        return float(found.timestamp()) if found is not None else time.time() + 86_400
+        due = trigger.get_next_fire_time(None, dt.datetime.now(dt.UTC) + dt.timedelta(milliseconds=1))
+        return float(due.timestamp()) if due is not None else time.time() + 86_400
 
     def _run_once(self) -> float:
         """Run the job over what there is; returns when it is due again."""
@@ -114,8 +114,8 @@ class JobRunner:
             if run.records < self._job.min_records:
                 return self._next_due()
             with self._control.gate.passing():
-                self._log.commit({one.partition: one.start for one in run.ranges}, run.intents)
-        for topic in sorted({one.partition.topic for one in run.ranges} - self._topics):
+                self._log.commit({range_.partition: range_.start for range_ in run.ranges}, run.intents)
+        for topic in sorted({range_.partition.topic for range_ in run.ranges} - self._topics):
             self._topics.add(topic)
             self._on_topic(topic)
         try:
@@ -124,7 +124,7 @@ class JobRunner:
             logger.warning("job will be run again", connector=self._connector, error=str(error))
             return time.time() + _RETRY_S
         with self._control.gate.passing():
-            self._log.commit({one.partition: one.stop for one in run.ranges})
+            self._log.commit({range_.partition: range_.stop for range_ in run.ranges})
         self._runs += 1
         self._records += run.records
         logger.info("job done", connector=self._connector, records=run.records, partitions=len(run.ranges))

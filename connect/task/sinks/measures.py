@@ -62,8 +62,8 @@ class SinkMeasures:
         self._skipped.record(1)
 
     def forget(self, partition: TopicPartition) -> None:
-        for held in (self._ends, self._positions, self._safe):
-            held.pop(partition, None)
+        for positions in (self._ends, self._positions, self._safe):
+            positions.pop(partition, None)
 
     @property
     def _active(self) -> int:

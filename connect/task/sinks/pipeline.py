@@ -48,8 +48,8 @@ class SinkPipeline:
             self.read_records += len(raw)
             guarded = self._policy.guarded
             for keyed in guarded("KEY_CONVERTER", type(self._keys).__name__, raw, self._convert_keys):
-                for one in guarded("VALUE_CONVERTER", type(self._values).__name__, keyed, self._convert_values):
-                    for headed in self._with_headers(one):
+                for converted in guarded("VALUE_CONVERTER", type(self._values).__name__, keyed, self._convert_values):
+                    for headed in self._with_headers(converted):
                         made += self._chain.apply(headed, guarded)
         return made
 

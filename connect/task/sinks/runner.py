@@ -72,9 +72,9 @@ class SinkRunner:
         self._first: dict[TopicPartition, int] = {}
         """Where the deliveries of a partition began: what is gone back to before the first commit."""
         self._committed: dict[TopicPartition, int] = {}
-        self._held: list[RecordBatch] | None = None
+        self._undelivered: list[RecordBatch] | None = None
         self._arrived: list[FetchedBatches] = []
-        self._held_positions: dict[TopicPartition, int] = {}
+        self._undelivered_positions: dict[TopicPartition, int] = {}
         self._fetching: Future[list[FetchedBatches]] | None = None
         self._next_commit = time.monotonic() + self._flush_interval_s
         self._is_paused = False
@@ -86,7 +86,7 @@ class SinkRunner:
 
     def begin(self) -> None:
         self._is_paused = False
-        if self._held is None:
+        if self._undelivered is None:
             self._resume_assigned()
         self._measures.state(paused=False)
 
@@ -111,13 +111,13 @@ class SinkRunner:
         self._follow_rewinds()
         if self._unopened and time.monotonic() >= self._next_open:
             self._open_unopened()
-        if self._held is not None:
+        if self._undelivered is not None:
             self._redeliver()
         else:
             arrived, self._arrived = self._arrived, []
             self._deliver(self._opened(arrived) or self._next_fetch(_WAIT_MS))
         due = time.monotonic() >= self._next_commit or self._context.commit_requested
-        if due and self._held is None:
+        if due and self._undelivered is None:
             self.commit()
 
     def _next_fetch(self, max_wait_ms: int) -> list[FetchedBatches]:
@@ -138,8 +138,10 @@ class SinkRunner:
                     return []
                 # What was fetched of a partition that has been taken away since belongs to its new owner, and what was
                 # fetched before the task asked for other positions (it may have on opening) is not what it wants.
-                wanted = self._context.assigned - self._context.rewinds.keys()
-                return self._opened([part for part in fetched if TopicPartition(part.topic, part.partition) in wanted])
+                partitions = self._context.assigned - self._context.rewinds.keys()
+                return self._opened(
+                    [part for part in fetched if TopicPartition(part.topic, part.partition) in partitions]
+                )
             assert done is not None
             try:
                 if kind == "revoked":
@@ -199,7 +201,7 @@ class SinkRunner:
             self._forget(partition)
         self._context.assigned = self._context.assigned.difference(leaving)
         if not self._context.assigned:
-            self._held = None
+            self._undelivered = None
 
     def _deliver(self, fetched: list[FetchedBatches]) -> None:
         positions = {TopicPartition(part.topic, part.partition): part.next_offset for part in fetched}
@@ -219,13 +221,13 @@ class SinkRunner:
             with self._control.calling("put"):
                 self._task.put(batches)
         except RetriableConnectError as error:
-            if self._held is None:
+            if self._undelivered is None:
                 logger.warning("put will be repeated", connector=self._context.connector, error=str(error))
                 self._consumer.pause(*self._context.assigned)
-            self._held, self._held_positions = batches, dict(positions)
+            self._undelivered, self._undelivered_positions = batches, dict(positions)
             return
-        if self._held is not None:
-            self._held = None
+        if self._undelivered is not None:
+            self._undelivered = None
             self._resume_assigned()
         if batches:
             count = sum(len(batch) for batch in batches)
@@ -240,14 +242,14 @@ class SinkRunner:
         # A fetch that was under way when partitions were paused may bring something: its turn comes later.
         fetched = self._next_fetch(_POLL_MS)  # which may itself take what belongs to others out of _arrived
         self._arrived += fetched
-        if self._held is not None and not self._control.stopping.is_set():
-            self._put(self._held, self._held_positions)
+        if self._undelivered is not None and not self._control.stopping.is_set():
+            self._put(self._undelivered, self._undelivered_positions)
 
     def _follow_task_pauses(self) -> None:
         if self._context.pauses_changed:
             self._context.pauses_changed = False
             self._consumer.pause(*self._context.paused)
-            if self._held is None:
+            if self._undelivered is None:
                 self._resume_assigned()
 
     def _resume_assigned(self) -> None:
@@ -267,9 +269,9 @@ class SinkRunner:
     def _forget(self, partition: TopicPartition) -> None:
         """Leave out what is at hand of a partition and not delivered yet."""
         self._arrived = [part for part in self._arrived if (part.topic, part.partition) != partition]
-        if self._held is not None:
-            self._held = [batch for batch in self._held if batch.origin != Origin(*partition)]
-            self._held_positions.pop(partition, None)
+        if self._undelivered is not None:
+            self._undelivered = [batch for batch in self._undelivered if batch.origin != Origin(*partition)]
+            self._undelivered_positions.pop(partition, None)
 
     def commit(self, *, leaving: Collection[TopicPartition] = ()) -> None:
         """Commit what the task says is safe. Where it cannot say, go back to what was committed last, but not for the
@@ -288,7 +290,7 @@ class SinkRunner:
             return
         if self._dead_letters is not None:
             try:
-                self._dead_letters.settle()
+                self._dead_letters.wait_until_written()
             except TidegateError as error:
                 if not error.retriable:
                     raise

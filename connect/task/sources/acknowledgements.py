@@ -24,14 +24,14 @@ class Acknowledgements:
 
     def await_answer(self, sent: Future[Ack], rows: RecordBatch) -> None:
         """``rows`` came with offsets and were sent as one batch; what the log refuses is not told."""
-        place, offsets = rows.source_partition, rows.offsets
+        source_partition, offsets = rows.source_partition, rows.offsets
 
         def answered(done: Future[Ack]) -> None:
             if done.cancelled() or done.exception() is not None:
                 return
             ack = done.result()
             if ack.offset >= 0:  # it is not known with acks=0
-                self._answered.append(Acknowledged(place, offsets, ack.topic, ack.partition, ack.offset))
+                self._answered.append(Acknowledged(source_partition, offsets, ack.topic, ack.partition, ack.offset))
 
         sent.add_done_callback(answered)
 

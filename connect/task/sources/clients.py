@@ -83,13 +83,13 @@ class SourceEnds:
         from broker.client import NewTopic
 
         worker, clients = self._worker, self._parts.clients
-        wanted = NewTopic(topic, worker.offset_partitions, worker.offset_replication, {"cleanup.policy": "compact"})
+        new_topic = NewTopic(topic, worker.offset_partitions, worker.offset_replication, {"cleanup.policy": "compact"})
         admin, consumer = clients.own_offsets_admin(), clients.own_offsets_consumer()
-        own = self._loop.patiently(
-            lambda: read_offsets(admin, consumer, wanted, self._parts.connector, fit=worker.replication_fit),
+        separate = self._loop.patiently(
+            lambda: read_offsets(admin, consumer, new_topic, self._parts.connector, fit=worker.replication_fit),
             f"offsets of {self._parts.connector} in {topic}",
         )
-        return merged_offsets(own, of_worker)
+        return merged_offsets(separate, of_worker)
 
     def delivery(
         self, context: RunningSourceContext, keys: OffsetKeys, on_committed: OnCommitted, measures: TaskMeasures

@@ -58,7 +58,7 @@ def _hash_matrix(matrix: NDArray[np.uint8], length: int) -> NDArray[np.uint32]:
 
 
 def partitions_for(
-    keys: pa.Array | None, given: pa.Array | None, rows: int, count: int, sticky: int
+    keys: pa.Array | None, preset: pa.Array | None, rows: int, count: int, sticky: int
 ) -> NDArray[np.int32]:
     """The partition of each row: the one it names, else by its key, else ``sticky``."""
     import numpy as np
@@ -68,7 +68,7 @@ def partitions_for(
     if keys is not None and count > 1:
         by_key = ((murmur2(keys) & np.uint32(0x7FFFFFFF)) % np.uint32(count)).astype(np.int32)
         chosen = np.where(keys.is_valid().to_numpy(zero_copy_only=False), by_key, chosen)
-    if given is not None:
-        named = pc.fill_null(given, -1).to_numpy(zero_copy_only=False)
+    if preset is not None:
+        named = pc.fill_null(preset, -1).to_numpy(zero_copy_only=False)
         chosen = np.where(named >= 0, named, chosen).astype(np.int32)
     return chosen

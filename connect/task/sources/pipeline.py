@@ -109,7 +109,7 @@ class SourcePipeline:
 
     def send(self, batch: RecordBatch) -> list[Future[Any]]:
         """Send what a batch becomes; the batch is safe when all futures are done. Raises Stopped and what fails the task."""
-        self.settle()
+        self.resend_refused()
         futures: list[Future[Any]] = []
         if not len(batch):
             return futures
@@ -129,11 +129,11 @@ class SourcePipeline:
         for start in range(0, len(batch), rows):
             yield batch.slice(start, rows)
 
-    def settle(self) -> None:
+    def resend_refused(self) -> None:
         """Deal with what the log has refused; from time to time, while nothing is sent. Raises what fails the task."""
         self._in_flight.check()
         for refusals in self._refusals.values():
-            refusals.settle()
+            refusals.resend()
 
     def _produce(self, batch: RecordBatch) -> list[Future[Any]]:
         if batch.topic not in self._topics:
@@ -164,17 +164,17 @@ class SourcePipeline:
             max_bytes=self._max_batch_bytes,
         )
         futures: list[Future[Any]] = []
-        for one in encoded:
-            size = len(one)
+        for piece in encoded:
+            size = len(piece)
             self._in_flight.take(size)
-            future: Future[Any] = self._sender.send_batch(topic, partition, one)
+            future: Future[Any] = self._sender.send_batch(topic, partition, piece)
             future.add_done_callback(lambda _, size=size: self._in_flight.answered(size))  # type: ignore[misc]
             if self._acknowledgements is not None and part.offsets is not None:
-                self._acknowledgements.await_answer(future, part.slice(first, one.count))
+                self._acknowledgements.await_answer(future, part.slice(first, piece.count))
             if self._tolerates_refusals:
                 refusals = self._refusals.setdefault(topic, Refusals(self._policy, self._transmit))
-                future = refusals.watch(future, partition, part.slice(first, one.count))
-            first += one.count
+                future = refusals.watch(future, partition, part.slice(first, piece.count))
+            first += piece.count
             future.add_done_callback(self._in_flight.ended)
             futures.append(future)
         return futures

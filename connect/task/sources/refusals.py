@@ -54,7 +54,7 @@ class Refusals:
         sent.add_done_callback(judge)
         return outcome
 
-    def settle(self) -> None:
+    def resend(self) -> None:
         """Send the halves of what was refused; leave out what is refused alone."""
         for _ in range(len(self._refused)):
             refused = self._refused.popleft()
@@ -65,7 +65,7 @@ class Refusals:
                 continue
             middle = len(rows) // 2
             halves = [rows.slice(0, middle), rows.slice(middle)]
-            _join([one for half in halves for one in self._transmit(refused.partition, half)], refused.outcome)
+            _join([sent for half in halves for sent in self._transmit(refused.partition, half)], refused.outcome)
 
 
 def _is_records_fault(error: Exception) -> bool:

@@ -87,15 +87,15 @@ class SourceRunner:
             self._control.stopping.wait(_RETRY_S)
             return
         if not batches:
-            self._pipeline.settle()
+            self._pipeline.resend_refused()
             self._control.stopping.wait(_IDLE_S)
             return
         self._poll_ms.record((time.monotonic() - began) * 1000)
         self._measures.batch(sum(len(batch) for batch in batches))
         for batch in merged(batches) if self._merge else batches:
-            given = self._pipeline.given_records
+            before = self._pipeline.given_records
             futures = self._pipeline.send(batch)
-            self._rows.add(len(batch), self._pipeline.given_records - given, futures)
+            self._rows.add(len(batch), self._pipeline.given_records - before, futures)
             self._delivery.sent(batch, futures)
 
     def _poll(self) -> Sequence[RecordBatch]:

@@ -34,10 +34,10 @@ class TopicRules:
     def topic(self, name: str) -> NewTopic:
         from broker.client import NewTopic
 
-        own = {"replication.factor", "partitions", "include", "exclude"}
+        rule_keys = {"replication.factor", "partitions", "include", "exclude"}
         for group, values in self._groups.values():
             if group.takes(name):
-                configs = {key: value for key, value in values.items() if key not in own}
+                configs = {key: value for key, value in values.items() if key not in rule_keys}
                 return NewTopic(name, group.partitions, group.replication_factor, configs)
         return NewTopic(name, -1, -1)
 

@@ -26,7 +26,7 @@ async def read_offsets(
     """
     from broker.client import Admin, BatchConsumer, TopicPartition
 
-    found: dict[str, SourceOffset] = {}
+    by_partition: dict[str, SourceOffset] = {}
     async with Admin(admin_config) as admin, BatchConsumer(consumer_config) as consumer:
         await create_topic(admin, topic, fit=fit)
         described = (await admin.describe_topics([topic.name]))[topic.name]
@@ -43,13 +43,13 @@ async def read_offsets(
                     if parsed is None or parsed[0] != connector:
                         continue
                     _, partition, position = parsed
-                    found.pop(canonical(partition), None)
+                    by_partition.pop(canonical(partition), None)
                     if position is not None:
-                        found[canonical(partition)] = position
+                        by_partition[canonical(partition)] = position
                 tp = TopicPartition(part.topic, part.partition)
                 if part.next_offset >= missing.get(tp, 0):
                     missing.pop(tp, None)
-    return list(found.values())
+    return list(by_partition.values())
 
 
 async def write_offsets(
@@ -67,9 +67,13 @@ async def write_offsets(
             await future
 
 
-def merged_offsets(own: Sequence[SourceOffset], worker: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def merged_offsets(separate: Sequence[SourceOffset], worker: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Positions as tasks are given them: those of the connector's own topic, and the worker's where that has none."""
-    found = {canonical(entry["partition"]): dict(entry) for entry in worker}
-    for one in own:
-        found[canonical(one.partition)] = {"partition": one.partition, "offset": one.offset, "key": one.key}
-    return list(found.values())
+    merged = {canonical(entry["partition"]): dict(entry) for entry in worker}
+    for offset in separate:
+        merged[canonical(offset.partition)] = {
+            "partition": offset.partition,
+            "offset": offset.offset,
+            "key": offset.key,
+        }
+    return list(merged.values())

@@ -30,23 +30,23 @@ class EnvelopeField(NamedTuple):
 
     def schema(self, envelope: Schema) -> Schema | None:
         """The field's schema, optional; None where the envelope has no such field."""
-        place = self._place(envelope)
-        if place is None:
+        holder_index = self._holder_of(envelope)
+        if holder_index is None:
             return None
-        holder = envelope if place is None or place[0] is None else envelope.field(place[0]).schema
-        found = holder.field(self.name).schema
-        return replace(found, optional=True, default=None)
+        holder = envelope if holder_index is None or holder_index[0] is None else envelope.field(holder_index[0]).schema
+        schema_ = holder.field(self.name).schema
+        return replace(schema_, optional=True, default=None)
 
     def column(self, envelope: Schema, column: pa.Array) -> pa.Array:
         """The field's values, null where the part of the envelope is missing."""
         import pyarrow.compute as pc
 
-        place = self._place(envelope)
-        assert place is not None
-        path = [self.name] if place[0] is None else [place[0], self.name]
+        holder_index = self._holder_of(envelope)
+        assert holder_index is not None
+        path = [self.name] if holder_index[0] is None else [holder_index[0], self.name]
         return pc.struct_field(column, path)
 
-    def _place(self, envelope: Schema) -> tuple[str | None] | None:
+    def _holder_of(self, envelope: Schema) -> tuple[str | None] | None:
         """Where the field is: in its part, else in the envelope itself, where another transformation may have put it."""
         if self.struct is not None and self.struct in envelope.field_names:
             part = envelope.field(self.struct).schema
@@ -57,18 +57,18 @@ class EnvelopeField(NamedTuple):
 
 def envelope_fields(names: list[str], prefix: str) -> list[EnvelopeField]:
     """What a list of ``field``, ``struct.field`` and ``field:new`` names. Raises ValueError."""
-    found = []
-    for one in filter(None, names):  # a list with gaps is taken, as by Debezium
-        parts = one.split(":")
+    fields = []
+    for entry in filter(None, names):  # a list with gaps is taken, as by Debezium
+        parts = entry.split(":")
         if len(parts) > 2 or not parts[0]:
-            raise ValueError(f"Unexpected field name: {one}")
+            raise ValueError(f"Unexpected field name: {entry}")
         struct, dot, name = parts[0].strip().partition(".")
         if not dot:
             struct, name = "", struct
         of = struct or _part_of(name)
         new = parts[1].strip() if len(parts) == 2 else (f"{struct}_{name}" if dot else name)
-        found.append(EnvelopeField(of, name, prefix + new))
-    return found
+        fields.append(EnvelopeField(of, name, prefix + new))
+    return fields
 
 
 def _part_of(name: str) -> str | None:

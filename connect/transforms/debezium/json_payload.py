@@ -53,9 +53,11 @@ class Expansion:
         if not items:
             strings = Schema(SchemaType.STRING, optional=True)
             return Schema.array(strings, optional=True) if self._empty_strings else None
-        found = [self._schema(name if isinstance(item, dict) else None, item) for item in items if item is not None]
-        schemas = [schema for schema in found if schema is not None]
-        if len(schemas) != len(found) or not schemas or len({schema.type for schema in schemas}) > 1:
+        item_schemas = [
+            self._schema(name if isinstance(item, dict) else None, item) for item in items if item is not None
+        ]
+        schemas = [schema for schema in item_schemas if schema is not None]
+        if len(schemas) != len(item_schemas) or not schemas or len({schema.type for schema in schemas}) > 1:
             raise _NoSchema
         return Schema.array(_merged(schemas) if schemas[0].type is SchemaType.STRUCT else schemas[0], optional=True)
 

@@ -79,11 +79,11 @@ class ByLogicalTableRouter(Transformation):
         if schema is None or not is_envelope(schema) or batch.values.null_count == len(batch):
             return [keyed.replace(topic=topic)]
         fields, parts = list(schema.fields), []
-        for place, member in enumerate(schema.fields):
-            part = batch.values.field(place)
+        for index, member in enumerate(schema.fields):
+            part = batch.values.field(index)
             if member.name in ("before", "after") and member.schema.type is SchemaType.STRUCT:
                 named = replace(member.schema, name=f"{topic}.Value")
-                fields[place] = Field(member.name, named)
+                fields[index] = Field(member.name, named)
                 part = struct_of(named, struct_columns(member.schema, part, "renaming schemas"), part)
             parts.append(part)
         made = replace(schema, name=f"{topic}.Envelope", fields=tuple(fields))
@@ -96,7 +96,7 @@ class ByLogicalTableRouter(Transformation):
         if batch.keys is None or schema is None or schema.type is not SchemaType.STRUCT:
             return batch
         fields: list[Field] = list(schema.fields)
-        parts: list[pa.Array] = [batch.keys.field(place) for place in range(len(fields))]
+        parts: list[pa.Array] = [batch.keys.field(index) for index in range(len(fields))]
         if self.config.key_unique:
             fields.append(Field(self.config.key_field, Schema(SchemaType.STRING)))
             parts.append(pa.repeat(pa.scalar(self._table(batch.topic)), len(batch)))

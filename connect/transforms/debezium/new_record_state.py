@@ -226,14 +226,14 @@ class ExtractNewRecordState(Transformation):
         topics = self._topics(batch, schema, deletes)
         unwrapped = batch.replace(values=column, value_schema=made)
         parts = [unwrapped] if topics is None else routed(unwrapped, topics)
-        found: list[RecordBatch] = []
+        batches: list[RecordBatch] = []
         start = 0
         for part in parts:
             keep = kept[start : start + len(part)]
             start += len(part)
             left = part if keep.all() else part.filter(pa.array(keep))
-            found += self._without_dropped(left) if len(left) else []
-        return found
+            batches += self._without_dropped(left) if len(left) else []
+        return batches
 
     def _row_column(
         self, envelopes: pa.Array, schema: Schema, row_schema: Schema, deletes: Any
@@ -244,14 +244,14 @@ class ExtractNewRecordState(Transformation):
 
         rewrites = self.config.handling[1] == "rewrite"
         rows = pc.struct_field(envelopes, ["after"])
-        parts = [pc.struct_field(rows, [place]) for place in range(len(row_schema.fields))] if not deletes.all() else []
+        parts = [pc.struct_field(rows, [index]) for index in range(len(row_schema.fields))] if not deletes.all() else []
         present = rows.is_valid()
         if rewrites and deletes.any():
             old = pc.struct_field(envelopes, ["before"])
             is_delete = pa.array(deletes)
-            old_parts = [pc.struct_field(old, [place]) for place in range(len(row_schema.fields))]
+            old_parts = [pc.struct_field(old, [index]) for index in range(len(row_schema.fields))]
             parts = (
-                [pc.if_else(is_delete, one, other) for one, other in zip(old_parts, parts, strict=True)]
+                [pc.if_else(is_delete, old_part, other) for old_part, other in zip(old_parts, parts, strict=True)]
                 if parts
                 else old_parts
             )
@@ -264,11 +264,11 @@ class ExtractNewRecordState(Transformation):
                 parts = [with_default(member.schema, part) for member, part in zip(fields, parts, strict=True)]
             fields.append(Field("__deleted", Schema(SchemaType.STRING, optional=True)))
             parts.append(pc.if_else(pa.array(deletes), "true", "false"))
-        for one in self._fields:
-            added_schema = one.schema(schema)
+        for old_part in self._fields:
+            added_schema = old_part.schema(schema)
             if added_schema is not None:
-                fields.append(Field(one.new_name, added_schema))
-                parts.append(one.column(schema, envelopes))
+                fields.append(Field(old_part.new_name, added_schema))
+                parts.append(old_part.column(schema, envelopes))
         names = [member.name for member in fields]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -299,18 +299,28 @@ class ExtractNewRecordState(Transformation):
         if not self._headers:
             return batch
         columns = []
-        for one in self._headers:
-            found = one.schema(schema) if is_envelope(schema) and schema is not None else None
-            values = one.column(schema, batch.values).to_pylist() if found is not None and schema is not None else None
-            columns.append((one, found, values))
+        for header in self._headers:
+            header_schema = header.schema(schema) if is_envelope(schema) and schema is not None else None
+            values = (
+                header.column(schema, batch.values).to_pylist()
+                if header_schema is not None and schema is not None
+                else None
+            )
+            columns.append((header, header_schema, values))
         nulls = batch.values.is_null().to_pylist()
         more: list[list[Header]] = []
         for row, null in enumerate(nulls):
             if null:  # all that a tombstone tells is that the row is gone
                 text = Schema(SchemaType.STRING)
-                more.append([Header(one.new_name, "d", text) for one in self._headers if one.name == "op"])
+                more.append([Header(header.new_name, "d", text) for header in self._headers if header.name == "op"])
             else:
-                more.append([Header(one.new_name, vs[row], found) for one, found, vs in columns if vs is not None])
+                more.append(
+                    [
+                        Header(header.new_name, vs[row], header_schema)
+                        for header, header_schema, vs in columns
+                        if vs is not None
+                    ]
+                )
         return added(batch, more)
 
     def _without_dropped(self, batch: RecordBatch) -> list[RecordBatch]:
@@ -318,9 +328,9 @@ class ExtractNewRecordState(Transformation):
         name = self.config.drop_fields_header
         if not name or batch.headers is None:
             return [batch]
-        wanted = [_list_in(headers, name) for headers in header_lists(batch.headers)]
+        lists = [_list_in(headers, name) for headers in header_lists(batch.headers)]
         made: list[RecordBatch] = []
-        for names, rows in groupby(range(len(batch)), key=wanted.__getitem__):
+        for names, rows in groupby(range(len(batch)), key=lists.__getitem__):
             members = list(rows)
             part = batch.slice(members[0], len(members)) if len(members) < len(batch) else batch
             made += self._dropped(part, names) if names else [part]

@@ -151,13 +151,13 @@ class EventRouterConfig:
 
 def placements(texts: list[str]) -> list[_Additional]:
     """What ``table.fields.additional.placement`` says. Raises ValueError."""
-    found = []
+    placed = []
     for text in texts:
         parts = [part.strip() for part in text.split(":")]
         if len(parts) not in (2, 3) or parts[1].lower() not in _PLACEMENTS or not parts[0]:
             raise ValueError(f"{text!r} must be column:placement or column:placement:alias, with one of {_PLACEMENTS}")
-        found.append(_Additional(parts[0], parts[1].lower(), parts[2] if len(parts) == 3 else parts[0]))
-    return found
+        placed.append(_Additional(parts[0], parts[1].lower(), parts[2] if len(parts) == 3 else parts[0]))
+    return placed
 
 
 class EventRouter(Transformation):
@@ -218,13 +218,13 @@ class EventRouter(Transformation):
         if self.config.tombstones and (payload is None or not str(payload).strip()):
             made_schema = made = None
         partition = None
-        for one in self._additional:
-            if one.field not in schema.field_names:
-                self._missing(one)
-            elif one.placement == "header":
-                headers.append(Header(one.alias, _value(schema, row, one.field), schema.field(one.field).schema))
-            elif one.placement == "partition":
-                partition = _value(schema, row, one.field)
+        for extra in self._additional:
+            if extra.field not in schema.field_names:
+                self._missing(extra)
+            elif extra.placement == "header":
+                headers.append(Header(extra.alias, _value(schema, row, extra.field), schema.field(extra.field).schema))
+            elif extra.placement == "partition":
+                partition = _value(schema, row, extra.field)
         key_name = self.config.event_key
         event_key = _value(schema, row, key_name)
         return Record(
@@ -244,28 +244,28 @@ class EventRouter(Transformation):
         self, schema: Schema, row: dict[str, Any], route: str, payload_schema: Schema, payload: Any
     ) -> tuple[Schema | None, Any]:
         """The payload alone, or in a struct beside the columns that are placed there."""
-        beside = [one for one in self._additional if one.placement == "envelope"]
+        beside = [extra for extra in self._additional if extra.placement == "envelope"]
         if not beside:
             return payload_schema, payload
         fields, values = {"payload": payload_schema}, {"payload": payload}
-        for one in beside:
-            if one.field not in schema.field_names:
-                self._missing(one)
+        for extra in beside:
+            if extra.field not in schema.field_names:
+                self._missing(extra)
                 continue
-            fields[one.alias] = schema.field(one.field).schema
-            values[one.alias] = _value(schema, row, one.field)
+            fields[extra.alias] = schema.field(extra.field).schema
+            values[extra.alias] = _value(schema, row, extra.field)
         version = self.config.schema_version
         number = _value(schema, row, version) if version else None
         return Schema.struct(fields, name=_name(schema.name, route), version=number), values
 
-    def _missing(self, one: _Additional) -> None:
+    def _missing(self, extra: _Additional) -> None:
         lenient = (
             self.config.missing.lower() == "ignore"
             if self.config.error_on_missing is None
             else not self.config.error_on_missing
         )
         if not lenient:
-            raise DataError(f"{one.field} is not a valid field name of the event")
+            raise DataError(f"{extra.field} is not a valid field name of the event")
 
     def _member(self, schema: Schema, name: str, what: str) -> Schema:
         if name not in schema.field_names:

@@ -74,8 +74,8 @@ class TimezoneConverterConfig:
 
 
 def _zone(name: str) -> dt.tzinfo:
-    if found := _OFFSET.fullmatch(name):
-        sign, hours, minutes, seconds = found.groups()
+    if match := _OFFSET.fullmatch(name):
+        sign, hours, minutes, seconds = match.groups()
         distance = dt.timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds or 0))
         if distance <= dt.timedelta(hours=18) and int(minutes) < 60 and int(seconds or 0) < 60:
             return dt.timezone(-distance if sign == "-" else distance)
@@ -137,12 +137,12 @@ class TimezoneConverter(Transformation):
     def _choice(self, table: str | None, topic: str) -> _Choice | None:
         """What is converted in events of a table; None: nothing."""
         named = (("topic", topic), ("source", table or ""), ("", topic), ("", table or ""))
-        found = next((self._rules[kind][name] for kind, name in named if name in self._rules[kind]), None)
+        zone = next((self._rules[kind][name] for kind, name in named if name in self._rules[kind]), None)
         if self.config.included:
-            return None if found is None else _Choice(found)
-        if found is None:
+            return None if zone is None else _Choice(zone)
+        if zone is None:
             return _Choice(frozenset())
-        return _Choice(found, excludes=True) if found else None
+        return _Choice(zone, excludes=True) if zone else None
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         schema = batch.value_schema
@@ -152,10 +152,10 @@ class TimezoneConverter(Transformation):
         choices = {table: self._choice(table, batch.topic) for table in set(tables)}
         if all(choice is None for choice in choices.values()):
             return [batch]
-        columns = [batch.values.field(place) for place in range(len(schema.fields))]
-        for place, member in enumerate(schema.fields):
+        columns = [batch.values.field(index) for index in range(len(schema.fields))]
+        for index, member in enumerate(schema.fields):
             if member.name in _PARTS and member.schema.type is SchemaType.STRUCT:
-                columns[place] = self._converted(member, columns[place], [choices[table] for table in tables])
+                columns[index] = self._converted(member, columns[index], [choices[table] for table in tables])
         return [batch.replace(values=struct_of(schema, columns, batch.values))]
 
     @staticmethod
@@ -173,8 +173,8 @@ class TimezoneConverter(Transformation):
 
         made, changed = [], False
         there = column.is_valid().to_pylist()  # under a null struct lies anything
-        for place, member in enumerate(part.schema.fields):
-            values = column.field(place)
+        for index, member in enumerate(part.schema.fields):
+            values = column.field(index)
             made.append(values)
             convert = self._conversion(part.name, member)
             if convert is None:
@@ -256,11 +256,11 @@ _ISO: Final = re.compile(
 
 def _parsed(text: str) -> tuple[dt.datetime, str]:
     """A moment to the second, and its fraction as it is written: ``.5``, or nothing."""
-    found = _ISO.fullmatch(text)
+    match = _ISO.fullmatch(text)
     try:
-        if found is None:
+        if match is None:
             raise ValueError
-        day, seconds, fraction, zone = found.groups()
+        day, seconds, fraction, zone = match.groups()
         moment = dt.datetime.fromisoformat(f"{day}:{seconds or '00'}{'+00:00' if zone == 'Z' else zone}")
     except ValueError:
         raise DataError(f"{text[:100]!r} is no ISO 8601 time with a zone") from None

@@ -63,7 +63,7 @@ class HostedConnector:
         self._orders: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._told_slow = False
         self._common: CommonConfig
-        self._given: dict[str, str]
+        self._resolved_config: dict[str, str]
         name = f"connector {setup.name}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -76,12 +76,12 @@ class HostedConnector:
 
     def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The position committed for a source partition."""
-        wanted = canonical(partition)
+        key = canonical(partition)
         stored_offsets = patiently(
             lambda: self._link.call("offsets", connector=self.name), self._control.stopping, f"offsets of {self.name}"
         )
         for stored in stored_offsets:
-            if canonical(stored["partition"]) == wanted:
+            if canonical(stored["partition"]) == key:
                 offset: Mapping[str, Any] = stored["offset"]
                 return offset
         return None
@@ -140,13 +140,13 @@ class HostedConnector:
 
     def _made(self) -> Connector[Any]:
         stored = self._setup.properties
-        given = self._given = resolved(self._setup.worker, stored)
+        resolved_config = self._resolved_config = resolved(self._setup.worker, stored)
         noted_config(self._setup.worker)
-        noted_config(given)
-        self._plugin = self._plugins.connector(given.get("connector.class", ""))
+        noted_config(resolved_config)
+        self._plugin = self._plugins.connector(resolved_config.get("connector.class", ""))
         cls: type[Connector[Any]] = self._plugin.load()
-        self._common = parse(CommonConfig, given)
-        return cls(parse(cls.config_class, given), given, self)
+        self._common = parse(CommonConfig, resolved_config)
+        return cls(parse(cls.config_class, resolved_config), resolved_config, self)
 
     def _repeated(self, call: str, act: Any) -> Any:
         """What a call gives, made again while it says that this can help. Raises Stopped."""
@@ -154,7 +154,7 @@ class HostedConnector:
         while not self._control.stopping.is_set():
             try:
                 with self._control.calling(call):
-                    given = act()
+                    result = act()
             except RetriableConnectError as error:
                 logger.warning("a connector's call will be repeated", call=call, error=str(error), again_in_s=pause_s)
                 self._trouble(f"{call} will be repeated; {trace_of(error)}")
@@ -162,7 +162,7 @@ class HostedConnector:
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             else:
                 self._told_slow = False
-                return given
+                return result
         raise Stopped
 
     def _tell_plan(self, connector: Connector[Any]) -> None:
@@ -188,9 +188,10 @@ class HostedConnector:
             if self._common.tasks_max_enforce:
                 raise ConnectError(text)
             logger.warning(text, connector=self.name)
-        stored, given = self._setup.properties, self._given
+        stored, resolved_config = self._setup.properties, self._resolved_config
         return [
-            {key: stored[key] if given.get(key) == text else text for key, text in task.items()} for task in planned
+            {key: stored[key] if resolved_config.get(key) == text else text for key, text in task.items()}
+            for task in planned
         ]
 
     def _end(self, connector: Connector[Any]) -> None:

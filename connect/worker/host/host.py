@@ -73,22 +73,24 @@ class TaskHost:
         config = parse(WorkerConfig, worker)
         # Bytecode is told from newer sources by the second only, which is too coarse for whoever writes and tries.
         sys.dont_write_bytecode = sys.dont_write_bytecode or config.plugin_reload
-        self._plugins = load_plugins(plugin_modules, found=hook_modules(python_folders(config.plugin_path)))
+        self._plugins = load_plugins(plugin_modules, hook_modules=hook_modules(python_folders(config.plugin_path)))
         self._worker = worker
         self._stats = threading.Thread(target=self._tell_statistics, name="statistics", daemon=True)
         self._stats.start()
 
     def validate(self, properties: dict[str, str | None]) -> dict[str, Any]:
         """The ConfigInfos of a configuration; ``type``, ``errors`` and ``unknown`` keys beside them are for the worker."""
-        given = resolved(self._worker, {name: value for name, value in properties.items() if value is not None})
+        resolved_config = resolved(
+            self._worker, {name: value for name, value in properties.items() if value is not None}
+        )
         with knowing(Secrets()):
-            noted_config(given)
-            infos = validate_connector(self._plugins, {**properties, **given}, worker=self._worker)
+            noted_config(resolved_config)
+            infos = validate_connector(self._plugins, {**properties, **resolved_config}, worker=self._worker)
             infos.scrub()
-        for name, value in given.items():
+        for name, value in resolved_config.items():
             if value != properties[name]:
                 infos.hide(name, value, str(properties[name]))
-        version = self._plugins.connector(given.get("connector.class", "")).version
+        version = self._plugins.connector(resolved_config.get("connector.class", "")).version
         return {
             "infos": infos.to_json(),
             "type": infos.type.value,
@@ -99,9 +101,9 @@ class TaskHost:
 
     def alter_offsets(self, properties: dict[str, str], offsets: list[list[Any]]) -> bool:
         """What the connector's class says to positions that a user wants; see ``SourceConnector.alter_offsets``."""
-        given = resolved(self._worker, properties)
-        cls = self._plugins.connector(given.get("connector.class", "")).load()
-        return bool(cls.alter_offsets(given, [(partition, offset) for partition, offset in offsets]))
+        resolved_config = resolved(self._worker, properties)
+        cls = self._plugins.connector(resolved_config.get("connector.class", "")).load()
+        return bool(cls.alter_offsets(resolved_config, [(partition, offset) for partition, offset in offsets]))
 
     def set_level(self, namespace: str, level: str) -> None:
         """Set the level of loggers in this process."""

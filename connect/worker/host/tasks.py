@@ -162,8 +162,8 @@ class HostedTask:
         plugin = self._plugins.connector(config.get("connector.class", ""))
         config = with_cloud_keys(config, plugin.type)
         properties = with_placeholders_replaced(setup.worker, setup.properties)
-        for given in (setup.worker, config, properties):
-            noted_config(given)
+        for source_properties in (setup.worker, config, properties):
+            noted_config(source_properties)
         common = parse(CommonConfig, config)
         self._hang_s = common.task_hang_timeout_ms / 1000
         self._restarts_on_hang = common.task_hang_action == "restart"

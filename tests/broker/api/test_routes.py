@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from broker.handlers import ROUTES, advertised
 from broker.api.routes import Route
+from broker.handlers import ROUTES, advertised
 from broker.protocol.api import ApiKey
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.errors import BrokerError
 from broker.coordinator.committed_offset import CommittedOffset
+from broker.errors import BrokerError
 from broker.groups import (
     DescribedGroup,
     GroupState,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from broker.coordinator.namespace import GroupType
 from broker.errors import (
     BrokerError,
     CoordinatorLoadInProgress,
@@ -27,9 +28,8 @@ from broker.groups import (
     GroupState,
     Leaving,
 )
-from broker.coordinator.namespace import GroupType
-from tidegate.kit.config import parse
 from tests.support.groups import Cluster, failure, value
+from tidegate.kit.config import parse
 
 
 @pytest.fixture

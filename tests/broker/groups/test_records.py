@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.errors import CorruptMessage
 from broker.coordinator.committed_offset import CommittedOffset
+from broker.errors import CorruptMessage
 from broker.groups.records import (
     GroupMetadataKey,
-    OffsetCommitKey,
     GroupMetadataValue,
     MemberMetadata,
+    OffsetCommitKey,
     decode_group,
     decode_key,
     decode_offset,

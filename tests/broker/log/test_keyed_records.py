@@ -52,7 +52,7 @@ def test_what_stays_is_as_it_was(made: list[list[Record]], gaps: list[int], data
     assert [key and key[:32] for key in found.keys if not key or len(key) <= 32] == [
         one.key for one in flat if not one.key or len(one.key) <= 32
     ]
-    assert len({key for key in found.keys}) == len({one.key for one in flat})
+    assert len(set(found.keys)) == len({one.key for one in flat})
     assert max(len(key or b"") for key in found.keys) <= 33
     assert found.offsets.tolist() == [one.offset for one in flat]
     assert found.tombstones.tolist() == [one.value is None for one in flat]

@@ -52,7 +52,7 @@ def append(log: PartitionLog, records: bytes, now_ms: int = NOW) -> tuple[int, i
 def test_appended_records_come_back_with_their_offsets(log: PartitionLog) -> None:
     assert append(log, batch(3)) == (0, 2)
     assert append(log, batch(2)) == (3, 4)
-    found = [record for record in log.iter_records()]
+    found = list(log.iter_records())
     assert [record.offset for record in found] == [0, 1, 2, 3, 4]
     assert found[4] == Record(b"k1", b"v" * 50, (("h", b"x"),), NOW + 1, 4)
 

@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from hypothesis import settings
 from hypothesis import strategies as st

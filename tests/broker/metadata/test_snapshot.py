@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from broker.errors import CorruptMessage
 from broker.log.directory import LogDirectory
-from broker.metadata.image import METADATA_TOPIC, METADATA_TOPIC_ID, ClusterMetadata
 from broker.metadata.config import MetadataLogConfig
 from broker.metadata.fold import MetadataFold, MetadataTransactions
+from broker.metadata.image import METADATA_TOPIC, METADATA_TOPIC_ID, ClusterMetadata
 from broker.metadata.keeper import MetadataKeeper
 from broker.metadata.records import (
     AbortTransactionRecord,

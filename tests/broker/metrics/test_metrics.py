@@ -17,9 +17,9 @@ from structlog.testing import capture_logs
 from broker.api.routes import Context
 from broker.metric_families import error_name
 from broker.metrics.requests import PERCENTILES, RequestMetrics, Times, error_codes, quantiles
-from broker.network.slow_requests import SlowRequests
 from broker.metrics.text import Family, Sample, lines
 from broker.metrics.topics import TopicMetrics
+from broker.network.slow_requests import SlowRequests
 from broker.protocol.api import ApiKey
 from broker.protocol.fetch import FetchResponse, PartitionFetched
 from broker.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic

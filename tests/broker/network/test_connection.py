@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from broker.api.connection import ConnectionRefusal
-from broker.network.connection import Connection
 from broker.log.files import FileHandle
 from broker.log.partition import LogSlice
+from broker.network.connection import Connection
 
 
 class Rig:

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from broker.api.connection import Promise
+from broker.api.routes import Context, Route, Routes
 from broker.errors import GroupIdNotFound
 from broker.handlers import ROUTES
-from broker.api.routes import Context, Route, Routes
 from broker.protocol.api import ApiKey
-from broker.api.connection import Promise
 from broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from broker.protocol.records import Record, encode_batch
 from broker.security.principal import ANONYMOUS

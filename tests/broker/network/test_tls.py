@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.network.connection import Connection
 from broker.log.files import FileHandle
 from broker.log.partition import LogSlice
+from broker.network.connection import Connection
 from broker.network.tls import TlsConnection
 from tests.support.certificates import write_certificate
 

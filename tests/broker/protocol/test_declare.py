@@ -33,14 +33,14 @@ class Whole(Base):
 
 
 def test_attributes_are_fields_those_of_the_base_first() -> None:
-    assert Whole.FIELDS == (
+    assert (
         Field(name="group", kind="string"),
         Field(name="id", kind="uuid"),
         Field(name="rack", kind="string", null_since=0),
         Field(name="parts", kind=Part, array=True),
         Field(name="epoch", kind="int32", since=1, tag=0),
-    )
-    assert Base.FIELDS == (Field(name="group", kind="string"),)
+    ) == Whole.FIELDS
+    assert (Field(name="group", kind="string"),) == Base.FIELDS
 
 
 def test_a_field_has_the_default_of_its_type_or_the_one_that_is_named() -> None:

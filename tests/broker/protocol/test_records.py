@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from aiokafka.record import MemoryRecords
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from aiokafka.record import MemoryRecords
 
 from broker.errors import BrokerError, CorruptMessage, UnsupportedCompressionType
-from broker.protocol import compression
 from broker.protocol.compression import Codec, compress, decompress
 from broker.protocol.records import (
     HEADER_SIZE,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from broker.protocol.api import ApiKey
+from broker.protocol.messages.create_topics import CreateTopicsResponse
 from broker.protocol.records import Record, encode_batch
 from broker.protocol.schema import decode
-from broker.protocol.messages.create_topics import CreateTopicsResponse
 from tests.conformance.differential.exchange import Peer, frame_of
 from tests.support.broker import BrokerThread, settings
 from tests.support.wire import exchange, produce_frame, produced

@@ -114,7 +114,7 @@ def test_replacing_removes_what_is_not_named(resources: Resources) -> None:
         (99, "1", ("x", 0, "1"), InvalidRequest, "type 99"),
     ],
 )
-def test_what_cannot_be_is_refused_and_changes_nothing(  # noqa: PLR0917
+def test_what_cannot_be_is_refused_and_changes_nothing(
     resources: Resources,
     metadata: ClusterMetadata,
     resource_type: int,

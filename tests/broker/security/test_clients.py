@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.broker.security.conftest import MECHANISMS, PASSWORD, USER, Doors, jaas_text, unsecured
 from tests.servers.process import wait_until
 from tidegate.cli import tidegate
-from tests.broker.security.conftest import MECHANISMS, PASSWORD, USER, Doors, jaas_text, unsecured
 
 with warnings.catch_warnings():
     # kafka-python reads its message definitions by a function that Python 3.11 calls deprecated.

@@ -15,13 +15,13 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.kit.jaas import LoginModule
 from broker.security.sasl.jwks import Jwks, keys_of_set
 from broker.security.sasl.jwt import InvalidToken, UnsecuredTokens, read_jwt
 from broker.security.sasl.mechanism import InvalidCredentials
 from broker.security.sasl.oauthbearer import client_response
 from tests.broker.security import conftest
 from tests.broker.security.conftest import encoded, number, part
+from tidegate.kit.jaas import LoginModule
 
 NOW = int(time.time() * 1000)
 few = settings(max_examples=60, deadline=None)

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.security.config import ListenerConfig, SecurityProtocol
-from tidegate.kit.keystores import KeyStoreError, read_store
 from broker.security.tls import tls_context
 from tests.support.certificates import write_certificate
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError
+from tidegate.kit.keystores import KeyStoreError, read_store
 
 STORES = Path(__file__).with_name("stores")
 

@@ -116,7 +116,7 @@ def test_a_wrong_password_and_an_unknown_user_stay_out(broker: BrokerThread) -> 
     for user, password in (("root", "wrong"), ("nobody", "wrong")):
         errors: list[KafkaError] = []
         producer = Producer(config(broker, user, password, error_cb=errors.append))
-        wait_until(lambda: bool(producer.poll(0.1) or errors), "the error")  # noqa: B023
+        wait_until(lambda: bool(producer.poll(0.1) or errors), "the error")
         assert errors[0].code() == KafkaError._AUTHENTICATION
 
 

@@ -19,10 +19,10 @@ from broker.errors import (
 from broker.security.config import SecurityConfig
 from broker.security.principal import Principal
 from broker.security.scram import ScramCredentials, ScramMechanism, changes
-from tidegate.kit.scram import make_credential
-from broker.security.tokens import DelegationTokens
 from broker.security.token_image import TokenImage
+from broker.security.tokens import DelegationTokens
 from tidegate.kit.config import parse
+from tidegate.kit.scram import make_credential
 
 ALICE, BOB, EVE = (Principal("User", name) for name in ("alice", "bob", "eve"))
 DAY = 86_400_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +23,6 @@ from broker.errors import (
 )
 from broker.share_coordinator.config import ShareCoordinatorConfig
 from broker.share_coordinator.coordinator import ShareCoordinator, coordinator_key, read_coordinator_key
-from broker.share_delivery.offset_reset import duration_ms
 from broker.share_coordinator.records import (
     Snapshot,
     Update,
@@ -34,6 +34,7 @@ from broker.share_coordinator.records import (
 )
 from broker.share_coordinator.state_batches import combined
 from broker.share_coordinator.values import ShareKey, StateBatch, StoredState
+from broker.share_delivery.offset_reset import duration_ms
 from tests.support.groups import ManualClock
 from tests.support.share import KEY, StateList
 from tidegate.kit.config import parse
@@ -166,7 +167,7 @@ def test_batches_are_put_together_offset_by_offset(
         said = [one[2:] for one in (*known, *changed) if one.first <= offset <= one.last and offset >= start]
         found = [one[2:] for one in result if one.first <= offset <= one.last]
         assert found == ([max(said)] if said else [])
-    for one, following in zip(result, result[1:], strict=False):
+    for one, following in itertools.pairwise(result):
         assert one.last < following.first
         assert one.last + 1 < following.first or one[2:] != following[2:]
 

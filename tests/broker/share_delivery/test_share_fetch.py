@@ -24,13 +24,13 @@ from broker.protocol.messages.initialize_share_group_state import (
     InitializeStateData,
 )
 from broker.protocol.messages.initialize_share_group_state import PartitionData as InitializePartition
+from broker.protocol.messages.share_acknowledge import AcknowledgementBatch as Acknowledgement
 from broker.protocol.messages.share_acknowledge import (
     AcknowledgePartition,
     AcknowledgeTopic,
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
 )
-from broker.protocol.messages.share_acknowledge import AcknowledgementBatch as Acknowledgement
 from broker.protocol.messages.share_fetch import (
     AcknowledgementBatch,
     FetchPartition,
@@ -97,7 +97,10 @@ class Member:
         return answer
 
     def acknowledge(self, *given: tuple[int, int, Sequence[int]], renew: bool = False) -> int:
-        batch = [Acknowledgement(first_offset=f, last_offset=l, acknowledge_types=t) for f, l, t in given]
+        batch = [
+            Acknowledgement(first_offset=first, last_offset=last, acknowledge_types=types)
+            for first, last, types in given
+        ]
         partition = AcknowledgePartition(partition_index=0, acknowledgement_batches=batch)
         request = ShareAcknowledgeRequest(
             group_id=self.group,

@@ -9,10 +9,10 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 from broker.config import BrokerConfig
-from broker.storage.cleaner import Cleaner, own_process
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.protocol.records import Record
+from broker.storage.cleaner import Cleaner, own_process
 from tidegate.kit.config import parse
 
 

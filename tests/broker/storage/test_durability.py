@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from broker.storage.durability import Durability
 from broker.errors import KafkaStorageError
 from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
 from broker.protocol.records import Record
+from broker.storage.durability import Durability
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_a_partition_moves_while_it_is_written_to(tmp_path: Path) -> None:
         loading.start()
         for target in (homes[1], homes[0], homes[1]):
             assert move(broker.port, target, 0) == 0
-            wait_until(lambda: described(broker.port)[target].get(("t", 0), (0, True))[1] is False, "the move")  # noqa: B023
+            wait_until(lambda: described(broker.port)[target].get(("t", 0), (0, True))[1] is False, "the move")
         loading.join()
         assert producer.flush(60) == 0
         assert failed == []

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker.errors import KafkaStorageError, NotEnoughReplicas, NotEnoughReplicasAfterAppend, OutOfOrderSequence
+from broker.errors import KafkaStorageError, NotEnoughReplicas, OutOfOrderSequence
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.log.partition import PartitionLog
@@ -50,7 +50,7 @@ def run(logs: LogDirectory, test: Callable[[Partitions], Any]) -> None:
 
 
 async def flushed(log: PartitionLog) -> None:
-    while log.flushed_offset < log.log_end_offset:  # noqa: ASYNC110
+    while log.flushed_offset < log.log_end_offset:
         await asyncio.sleep(0.001)
 
 

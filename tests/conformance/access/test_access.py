@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from broker.handlers import ROUTES
-
 from tests.conformance.access.brokers import apache, ours, walked
 from tests.conformance.access.walk import recorded
 

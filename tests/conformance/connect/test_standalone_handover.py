@@ -52,7 +52,7 @@ def test_the_offset_file_is_handed_over_and_back(tidegate_broker, tmp_path):
         lines.write_text(written)
         worker.start()
         try:
-            wait_until(lambda: position(where) == len(written), f"offset {len(written)} in round {number}")  # noqa: B023
-            wait_until(lambda: str(len(written)).encode() in (tmp_path / "offsets").read_bytes(), "on the disk")  # noqa: B023
+            wait_until(lambda: position(where) == len(written), f"offset {len(written)} in round {number}")
+            wait_until(lambda: str(len(written)).encode() in (tmp_path / "offsets").read_bytes(), "on the disk")
         finally:
             worker.stop()

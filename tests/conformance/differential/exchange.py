@@ -14,12 +14,13 @@ import typing
 import uuid
 from typing import Any, Final
 
-from broker.protocol.api import ApiKey
-from broker.protocol.schema import Message, Response, decode
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import OutOfBoundValue
+
+from broker.protocol.api import ApiKey
+from broker.protocol.schema import Message, Response, decode
 
 __all__ = ["CLOSED", "SILENT", "Peer", "frame_of", "request_fields"]
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from connect.api import DataError, Header, Record, RecordBatch, Schema, SchemaType
 from connect.converters.headers import header_conversion
 from connect.data.headers import column_of, header_lists
-from connect.plugins.registry import load_plugins
 from connect.data.java.value_texts import to_text
 from connect.data.java.values import parse_string
+from connect.plugins.registry import load_plugins
 
 PLUGINS = load_plugins(entry_points=False)
 TEXT, NUMBER = Schema(SchemaType.STRING), Schema(SchemaType.INT64)

@@ -15,10 +15,10 @@ import pyarrow as pa
 from connect.api import ConverterContext, DataError, Schema, SchemaType
 from connect.converters import numbers
 from connect.converters.json import JsonConfig, JsonConverter
-from connect.data.json_schema import schema_from_json
-from connect.data.json_values import reader_of
 from connect.converters.simple_headers import SimpleHeaderConfig, SimpleHeaderConverter
 from connect.converters.string import StringConfig, StringConverter
+from connect.data.json_schema import schema_from_json
+from connect.data.json_values import reader_of
 from tidegate.kit.config import parse
 
 RECORDED = Path(__file__).with_name("recorded.jsonl.gz")

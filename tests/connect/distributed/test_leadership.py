@@ -11,10 +11,10 @@ import pytest
 from broker.client import Admin, BatchProducer, ClientConfig, NewTopic, TopicPartition
 from broker.client.fenced import FencedWriter
 from connect.config.worker import WorkerConfig
+from connect.errors import Conflict, NotFound
 from connect.group.fencing import ZombieFencing
 from connect.group.leadership import FencingLeaderWriter, Leadership
 from connect.group.protocol import Protocol
-from connect.errors import Conflict, NotFound
 from connect.server.standalone.logs import MemoryLog
 from connect.stores import CompactedTopic, ConfigStore, TopicClients
 from tidegate.kit.config import parse

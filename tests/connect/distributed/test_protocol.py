@@ -17,7 +17,6 @@ from connect.group.protocol import (
     encode_assignment,
     encode_state,
 )
-
 from tests.connect.distributed.recorded import URL, items_of, recorded
 
 names = st.text(max_size=12)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from connect.group.session_keys import new_key, require_signature, same_kind, signed
 from connect.errors import BadRequest, Forbidden, StartingUp
+from connect.group.session_keys import new_key, require_signature, same_kind, signed
 from connect.stores import SessionKey
 
 BODY = b'[{"task.class":"T"}]'

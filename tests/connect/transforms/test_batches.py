@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect.api import DataError, Header, Origin, PluginType, RecordBatch, Schema, SchemaType
-from connect.data.java.date_format import date_format
 from connect.data.headers import column_of
+from connect.data.java.date_format import date_format
 from connect.plugins.registry import load_plugins
 from connect.transforms.cast_columns import cast_column
 from connect.transforms.cast_values import cast_value

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pytest
 
 from connect.api import DataError, Header, Origin, PluginType, RecordBatch, Schema
+from connect.data.headers import column_of
 from connect.data.json_schema import schema_from_json
 from connect.data.json_values import reader_of
-from connect.data.headers import column_of
 from connect.plugins.registry import load_plugins
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect.api import ConnectError, RecordBatch
-from connect.formats import avro_schema
 from connect.bench import Bench
+from connect.formats import avro_schema
 from connectors.datagen.generator import generator_of
 from connectors.datagen.quickstarts import QUICKSTARTS
 from connectors.datagen.source import DatagenConnector

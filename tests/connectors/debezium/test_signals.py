@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from connect.api import DataError
-from connectors.debezium.javaobjects import JavaInt, read_keys, written_keys
 from connectors.debezium.incremental.progress import Progress, TablePart
+from connectors.debezium.javaobjects import JavaInt, read_keys, written_keys
 from connectors.debezium.signals.signal import SnapshotRequest, signal_of_json, signal_of_row
 
 _FIVE = (

@@ -74,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(said)
 
-    do_POST = do_PUT = do_PATCH = do_DELETE = _any  # noqa: N815
+    do_POST = do_PUT = do_PATCH = do_DELETE = _any
 
     def log_message(self, *_: object) -> None:
         pass

@@ -43,7 +43,7 @@ def test_values_reach_columns_of_any_type(place: PostgresPlace, mode: str) -> No
     schema = Schema.struct(
         {
             "id": Schema(SchemaType.INT32),
-            **{name: TEXT for name in ("j", "jb", "u", "m", "v", "x", "ip")},
+            **dict.fromkeys(("j", "jb", "u", "m", "v", "x", "ip"), TEXT),
             "tz": Schema.timestamp(),
             "ts": Schema.timestamp(),
             "n": Schema.decimal(4),

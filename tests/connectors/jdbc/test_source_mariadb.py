@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from connect.api import MAX_BATCH_BYTES, ConnectError, DataError, RetriableConnectError, Schema, SchemaType
+from connect.api import MAX_BATCH_BYTES, DataError, RetriableConnectError, Schema, SchemaType
 from connectors.jdbc.source import JdbcSourceConnector
 from tests.servers.mariadb import MariaDbServer
 from tests.support.connect import FakeContext, drain, rows, source_task

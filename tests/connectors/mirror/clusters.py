@@ -10,11 +10,11 @@ from typing import Any
 
 from broker.client import ClientConfig, KafkaRecord, NewTopic, TopicPartition
 from broker.client.blocking import Admin, BatchConsumer, BatchProducer
-from connect.task.assembly import assembled
-from connect.task.parts import TaskParts
-from connect.task.control import TaskControl
 from connect.plugins.registry import PluginRegistry, load_plugins
 from connect.stores.offsets import canonical
+from connect.task.assembly import assembled
+from connect.task.control import TaskControl
+from connect.task.parts import TaskParts
 from tests.servers.process import wait_until
 from tests.support.broker import BrokerThread, settings
 from tests.support.connect import FakeContext
@@ -170,7 +170,7 @@ class Mirrored:
         )
         try:
             assembled(parts).run()
-        except Exception as error:  # noqa: BLE001 - shown by the test
+        except Exception as error:
             self.failures.append(error)
 
     def stop_tasks(self) -> None:

@@ -9,8 +9,8 @@ import pytest
 import requests
 
 from broker.client import TopicPartition
-from connect.validation.validation import validate_connector
 from connect.plugins.registry import load_plugins
+from connect.validation.validation import validate_connector
 from connectors.mirror.records import Checkpoint, Heartbeat, OffsetSync
 from tests.connectors.mirror.clusters import MIRROR, Cluster, Mirrored
 from tests.proofs import effort

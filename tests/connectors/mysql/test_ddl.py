@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from connect.api import DataError
 from connectors.mysql.ddl import apply
-from connectors.mysql.structure import Structure, Table
 from connectors.mysql.forms import Modes
+from connectors.mysql.structure import Structure, Table
 from connectors.mysql.types import form_of
 from tests.servers.mariadb import MariaDbServer
 
@@ -69,7 +69,7 @@ def test_the_server_understands_the_same(mariadb_server: MariaDbServer) -> None:
             cursor.execute(statement)
             if " AS SELECT " in statement:  # the log has such a statement in another form
                 cursor.execute("SHOW CREATE TABLE g")
-                statement = cursor.fetchone()[1]  # noqa: PLW2901
+                statement = cursor.fetchone()[1]
             apply(followed, statement, "ddl")
             cursor.execute("SHOW TABLES")
             names = [row[0] for row in cursor.fetchall()]
@@ -82,8 +82,8 @@ def test_the_server_understands_the_same(mariadb_server: MariaDbServer) -> None:
                 made = followed.tables[name]
                 for ours, theirs in zip(looks(made), looks(table), strict=True):
                     if isinstance(ours, list):
-                        ours = [_without_json(c) for c in ours]  # noqa: PLW2901
-                        theirs = [_without_json(c) for c in theirs]  # type: ignore[attr-defined]  # noqa: PLW2901
+                        ours = [_without_json(c) for c in ours]
+                        theirs = [_without_json(c) for c in theirs]  # type: ignore[attr-defined]
                     assert ours == theirs, statement
         cursor.execute("DROP DATABASE ddl")
         assert apply(followed, "DROP DATABASE ddl", "").changes and not followed.tables

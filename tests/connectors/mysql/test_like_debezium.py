@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from tests.servers.mariadb import MariaDbServer
 from tests.support.debezium.mariadb_scenarios import MARIADB_SCENARIOS
 from tests.support.debezium.record_mariadb import RECORDED
 from tests.support.debezium.replay import comparable
 from tests.support.debezium.replay_mariadb import replayed
 from tests.support.debezium.scenarios import Scenario
-from tests.servers.mariadb import MariaDbServer
 
 pytestmark = pytest.mark.servers
 _RUN = ("gtid", "file", "pos", "thread", "server_id")

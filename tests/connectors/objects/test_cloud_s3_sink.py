@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from connect.plugins.registry import load_plugins
 from connect.validation.unknown_keys import unknown_keys
 from connect.validation.validation import validate_connector
-from connect.plugins.registry import load_plugins
 from connectors.s3.cloud_config import CloudS3SinkConfig
-from connectors.s3.sink import CloudS3SinkConnector, S3SinkConnector
 from connectors.s3.config import S3SinkConfig
+from connectors.s3.sink import CloudS3SinkConnector, S3SinkConnector
 from tests.servers.s3 import S3Server
 from tests.support.buckets import Bucket, bucket_on
 from tests.support.connect import sink_task

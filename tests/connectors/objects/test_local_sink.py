@@ -16,7 +16,7 @@ from connect.api import ConnectError, DataError, RecordBatch, Schema, SchemaType
 from connectors.local.config import LocalSinkConfig
 from connectors.local.sink import LocalSinkConnector
 from tests.support.connect import FakeContext, sink_task
-from tests.support.objects import EPOCH_MS, ROW, batch, files_below, read_file, row
+from tests.support.objects import EPOCH_MS, batch, files_below, read_file, row
 from tidegate.kit.config import validate
 
 HOUR = 3_600_000
@@ -45,11 +45,11 @@ def started(root: Path, context: FakeContext | None = None, **more: str) -> Any:
 def write(root: Path, batches: Sequence[RecordBatch], **more: str) -> dict[str, list[Any]]:
     """What files there are after these batches, by name below the topic's folder, with their ids."""
     task = started(root, **more)
-    for given in batches:
-        task.put([given])
+    for each in batches:
+        task.put([each])
     task.stop()
     prefix = "topics/events/"
-    return {name.removeprefix(prefix): [each["id"] for each in read_file(root / name)] for name in files_below(root)}
+    return {name.removeprefix(prefix): [row["id"] for row in read_file(root / name)] for name in files_below(root)}
 
 
 def test_a_file_holds_flush_size_records_and_is_named_by_its_first(tmp_path: Path) -> None:

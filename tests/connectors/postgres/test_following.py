@@ -140,8 +140,8 @@ def test_a_position_of_debezium_s_is_taken_up(place: Place) -> None:
         batches = settled(running.task)
     assert values(batches) == [("c", 2), ("c", 3)]
     first = next(batch for batch in batches if len(batch))
-    lsn = list(first.records())[0].value["source"]["lsn"]
-    xid = list(first.records())[0].value["source"]["txId"]
+    lsn = next(iter(first.records())).value["source"]["lsn"]
+    xid = next(iter(first.records())).value["source"]["txId"]
     # as the original leaves it in the middle of a transaction
     middle = {"lsn_proc": lsn, "messageType": "INSERT", "lsn_commit": row[0], "lsn": lsn, "txId": xid, "ts_usec": 1}
     bench.commit([written.replace(source_offset=middle)])

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.servers.postgres import PostgresServer
 from tests.support.debezium.record import RECORDED
 from tests.support.debezium.replay import comparable, replayed
 from tests.support.debezium.scenarios import SCENARIOS, Scenario
-from tests.servers.postgres import PostgresServer
 
 pytestmark = pytest.mark.servers
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import fastavro
 import pytest
 import responses
 
@@ -17,19 +14,14 @@ from connect.api import (
     Record,
     RecordBatch,
     RetriableConnectError,
-    Schema,
-    SchemaType,
     TopicPartition,
 )
 from connect.testing import SinkSuite
 from connectors.salesforce.bulk_config import BulkSinkConfig
 from connectors.salesforce.bulk_sink import BulkSink
-from events.store.log import LogRecord
-from events.model.payloads import unframe
 from tests.connectors.suite_targets import EventTarget, published
 from tests.support.bulk_org import LOGIN, BulkOrg, field
 from tests.support.connect import FakeContext, sink_task
-from tests.support.events import EventsThread
 from tidegate.kit.config import validate
 
 FIELDS = [

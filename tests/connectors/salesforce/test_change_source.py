@@ -11,7 +11,7 @@ import pytest
 from connect.api import ConnectError, Record, SchemaType
 from connect.bench import Bench
 from connect.testing.sources import check_batch
-from connectors.salesforce.change_source import ChangeSource, Changes
+from connectors.salesforce.change_source import Changes, ChangeSource
 from connectors.salesforce.schemas import change_schema, python_value
 from connectors.salesforce.sink import ObjectSink
 from connectors.salesforce.streaming_config import ChangeSourceConfig

@@ -1,18 +1,18 @@
 """The Spark driver against a real broker and real Spark in local mode."""
 
+import io
 import json
 import struct
 import tempfile
 import threading
+import uuid
 from contextlib import suppress
 from pathlib import Path
-import uuid
 
 import fastavro
-import io
+import psutil
 import pyarrow.dataset as ds
 import pytest
-import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -49,21 +49,21 @@ def fill(bootstrap, topic, values, partitions=2):
 
 
 def make_job(bootstrap, inputs, path, **changes):
-    job = dict(
-        run_id="abc",
-        name="test",
-        inputs=inputs,
-        sql=None,
-        path=str(path),
-        format="parquet",
-        partition_by=[],
-        files=0,
-        metadata_columns=False,
-        master="local[2]",
-        jars=[],
-        conf={},
-        kafka={"bootstrap.servers": bootstrap},
-    )
+    job = {
+        "run_id": "abc",
+        "name": "test",
+        "inputs": inputs,
+        "sql": None,
+        "path": str(path),
+        "format": "parquet",
+        "partition_by": [],
+        "files": 0,
+        "metadata_columns": False,
+        "master": "local[2]",
+        "jars": [],
+        "conf": {},
+        "kafka": {"bootstrap.servers": bootstrap},
+    }
     return Job(**(job | changes))
 
 

@@ -12,10 +12,10 @@ class Class:
     def __init__(self, *names: str) -> None:
         self._names = names
 
-    def getName(self) -> str:  # noqa: N802 - Java's
+    def getName(self) -> str:
         return self._names[0]
 
-    def getSuperclass(self) -> Class | None:  # noqa: N802
+    def getSuperclass(self) -> Class | None:
         return Class(*self._names[1:]) if len(self._names) > 1 else None
 
 
@@ -23,15 +23,15 @@ class Thrown:
     def __init__(self, *names: str, cause: Thrown | None = None) -> None:
         self._names, self._cause = names, cause
 
-    def getClass(self) -> Class:  # noqa: N802
+    def getClass(self) -> Class:
         return Class(*self._names)
 
-    def getCause(self) -> Thrown | None:  # noqa: N802
+    def getCause(self) -> Thrown | None:
         return self._cause
 
 
 class Gone(Thrown):
-    def getClass(self) -> Class:  # noqa: N802
+    def getClass(self) -> Class:
         raise Py4JNetworkError("the JVM does not answer")
 
 

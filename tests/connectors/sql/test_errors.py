@@ -28,7 +28,7 @@ TRAP = 'connection refused, connection reset, "database is locked", failed: FATA
 
 
 def error_of(call: Callable[[], Any]) -> Exception:
-    with pytest.raises(Exception) as raised:  # noqa: PT011 - which it is, is what is asked
+    with pytest.raises(Exception) as raised:
         call()
     return raised.value
 

@@ -17,10 +17,10 @@ from events.access.tokens import Kind
 from events.config import EventsConfig
 from events.errors import InvalidLogin, InvalidSession
 from tests.support.events import PASSWORD, USER, events_config
+from tidegate.kit import secrets as secrets_module
 from tidegate.kit.addresses import host_port
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError, UsageError
-from tidegate.kit import secrets as secrets_module
 from tidegate.kit.secrets import hashed_secret, hashed_token, nobody, read_secret
 
 pytestmark = pytest.mark.anyio

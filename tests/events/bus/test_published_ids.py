@@ -10,18 +10,18 @@ import pytest
 
 from events.access import User
 from events.bus.bus import EventBus, Outgoing
-from events.store.catalog import Catalog
-from events.model.definitions import to_avro_text
+from events.bus.outcomes import Published, Refused
+from events.bus.published_ids import KEPT_MS, PublishedIds
+from events.bus.publishing import AvroEvent, JsonEvent, Publisher
 from events.errors import BusUnavailable, IdempotencyKeyReused
 from events.limits.errors import PublishLimitExceeded
 from events.limits.limits import Limits
-from events.store.log import LogBounds
 from events.metrics import EventMetrics
+from events.model.definitions import to_avro_text
 from events.model.payloads import EventSchema
-from events.bus.published_ids import KEPT_MS, PublishedIds
-from events.bus.outcomes import Published, Refused
-from events.bus.publishing import AvroEvent, JsonEvent, Publisher
-from tests.support.events import MemoryLog, MemorySchemas, ORDER_SHIPPED, events_config
+from events.store.catalog import Catalog
+from events.store.log import LogBounds
+from tests.support.events import ORDER_SHIPPED, MemoryLog, MemorySchemas, events_config
 
 pytestmark = pytest.mark.anyio
 TOPIC = ORDER_SHIPPED.name

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import requests
 
+from tests.events.channels.test_channels import Org, receive
 from tests.events.fronts.cometd.test_front import Bayeux
 from tests.events.fronts.pubsub.test_service import Client, stubs
-from tests.events.channels.test_channels import Org, receive
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.changes import KEY, VALUE, decoded, record, source
 from tests.support.events import EventsThread

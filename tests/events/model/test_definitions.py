@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events.model.definitions import EventDefinition, EventField, FieldType, from_avro, to_avro, to_avro_text
 from events.errors import InvalidDefinition
+from events.model.definitions import EventDefinition, EventField, FieldType, from_avro, to_avro, to_avro_text
 from tests.support.events import ORDER_SHIPPED
 
 NAMES = st.from_regex(r"[A-Za-z](_?[A-Za-z0-9]){0,20}", fullmatch=True)

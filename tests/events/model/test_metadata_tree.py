@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from events.errors import InvalidDefinition
 from events.model import defaults
 from events.model.definitions import EventDefinition, EventField, FieldType, from_avro, to_avro_text
-from events.errors import InvalidDefinition
 from events.model.metadata_export import object_xml, sfdx_files
 from events.model.metadata_tree import read_all, read_tree, read_zip
 from events.model.metadata_xml import read_object

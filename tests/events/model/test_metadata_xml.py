@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events.model.definitions import FieldType
 from events.errors import InvalidDefinition, MalformedXml
+from events.model.definitions import FieldType
 from events.model.metadata_xml import read, read_object
 
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -119,8 +119,6 @@ PIECES = st.sampled_from(
         b"</fields>",
         b"<type>Text</type>",
         b"<fullName>A__c</fullName>",
-    ]
-    + [
         b"<eventType>HighVolume</eventType>",
         b"<!DOCTYPE a>",
         b"&amp;",

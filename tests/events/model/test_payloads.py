@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events.model.definitions import EventDefinition, EventField, FieldType, to_avro, to_avro_text
 from events.errors import BadEvent, NumberOutOfRange, UndecodablePayload, WrongType
+from events.model.definitions import EventDefinition, EventField, FieldType, to_avro, to_avro_text
 from events.model.payloads import EventSchema, frame, instant_text, unframe
 from tests.support.events import ORDER_SHIPPED
 

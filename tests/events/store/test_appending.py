@@ -9,8 +9,8 @@ import pytest
 
 from broker.client import Ack, BatchProducer, EncodedBatch
 from broker.client.errors import MessageTooLarge
-from events.store.appending import Appender
 from events.errors import BusUnavailable, EventTooLarge
+from events.store.appending import Appender
 
 pytestmark = pytest.mark.anyio
 RECORD = (b"k", b"v", 1)

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from events.store.catalog import Catalog
-from events.model.definition_errors import DuplicateEvent
 from events.errors import BusUnavailable, TopicUnfit, UnknownEvent, UnknownSchema
+from events.model.definition_errors import DuplicateEvent
+from events.store.catalog import Catalog
 from tests.support.events import ORDER_SHIPPED, MemoryLog, MemorySchemas
 
 pytestmark = pytest.mark.anyio

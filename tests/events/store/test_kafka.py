@@ -6,15 +6,13 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.client import Admin, BatchProducer, ClientConfig, TopicPartition
-from events.errors import BusUnavailable, EventTooLarge
+from events.errors import BusUnavailable
 from events.store.kafka import KafkaLog
-from events.store.log import LogRecord
 from events.store.state import EventState
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.event_log_contract import EventLogContract, collect

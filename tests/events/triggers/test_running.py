@@ -8,6 +8,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from events.client import EventsClient
 from registry.client import AvroSchema, RegistryClient
 from tests.support.changes import KEY, VALUE, record, source
 from tests.support.platform import RunningPlatform, running_platform, tidegate, until
-
 
 TRIGGERS = """
 import json
@@ -237,7 +237,7 @@ def test_partitions_share_the_events_and_keep_the_order_of_a_key(client: EventsC
     for number, key in lines(folder, "keyed"):
         by_key[key].append(number)
     assert {key: sorted(numbers) for key, numbers in by_key.items()} == by_key
-    assert sorted(sum(by_key.values(), [])) == list(range(70))
+    assert sorted(chain.from_iterable(by_key.values())) == list(range(70))
     until(lambda: all(state(client, part)["waiting"] == 0 for part in parts), "positions at the end")
     assert state(client, "keyed-1")["IsPartitioned"]
 
@@ -250,7 +250,7 @@ def test_a_trigger_that_ends_its_process_ends_in_error_too_and_the_others_live(
     assert state(client, "deadly")["LastError"] == "the process ended while the trigger ran"
     assert [number for ((_, number, _),) in lines(folder, "deadly")] == [0, 1]
     publish(client, "Failing__e", range(6, 7))
-    until(lambda: len(sum(lines(folder, "failing"), [])) == 7, "another trigger's event")
+    until(lambda: len(list(chain.from_iterable(lines(folder, "failing")))) == 7, "another trigger's event")
     assert platform.status()["components"]["events"]["restarts"] == 0
     tidegate("events", "triggers", "resume", "deadly", "--latest", "--data", platform.data)
     until(lambda: state(client, "deadly")["waiting"] == 0, "what waited is skipped")

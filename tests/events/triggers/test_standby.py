@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from events.store.catalog import Catalog
 from events.bus.publishing import JsonEvent
-from events.triggers.config import TriggersConfig
 from events.server.triggers import TriggersServer
+from events.store.catalog import Catalog
+from events.triggers.config import TriggersConfig
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.events import EventsThread
 from tests.support.platform import until

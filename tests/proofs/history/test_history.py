@@ -19,9 +19,9 @@ from tests.proofs.history.history import History
 from tests.proofs.history.plan import Plan, plan
 from tests.proofs.history.rules import judge
 from tests.proofs.history.run import APACHE_FAULTS, run
-from tests.servers.fixtures import or_skip
 from tests.servers.fetch import folder as servers
 from tests.servers.fetch import require
+from tests.servers.fixtures import or_skip
 from tests.support.leftovers import complaints
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(7200)]

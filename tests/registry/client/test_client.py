@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import responses
 
-from registry.server.app import application
 from registry.client import (
     AvroSchema,
     Incompatible,
@@ -21,10 +20,11 @@ from registry.client import (
     RegistryClient,
     Unavailable,
 )
-from registry.formats.compatibility import Level
-from registry.metrics import RegistryMetrics
 from registry.domain.registry import Registry
+from registry.formats.compatibility import Level
 from registry.log.store import Store
+from registry.metrics import RegistryMetrics
+from registry.server.app import application
 from tidegate.kit.errors import ConfigError
 from tidegate.kit.http import HttpServer
 

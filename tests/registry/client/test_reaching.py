@@ -6,7 +6,6 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest

@@ -5,8 +5,9 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from registry.model import contracts
+
 from registry.errors import InvalidBody, InvalidRuleSet
+from registry.model import contracts
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5),

@@ -6,7 +6,6 @@ import json
 import math
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import string
 import sys
-import uuid
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -18,8 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from registry.client import AvroSchema
-from registry.serde.blocks import FEW_ROWS
-from tests.registry.serde.drawn import EPOCH, SCALARS, Typed, logical, tables, written_by_fastavro
 from registry.serde import (
     CorruptRecord,
     UnencodableValue,
@@ -29,6 +25,8 @@ from registry.serde import (
     decode_columns,
     encode_columns,
 )
+from registry.serde.blocks import FEW_ROWS
+from tests.registry.serde.drawn import EPOCH, SCALARS, Typed, logical, tables, written_by_fastavro
 
 
 @settings(max_examples=80, deadline=None)

@@ -13,7 +13,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "serde.md").read_text()
 def test_the_examples_run() -> None:
     examples = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     assert len(examples) == 4
-    exec("".join(examples), {})  # noqa: S102
+    exec("".join(examples), {})
 
 
 def test_the_page_names_what_is_public() -> None:

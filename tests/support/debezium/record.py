@@ -18,10 +18,10 @@ from typing import Any, Final
 import httpx
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.support.debezium.scenarios import SCENARIOS, Scenario
 from tests.servers.fetch import require
 from tests.servers.kafka import KafkaBroker, KafkaConnect
 from tests.servers.postgres import PostgresServer
+from tests.support.debezium.scenarios import SCENARIOS, Scenario
 
 RECORDED: Final = Path(__file__).with_name("debezium.json.gz")
 """``schemas``, each once, and by scenario the records by topic, whose schemas are numbers of these."""

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import httpx
 
-from tests.support.debezium.mariadb_scenarios import MARIADB_SCENARIOS, statements
-from tests.support.debezium.record import keep, known, records_in, topics_of
-from tests.support.debezium.scenarios import Scenario
 from tests.servers.fetch import require
 from tests.servers.kafka import KafkaBroker, KafkaConnect
 from tests.servers.mariadb import MariaDbServer
+from tests.support.debezium.mariadb_scenarios import MARIADB_SCENARIOS, statements
+from tests.support.debezium.record import keep, known, records_in, topics_of
+from tests.support.debezium.scenarios import Scenario
 
 __all__ = ["RECORDED", "connector_config"]
 

@@ -14,8 +14,8 @@ from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connections import connect
 from connectors.postgres.setup import drop_slot
 from connectors.postgres.source import PostgresSource
-from tests.support.debezium.scenarios import Scenario
 from tests.servers.postgres import PostgresServer
+from tests.support.debezium.scenarios import Scenario
 from tidegate.kit.config import parse
 
 __all__ = ["comparable", "records_of", "replayed"]

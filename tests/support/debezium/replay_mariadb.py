@@ -10,11 +10,11 @@ from typing import Any
 from connect.api import RecordBatch
 from connect.bench import Bench
 from connectors.mysql.source import MariaDbSource
+from tests.servers.mariadb import MariaDbServer
 from tests.support.debezium.mariadb_scenarios import statements
 from tests.support.debezium.record_mariadb import connector_config, run
 from tests.support.debezium.replay import records_of
 from tests.support.debezium.scenarios import Scenario
-from tests.servers.mariadb import MariaDbServer
 
 __all__ = ["replayed", "settled"]
 

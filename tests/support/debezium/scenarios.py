@@ -145,11 +145,55 @@ INSERT INTO orders_2 VALUES (1, 'b', 'h');
 INSERT INTO clients_1 VALUES (1, 'c', 'h');
 INSERT INTO others_1 VALUES (1, 'd', 'h');
 """
-_MADE_TYPES: Final = (
-    'int2 int4 int8 oid float4 float8 numeric numeric(5,2) money bool text varchar varchar(5) char(5) "char" name bytea bit bit(1) bit(3) varbit varbit(5) date time '
-    "timetz timestamp timestamptz timestamp(3) interval uuid json jsonb xml inet cidr macaddr point hstore int4range numrange tstzrange "
-    "mood positive tsvector citext int[] text[]"
-).split()
+_MADE_TYPES: Final = [
+    "int2",
+    "int4",
+    "int8",
+    "oid",
+    "float4",
+    "float8",
+    "numeric",
+    "numeric(5,2)",
+    "money",
+    "bool",
+    "text",
+    "varchar",
+    "varchar(5)",
+    "char(5)",
+    '"char"',
+    "name",
+    "bytea",
+    "bit",
+    "bit(1)",
+    "bit(3)",
+    "varbit",
+    "varbit(5)",
+    "date",
+    "time",
+    "timetz",
+    "timestamp",
+    "timestamptz",
+    "timestamp(3)",
+    "interval",
+    "uuid",
+    "json",
+    "jsonb",
+    "xml",
+    "inet",
+    "cidr",
+    "macaddr",
+    "point",
+    "hstore",
+    "int4range",
+    "numrange",
+    "tstzrange",
+    "mood",
+    "positive",
+    "tsvector",
+    "citext",
+    "int[]",
+    "text[]",
+]
 _MADE_COLUMNS: Final = ", ".join(f"c{n} {kind} DEFAULT made{n}()" for n, kind in enumerate(_MADE_TYPES))
 _LITERALS: Final = (
     ("mood", "'fine'"), ("positive", "5"), ("inet", "'10.0.0.1'"), ("oid", "5"), ('"char"', "'x'"), ("bytea", "'\\\\x00ff'"),

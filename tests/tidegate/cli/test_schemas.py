@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from registry.server.app import application
 from registry.client import RegistryClient
-from registry.formats.compatibility import Level
-from registry.metrics import RegistryMetrics
 from registry.domain.registry import Registry
+from registry.formats.compatibility import Level
 from registry.log.store import Store
+from registry.metrics import RegistryMetrics
+from registry.server.app import application
 from tests.registry.conftest import MemoryLog
 from tidegate.cli.schemas import schemas
 from tidegate.kit.http import HttpServer

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.kit.certificates import CA_FILE, certificates
-from tidegate.kit.certificates import TlsFiles
+from tidegate.kit.certificates import CA_FILE, TlsFiles, certificates
 
 
 def shake_hands(files: TlsFiles, ca: Path, name: str) -> None:

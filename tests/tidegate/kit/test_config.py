@@ -166,7 +166,7 @@ def test_a_configuration_that_is_printed_tells_no_secret():
         "override.linger.ms": "5",
     }
     settings = parse(Client, given)
-    for text in (repr(settings), str(settings), f"{settings}", "%s" % (settings,)):
+    for text in (repr(settings), str(settings), f"{settings}", format(settings)):
         assert secret not in text
         assert "jdbc:postgresql://h/d?user=a&password=[hidden]" in text and "'linger.ms': '5'" in text
     assert settings.token == settings.password.reveal() == secret

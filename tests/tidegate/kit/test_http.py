@@ -10,8 +10,8 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from tidegate.kit.certificates import CA_FILE, certificates
 from tests.support.transports import MemoryTransport
+from tidegate.kit.certificates import CA_FILE, certificates
 from tidegate.kit.errors import UsageError
 from tidegate.kit.http import HttpServer, connection_lost, face, json_body, json_response, listen
 from tidegate.kit.http_transport import JoiningTransport

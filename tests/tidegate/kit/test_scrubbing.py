@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.processor_time import processor_time
 from tidegate.kit.config import Password
 from tidegate.kit.scrubbing import Secrets, knowing, noted_config, scrubbed, scrubbed_event
-from tests.support.processor_time import processor_time
 
 
 @given(st.text(min_size=8).filter(lambda text: text.strip()), st.text(), st.text())

@@ -221,7 +221,7 @@ def _as_json(result: Preview) -> dict[str, Any]:
         ],
         "schemas": [{"subject": s.subject, "id": s.schema_id, "schema": s.text} for s in result.schemas],
         "left_out": [
-            {"stage": f.stage, "component": f.component, "error": scrubbed(str(f.error)), **f.place}
+            {"stage": f.stage, "component": f.component, "error": scrubbed(str(f.error)), **f.position}
             for f in result.left_out
         ],
         "actions": [scrubbed(action) for action in result.actions],

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from broker.coordinator.committed_offset import CommittedOffset
 from broker.errors import (
     BrokerError,
     FencedInstanceId,
@@ -27,7 +28,6 @@ from broker.errors import (
     UnsupportedAssignor,
     UnsupportedVersion,
 )
-from broker.coordinator.committed_offset import CommittedOffset
 from broker.groups.consumer.service import ConsumerGroups
 from broker.groups.consumer.values import ConsumerHeartbeat, HeartbeatAnswer
 from broker.groups.modern.member import Partitions

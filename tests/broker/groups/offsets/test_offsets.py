@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from broker.coordinator.committed_offset import CommittedOffset
 from broker.errors import (
     GroupIdNotFound,
     GroupNotEmpty,
@@ -20,8 +21,7 @@ from broker.errors import (
     UnknownMemberId,
     UnknownServerError,
 )
-from broker.coordinator.committed_offset import CommittedOffset
-from broker.groups import GroupState, Leaving
+from broker.groups import Leaving
 from tests.support.groups import Cluster, failure, value
 
 WEEK_MS = 7 * 24 * 3_600_000

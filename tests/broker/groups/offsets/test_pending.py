@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.errors import IllegalGeneration, UnknownMemberId
 from broker.coordinator.committed_offset import CommittedOffset
+from broker.errors import IllegalGeneration, UnknownMemberId
 from broker.groups import GroupState
 from tests.support.groups import Cluster, failure, value
 

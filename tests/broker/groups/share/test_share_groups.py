@@ -262,7 +262,7 @@ def test_the_simple_assignor_shares_out_evenly(
                 homogeneous=homogeneous,
                 partitions=partitions,
             )
-            before, assigned = assigned, assign_simply(spec)
+            assigned = assign_simply(spec)
         again = assign_simply(
             GroupSpec(
                 members={f"m{n}": MemberSpec(wanted[n], assigned[f"m{n}"]) for n in range(members)},

@@ -7,7 +7,6 @@ import requests
 
 from tests.support.events import PASSWORD, USER, EventsThread
 
-
 CLIENT = {"client_id": "tidegate", "client_secret": PASSWORD}
 
 

@@ -120,7 +120,7 @@ def client(service: EventsThread, stubs: tuple[ModuleType, ModuleType]) -> Itera
 def refused(call: Any) -> tuple[grpc.StatusCode, str]:
     with pytest.raises(grpc.RpcError) as failed:
         call()
-    trailers = {key: value for key, value in failed.value.trailing_metadata() or ()}
+    trailers = dict(failed.value.trailing_metadata() or ())
     return failed.value.code(), trailers.get("error-code", "").removeprefix("sfdc.platform.eventbus.grpc.")
 
 
@@ -142,7 +142,7 @@ def test_events_come_in_order_with_their_ids_over_tls(service: EventsThread, stu
     replay_id = before.to_bytes(8, signed=True)
     custom = client.pb.ReplayPreset.CUSTOM
     responses, asked = client.subscribe(client.fetch(3, replay_preset=custom, replay_id=replay_id))
-    events = [event for event in next(responses).events]
+    events = list(next(responses).events)
     asked.put(None)
     assert [event.event.id for event in events][:3] == ["t-1", "t-2", "t-3"]
     assert [event.replay_id for event in events] == [result.replay_id for result in results]

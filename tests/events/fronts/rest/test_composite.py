@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
-import tracemalloc
 import pytest
 import requests
 from hypothesis import given, settings

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from events.errors import EventsError, InvalidMetadata
 from events.model.changes import bitmaps
 from events.model.changes.building import TableEvents
 from events.model.changes.envelope import UNAVAILABLE, Change, Envelope, NotAnEnvelope, RecordKey
 from events.model.changes.schemas import ChangeEventSchema
-from events.errors import EventsError, InvalidMetadata
 from tests.support.changes import KEY, VALUE, decoded, record, source
 
 NAMES = {"street": "Address__c.Street", "city": "Address__c.City", "name": "Name", "gone": None}

@@ -130,7 +130,7 @@ def test_what_is_stored_is_only_read_until_it_is_compared() -> None:
 
 
 def test_numbers_far_apart_are_compared() -> None:
-    wide, narrow = (JsonSchema.parse('{"type":"number","multipleOf":%s}' % step) for step in ("1e400", "1e-400"))
+    wide, narrow = (JsonSchema.parse(f'{{"type":"number","multipleOf":{step}}}') for step in ("1e400", "1e-400"))
     assert [change.kind for change in narrow.changes_from(wide)] == ["MULTIPLE_OF_CHANGED"]
 
 

@@ -32,7 +32,7 @@ class Schemas:
         self.defined, self.made = [], []
         made = self.type(3, None)
         # A bare primitive tells little.
-        return made if isinstance(made, dict) and "name" in made or self.maybe(0.1) else self.record(3, None)
+        return made if (isinstance(made, dict) and "name" in made) or self.maybe(0.1) else self.record(3, None)
 
     def type(self, depth: int, space: str | None, *, in_union: bool = False) -> Any:
         kinds = [

@@ -94,7 +94,7 @@ class Files:
             )
             if self.maybe(0.12):
                 made["type"], made["label"] = f"map<{self.one('string', 'int32')}, {type_}>", None
-        options = ["deprecated = true", 'json_name = "j%d"' % tag]
+        options = ["deprecated = true", f'json_name = "j{tag}"']
         if self.references:
             options += [
                 '(other.note) = "say \\"no\\"\\n"',

@@ -3,7 +3,6 @@ from datetime import datetime
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

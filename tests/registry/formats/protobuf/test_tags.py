@@ -67,7 +67,7 @@ def test_tags_are_added_and_taken_away() -> None:
     }
     assert 'doc: "who"' in changed and "deprecated = true" in changed
     assert '(confluent.message_meta) = {\n    tags: [\n      "NEW"\n    ]\n  }' in changed
-    bare = with_tags(changed, {}, {entity: tags for entity, tags in tagged(changed).items()})
+    bare = with_tags(changed, {}, dict(tagged(changed).items()))
     assert tagged(bare) == {}
     assert "message_meta" not in bare, "an option that says nothing more is gone"
     assert 'doc: "who"' in bare

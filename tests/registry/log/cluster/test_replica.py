@@ -11,16 +11,16 @@ import httpx
 import pytest
 from starlette.types import Scope
 
-from registry.server.app import application
+from registry.domain.registry import Registry
+from registry.formats.compatibility import Level
 from registry.log.cluster.election import Outcome
 from registry.log.cluster.forwarding import Answer, NotAnswered, NotSent
 from registry.log.cluster.identity import Identity
 from registry.log.cluster.replica import Replica
-from registry.formats.compatibility import Level
+from registry.log.store import Store
 from registry.metrics import RegistryMetrics
 from registry.model.records import KeyType, RecordKey, encode_key, encode_value
-from registry.domain.registry import Registry
-from registry.log.store import Store
+from registry.server.app import application
 from tests.registry.conftest import MemoryLog
 
 ME, OTHER, THIRD = Identity("me", 1), Identity("other", 1), Identity("third", 1)

@@ -1,6 +1,7 @@
 """Aliases: one subject under another name, where a request asks for a subject."""
 
 from starlette.testclient import TestClient
+
 from tests.registry.server.routes.steps import Error, record, run
 
 A, AB = record("a:int"), record("a:int", "b:int=0")

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 from starlette.testclient import TestClient
+
 from tests.registry.server.routes.steps import Error, record, run
 
 MONEY = record("amount:long", name="Money").replace('"Money",', '"Money","namespace":"shop",')

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from registry.server.routes import ENDPOINTS
 from starlette.testclient import TestClient
+
+from registry.server.routes import ENDPOINTS
 
 NAMES = [
     "s",

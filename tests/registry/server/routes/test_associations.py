@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+
 from tests.registry.server.routes.steps import Error, record, run
 
 A, AB, STRING = record("a:int"), record("a:int", "b:int=0"), '"string"'

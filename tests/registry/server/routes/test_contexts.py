@@ -1,6 +1,7 @@
 """Contexts: qualified subjects, paths inside a context, settings of contexts, references across them."""
 
 from starlette.testclient import TestClient
+
 from tests.registry.server.routes.steps import Error, record, run
 
 A, AB, ABC = record("a:int"), record("a:int", "b:int=0"), record("a:int", "b:int=0", "c:int=0")

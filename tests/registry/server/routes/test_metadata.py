@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from starlette.testclient import TestClient
+
 from tests.registry.server.routes.steps import Error, record, run
 
 A, AB, ABC = record("a:string"), record("a:string", 'b:string="x"'), record("a:string", 'b:string="x"', 'c:string="y"')

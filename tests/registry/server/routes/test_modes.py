@@ -2,6 +2,7 @@
 
 import pytest
 from starlette.testclient import TestClient
+
 from tests.registry.server.routes.steps import Error, record, run
 
 A, AB, ABC = record("a:int"), record("a:int", "b:int=0"), record("a:int", "b:int=0", "c:int=0")
