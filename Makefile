@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -q --numprocesses=3 --dist=loadfile --no-loads
 # Keep bytecode even where the environment says not to: the processes that tests and demo start would compile it all again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check format proof proof-short bench servers docs surface wheel sbom clean
+.PHONY: demo test check format proof proof-short bench servers docs docs-site pictures surface wheel sbom clean
 
 demo: $(VENV)/.demo          ## the main job: 336,776 flights from a database to Parquet, by way of log, schema, event and Spark
 	$(BIN)/tidegate demo $(ARGS)
@@ -44,6 +44,13 @@ servers: $(VENV)/.dev        ## fetch the real servers that tests compare with
 docs: $(VENV)/.dev           ## write the reference pages anew
 	$(BIN)/python docs/generate.py
 
+docs-site: $(VENV)/.docs      ## build the docs site into build/site; a link that leads nowhere fails
+	$(BIN)/python docs/build_site.py
+
+pictures: $(VENV)/.dev       ## draw the mermaid blocks of the pages anew, for the docs site; needs Node.js
+	npm install --silent --no-save --prefix build/pictures beautiful-mermaid@1.1.3
+	node docs/pictures.mjs build/pictures/node_modules docs
+
 surface: $(VENV)/.dev        ## record the public surface anew: names and signatures of the public modules, commands and options
 	$(BIN)/python docs/surface.py
 
@@ -67,6 +74,10 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing Tidegate with everything the tests need into $(VENV)"
 	$(PIP) --editable '.[all]' --group dev
 	@touch $@ $(VENV)/.demo
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.dev
+	$(PIP) --group docs
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .servers build dist *.egg-info

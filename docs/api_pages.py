@@ -6,8 +6,9 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from enum import Enum
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, get_origin
 
 from pages import heading, table
 
@@ -116,12 +117,14 @@ def _signature(name: str, member: Any) -> str:
         returned = inspect.signature(getter).return_annotation if getter else ""
         return f"{name}: {_annotation(returned)}"
     member = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+    if inspect.isclass(member) and issubclass(member, Enum):
+        return f"class {name}(Enum): {', '.join(f'{entry.name} = {entry.value!r}' for entry in member)}"
     if inspect.isclass(member):
         bases = ", ".join(base.__name__ for base in member.__bases__ if base is not object)
         return f"class {name}{f'({bases})' if bases else ''}: {name}{_parameters(member)}"
-    if callable(member):
+    if callable(member) and get_origin(member) is None:
         return f"{'async ' if inspect.iscoroutinefunction(member) else ''}{name}{_parameters(member)}"
-    return f"{name} = {member!r}"
+    return f"{name} = {member!r}".replace("typing.", "").replace("collections.abc.", "")
 
 
 def _parameters(member: Any) -> str:

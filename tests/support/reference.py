@@ -7,10 +7,11 @@ import sys
 
 from tests.support.pages import ROOT
 
-__all__ = ["api_pages", "config_pages", "generate", "prose", "surface"]
+__all__ = ["api_pages", "build_site", "config_pages", "generate", "pictures", "prose", "surface"]
 
 sys.path.append(str(ROOT / "docs"))
 
-api_pages, config_pages, generate, prose, surface = map(
-    importlib.import_module, ("api_pages", "config_pages", "generate", "prose", "surface")
+api_pages, build_site, config_pages, generate, pictures, prose, surface = map(
+    importlib.import_module,
+    ("api_pages", "build_site", "config_pages", "generate", "pictures", "prose", "surface"),
 )
