@@ -7,6 +7,7 @@ import queue
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,10 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from events.model.payloads import frame
 from events.proto import generate
 from events.proto import pubsub_api_pb2 as pb
 from tests.proofs import effort
-from tests.support.events import EventsThread
+from tests.support.events import ORDER_SHIPPED, EventsThread
 
 TOPIC = "/event/Order_Shipped__e"
 
@@ -196,9 +198,11 @@ def test_a_bad_event_fails_alone(client: Client) -> None:
     blank = client.pb.ProducerEvent(id="blank", payload=good.payload)
     unknown = client.pb.ProducerEvent(id="unknown", schema_id="4711", payload=good.payload)
     large = client.pb.ProducerEvent(id="large", schema_id=good.schema_id, payload=b"\0" * (1024 * 1024 + 1))
-    request = client.pb.PublishRequest(topic_name=TOPIC, events=[broken, long, good, trailing, blank, unknown, large])
+    named = client.pb.ProducerEvent(id="ä" * 128, schema_id=good.schema_id, payload=good.payload)
+    events = [broken, long, good, trailing, blank, unknown, large, named]
+    request = client.pb.PublishRequest(topic_name=TOPIC, events=events)
     results = client.stub.Publish(request, metadata=client.metadata).results
-    assert [bool(result.replay_id) for result in results] == [False, False, True, False, False, False, False]
+    assert [bool(result.replay_id) for result in results] == [number == 2 for number in range(8)]
     messages = [result.error.msg for result in results]
     assert "not an Avro record" in messages[0]
     assert "max length=40" in messages[1]
@@ -206,6 +210,21 @@ def test_a_bad_event_fails_alone(client: Client) -> None:
     assert messages[4] == "Schema validation failed. The schema ID can't be blank."
     assert "4711" in messages[5]
     assert "at most 1048576" in messages[6]
+    assert messages[7] == "The id of the event is 256 bytes; at most 255 are taken"
+
+
+def test_events_with_large_keys_come_in_responses_that_clients_take(service: EventsThread, client: Client) -> None:
+    """Another client of the log wrote them."""
+    service.define(replace(ORDER_SHIPPED, name="Keyed__e"))
+    records = [(b"k" * 900_000, frame(1, b"x"), 0)] * 10
+    service.run(service.memory_log.append("Keyed__e", records))
+    asked = client.pb.FetchRequest(
+        topic_name="/event/Keyed__e", num_requested=10, replay_preset=client.pb.ReplayPreset.EARLIEST
+    )
+    responses = client.stub.Subscribe(iter([asked]), metadata=client.metadata)
+    sizes = [(len(response.events), response.ByteSize()) for response in responses]
+    assert sum(count for count, _ in sizes) == 10
+    assert max(size for _, size in sizes) < 4 * 1024 * 1024
 
 
 def test_a_request_over_four_megabytes_is_refused(client: Client) -> None:
