@@ -35,8 +35,6 @@ __all__ = ["AllOrNoneBlock", "AvroEvent", "JsonEvent", "Publisher"]
 
 _MOST_ID_BYTES: Final = 255
 """Of an event's id that its publisher chose; clients send UUIDs. Each is a key in the index of published ids."""
-_BETWEEN_PAUSES: Final = 200
-"""Events that are checked before others have a turn on the event loop: some ms."""
 
 
 def _new_uuid() -> str:
@@ -158,8 +156,6 @@ class Publisher:
         ready: list[tuple[int, _Ready]] = []
         schemas: dict[str, EventSchema] = {}
         for index, event in enumerate(events):
-            if index % _BETWEEN_PAUSES == _BETWEEN_PAUSES - 1:
-                await asyncio.sleep(0)
             try:
                 schema = schemas.get(event.schema_id)
                 if schema is None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import io
 import json
@@ -211,6 +212,33 @@ def test_a_bad_event_fails_alone(client: Client) -> None:
     assert "4711" in messages[5]
     assert "at most 1048576" in messages[6]
     assert messages[7] == "The id of the event is 256 bytes; at most 255 are taken"
+
+
+def test_a_request_of_many_events_that_are_refused_leaves_others_their_turn(
+    service: EventsThread, client: Client
+) -> None:
+    """Nobody waits for the whole of it, and it has its answers in their order."""
+    schema_id = client.encode(Order_Number__c="x").schema_id
+    refused = client.pb.ProducerEvent(schema_id=schema_id, payload=b"")
+    good = client.encode(Order_Number__c="last")
+    request = client.pb.PublishRequest(topic_name=TOPIC, events=[refused] * 10_000 + [good])
+    turns = 0
+    call = client.stub.Publish.future(request, metadata=client.metadata)
+
+    async def turn() -> None:
+        nonlocal turns
+        # Counted while events are being refused only.
+        before = service.server.metrics.refused.labels("pubsub")._value.get()
+        while not call.done():
+            await asyncio.sleep(0)
+            now = service.server.metrics.refused.labels("pubsub")._value.get()
+            turns += now != before
+            before = now
+
+    service.run(turn())
+    results = call.result().results
+    assert [bool(result.replay_id) for result in results] == [False] * 10_000 + [True]
+    assert turns >= 10
 
 
 def test_events_with_large_keys_come_in_responses_that_clients_take(service: EventsThread, client: Client) -> None:
