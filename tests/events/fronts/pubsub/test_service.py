@@ -5,9 +5,11 @@ import importlib.util
 import io
 import json
 import queue
+import socket
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +24,7 @@ from hypothesis import strategies as st
 from events.model.payloads import frame
 from events.proto import generate
 from events.proto import pubsub_api_pb2 as pb
+from events.server import grpc_listeners
 from tests.proofs import effort
 from tests.support.events import ORDER_SHIPPED, EventsThread
 
@@ -239,6 +242,66 @@ def test_a_request_of_many_events_that_are_refused_leaves_others_their_turn(
     results = call.result().results
     assert [bool(result.replay_id) for result in results] == [False] * 10_000 + [True]
     assert turns >= 10
+
+
+def test_thousands_of_calls_that_wait_are_all_answered(
+    service: EventsThread, stubs: tuple[ModuleType, ModuleType]
+) -> None:
+    """gRPC would refuse calls of anybody when 1,000 wait, and all from 3,000 on."""
+    busy, free = threading.Event(), threading.Event()
+
+    async def hold() -> None:
+        busy.set()
+        free.wait(60)
+
+    with ExitStack() as stack:
+        stack.callback(free.set)
+        options = (("grpc.use_local_subchannel_pool", 1),)
+        channels = [
+            stack.enter_context(grpc.insecure_channel(service.addresses["pubsub-plain"], options)) for _ in range(4)
+        ]
+        for channel in channels:
+            grpc.channel_ready_future(channel).result(60)
+        token = service.token()
+        holding = asyncio.run_coroutine_threadsafe(hold(), service._loop)
+        assert busy.wait(60)
+        metadata = (("accesstoken", token), ("instanceurl", "https://127.0.0.1"), ("tenantid", "00DTG0000000001"))
+        request = stubs[0].TopicRequest(topic_name=TOPIC)
+        calls = [
+            stubs[1].PubSubStub(channel).GetTopic.future(request, metadata=metadata)
+            for channel in channels
+            for _ in range(900)
+        ]
+        # The last call of a channel that has all its streams is on its way to the server; refusals come back at once.
+        refused = [call for call in calls if wait_for_end(call, 0.001)]
+        free.set()
+        holding.result(60)
+        assert not refused
+        assert all(call.result(120).topic_name == TOPIC for call in calls)
+
+
+def wait_for_end(call: Any, seconds: float) -> bool:
+    try:
+        call.exception(seconds)
+    except grpc.FutureTimeoutError:
+        return False
+    return True
+
+
+def test_a_connection_without_a_call_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose headers never end has no call."""
+    options = tuple(
+        (name, 500 if name == "grpc.max_connection_idle_ms" else value) for name, value in grpc_listeners._OPTIONS
+    )
+    monkeypatch.setattr(grpc_listeners, "_OPTIONS", options)
+    with EventsThread(tmp_path) as service:
+        host, _, port = service.addresses["pubsub-plain"].rpartition(":")
+        with socket.create_connection((host, int(port)), 20) as sock:
+            settings = b"\0\0\0\4\0\0\0\0\0"
+            headers = b"\0\0\5\1\0\0\0\0\1" + b"\0\1x\1y"
+            sock.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings + headers)
+            while sock.recv(65536):
+                pass
 
 
 def test_events_with_large_keys_come_in_responses_that_clients_take(service: EventsThread, client: Client) -> None:
