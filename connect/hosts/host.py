@@ -23,9 +23,9 @@ from connect.operations.validation import key_infos, validate_connector
 from connect.plugin_path import hook_modules, python_folders
 from connect.plugins import PluginRegistry, load_plugins
 from connect.providers import resolved
-from tidegate.kit.config import parse
+from tidegate.kit.config import keys_of, parse
 from tidegate.kit.logs import logger
-from tidegate.kit.scrubbing import Secrets, knowing, noted_config
+from tidegate.kit.scrubbing import noted, noted_config
 
 __all__ = ["TaskHost"]
 
@@ -81,10 +81,9 @@ class TaskHost:
     def validate(self, properties: dict[str, str | None]) -> dict[str, Any]:
         """The ConfigInfos of a configuration; ``type``, ``errors`` and ``unknown`` keys beside them are for the worker."""
         given = resolved(self._worker, {name: value for name, value in properties.items() if value is not None})
-        with knowing(Secrets()):
-            noted_config(given)
-            infos = validate_connector(self._plugins, {**properties, **given}, worker=self._worker)
-            infos.scrub()
+        noted_config(given)
+        infos = validate_connector(self._plugins, {**properties, **given}, worker=self._worker)
+        infos.scrub()
         for name, value in given.items():
             if value != properties[name]:
                 infos.hide(name, value, str(properties[name]))
@@ -100,7 +99,11 @@ class TaskHost:
     def alter_offsets(self, properties: dict[str, str], offsets: list[list[Any]]) -> bool:
         """What the connector's class says to positions that a user wants; see ``SourceConnector.alter_offsets``."""
         given = resolved(self._worker, properties)
+        noted_config(given)
         cls = self._plugins.connector(given.get("connector.class", "")).load()
+        for declared in keys_of(cls.config_class):
+            if declared.secret and (value := given.get(declared.name)):
+                noted(value)
         return bool(cls.alter_offsets(given, [(partition, offset) for partition, offset in offsets]))
 
     def set_level(self, namespace: str, level: str) -> None:
