@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -16,7 +17,12 @@ __all__ = ["MetricsServer"]
 _TIMEOUT_S: Final = 10
 """For a TLS handshake, for a request with its answer, and for the goodbye of TLS."""
 _MOST_CONNECTIONS: Final = 100
-"""At the same time. They take files of the broker's, which clients of the log need."""
+"""At the same time, TLS handshakes included: the oldest connection makes room for a new one. They take files of the broker's, which
+clients of the log need, and asyncio has 256 KiB for each that has TLS."""
+_BACKLOG: Final = 100
+_WAIT_S: Final = 0.1
+"""Until connections are accepted again, after one that could not be."""
+_HEAD_BYTES: Final = 16 * 1024
 _TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -37,41 +43,88 @@ class MetricsServer:
         host, _, port = address.rpartition(":")
         self._host, self._port = host.strip("[]"), int(port)
         self._render, self._users, self._context = render, users, context
-        self._server: asyncio.Server | None = None
-        self._connections = 0
+        self._listeners: list[socket.socket] = []
+        self._accepting: list[asyncio.Task[None]] = []
+        self._connections: dict[asyncio.Task[None], None] = {}
+        """Oldest first."""
 
     async def start(self) -> str:
         """Listen; the URL to scrape. Raises OSError."""
-        times = {"ssl_handshake_timeout": _TIMEOUT_S, "ssl_shutdown_timeout": _TIMEOUT_S} if self._context else {}
-        self._server = await asyncio.start_server(
-            self._serve, self._host or None, self._port, limit=16 * 1024, ssl=self._context, **times
+        loop = asyncio.get_running_loop()
+        addresses = await loop.getaddrinfo(
+            self._host or None, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        port = self._server.sockets[0].getsockname()[1]
+        try:
+            for family, kind, protocol, _, address in dict.fromkeys(addresses):
+                listener = socket.socket(family, kind, protocol)
+                self._listeners.append(listener)
+                listener.setblocking(False)
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                listener.bind(address)
+                listener.listen(_BACKLOG)
+        except OSError:
+            self._close_listeners()
+            raise
+        self._accepting = [loop.create_task(self._accept(listener)) for listener in self._listeners]
+        port = self._listeners[0].getsockname()[1]
         host = f"[{self._host}]" if ":" in self._host else self._host or "127.0.0.1"
         return f"http{'s' if self._context is not None else ''}://{host}:{port}/metrics"
 
     async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            await self._server.wait_closed()
+        tasks = [*self._accepting, *self._connections]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._close_listeners()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._connections >= _MOST_CONNECTIONS:
-            writer.transport.abort()
+    def _close_listeners(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                sock, _ = await loop.sock_accept(listener)
+            except OSError:  # the client has gone again, or no file is left: those that are open end in time
+                await asyncio.sleep(_WAIT_S)
+                continue
+            if len(self._connections) >= _MOST_CONNECTIONS:
+                oldest = next(iter(self._connections))
+                oldest.cancel()
+                del self._connections[oldest]
+            connection = loop.create_task(self._serve(sock))
+            self._connections[connection] = None
+            connection.add_done_callback(lambda done: self._connections.pop(done, None))
+            await asyncio.sleep(0)  # it begins: cancelled before that it would leave its socket open
+
+    async def _serve(self, sock: socket.socket) -> None:
+        """Answer a request; cancelled where another connection needs the room."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(_HEAD_BYTES)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        times = {"ssl_handshake_timeout": _TIMEOUT_S, "ssl_shutdown_timeout": _TIMEOUT_S} if self._context else {}
+        try:
+            transport, _ = await loop.connect_accepted_socket(lambda: protocol, sock, ssl=self._context, **times)
+        except (OSError, TimeoutError):  # no TLS, or the client has gone
+            sock.close()
             return
-        self._connections += 1
+        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
                 writer.write(await self._answer(head))
                 await writer.drain()
-        except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
-            pass
-        finally:
             writer.close()
             with contextlib.suppress(OSError):  # one of TLS too: the client goes on to send
                 await writer.wait_closed()
-            self._connections -= 1
+        except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
+            pass
+        finally:
+            transport.abort()
 
     async def _may(self, head: bytes, users: UsersFile) -> bool:
         authorization = next(

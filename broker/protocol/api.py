@@ -140,8 +140,13 @@ def read_request_header(frame: memoryview, flexible: bool) -> RequestHeader:
     return RequestHeader(key, version, correlation_id, client_id, at)
 
 
+_MOST_TAGS: Final = 100
+
+
 def _skip_tags(frame: memoryview, at: int) -> int:
     count, at = read_uvarint(frame, at)
+    if count > _MOST_TAGS:
+        raise MalformedMessage(f"the header announces {count} tagged fields; at most {_MOST_TAGS} are read")
     for _ in range(count):
         _, at = read_uvarint(frame, at)
         size, at = read_uvarint(frame, at)

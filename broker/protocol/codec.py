@@ -21,6 +21,7 @@ from broker.protocol.primitives import (
     MalformedMessage,
     Reader,
     Writer,
+    count_entries,
     read_array_length,
     read_uvarint,
     write_array_length,
@@ -114,6 +115,8 @@ def _single_step(name: str, read: Reader) -> _ReadStep:
 
 def _read_tags(data: Data, at: int, values: dict[str, Any], tagged: dict[int | None, tuple[str, Reader]]) -> int:
     count, at = read_uvarint(data, at)
+    if count:
+        count_entries(count)
     for _ in range(count):
         tag, at = read_uvarint(data, at)
         size, at = read_uvarint(data, at)

@@ -15,6 +15,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 
 from broker.protocol.primitives import (
     MalformedMessage,
+    bounded_entries,
     read_array_length,
     read_string,
     read_uuid,
@@ -99,7 +100,8 @@ class FetchRequest:
     def read(cls, data: memoryview, version: int, at: int) -> FetchRequest:
         """Raises MalformedMessage. The rack, which means nothing with one broker, is not read."""
         try:
-            return _read(data, version, at)
+            with bounded_entries():
+                return _read(data, version, at)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise MalformedMessage(f"FetchRequest v{version} cannot be read: {error}") from error
 

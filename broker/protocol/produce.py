@@ -14,6 +14,8 @@ from typing import ClassVar, Final, NamedTuple
 
 from broker.protocol.primitives import (
     MalformedMessage,
+    bounded_entries,
+    count_entries,
     read_array_length,
     read_string,
     read_uuid,
@@ -80,7 +82,8 @@ class ProduceRequest:
     def read(cls, data: memoryview, version: int, at: int) -> ProduceRequest:
         """Raises MalformedMessage."""
         try:
-            return _read(data, version, at)
+            with bounded_entries():
+                return _read(data, version, at)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise MalformedMessage(f"ProduceRequest v{version} cannot be read: {error}") from error
 
@@ -127,6 +130,7 @@ def skip_tags(data: memoryview, at: int) -> int:
     if data[at] == 0:
         return at + 1
     count, at = read_uvarint(data, at)
+    count_entries(count)
     for _ in range(count):
         _, at = read_uvarint(data, at)
         size, at = read_uvarint(data, at)

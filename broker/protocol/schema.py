@@ -7,7 +7,7 @@ from typing import ClassVar, Self, TypeVar
 
 from broker.protocol.codec import reader, writer
 from broker.protocol.fields import Field, Message
-from broker.protocol.primitives import Data, MalformedMessage
+from broker.protocol.primitives import Data, MalformedMessage, bounded_entries
 
 __all__ = ["Field", "Message", "Request", "Response", "decode", "encode"]
 
@@ -22,7 +22,8 @@ class Request(Message):
     @classmethod
     def read(cls, data: Data, version: int, at: int) -> Self:
         """Raises MalformedMessage."""
-        return decode(cls, data, version, at)
+        with bounded_entries():
+            return decode(cls, data, version, at)
 
 
 class Response(Message):

@@ -29,13 +29,13 @@ from connect.api import (
     key,
     one_of,
 )
+from connect.api.names import adjuster
 from connect.converters.apicurio import ApicurioAvroConverterConfig
 from connect.converters.avro import AvroConverter, AvroConverterConfig
 from connect.converters.json import JsonConfig, JsonConverter
 from connect.converters.registry_schemas import HEADER_SIZE
 from connect.data.defaults import with_default
 from connect.data.json_text import json_texts
-from connect.data.names import adjuster
 from connect.data.structs import struct_of
 from tidegate.kit.config import parse, validate
 from tidegate.kit.logs import get_logger

@@ -20,6 +20,7 @@ from typing import Any, Final
 from connect.errors import RemoteError
 from tidegate.kit.errors import RetriableError, TidegateError
 from tidegate.kit.logs import get_logger
+from tidegate.kit.scrubbing import Secrets, knowing, noted_config, scrubbed
 
 __all__ = ["MAX_LINE_BYTES", "ThreadedLink", "error_message", "line_of", "raised"]
 
@@ -35,10 +36,10 @@ def line_of(message: Mapping[str, Any]) -> bytes:
 
 
 def error_message(error: BaseException) -> dict[str, Any]:
-    """The error part of an answer."""
+    """The error part of an answer, without the secrets that are known where it was met."""
     if isinstance(error, TidegateError):
-        return {"error": str(error), "status": error.http_status, "retriable": error.retriable}
-    return {"error": f"{type(error).__name__}: {error}", "status": 500}
+        return {"error": scrubbed(str(error)), "status": error.http_status, "retriable": error.retriable}
+    return {"error": scrubbed(f"{type(error).__name__}: {error}"), "status": 500}
 
 
 def raised(message: Mapping[str, Any]) -> RemoteError:
@@ -93,13 +94,17 @@ class ThreadedLink:
 
     def _answer(self, message: Mapping[str, Any]) -> None:
         answer: dict[str, Any] = {"id": message["id"]}
-        try:
-            answer["result"] = self._handlers[message["call"]](**message["with"])
-        except TidegateError as error:
-            answer |= error_message(error)
-        except BaseException as error:  # a plugin's own code, SystemExit too: the worker tells whoever asked
-            logger.exception("a request to the task host failed", call=message["call"])
-            answer |= error_message(error)
+        values = message["with"]
+        with knowing(Secrets()):
+            for properties in (values.get("config"), values.get("properties")):
+                noted_config(properties or {})
+            try:
+                answer["result"] = self._handlers[message["call"]](**values)
+            except TidegateError as error:
+                answer |= error_message(error)
+            except BaseException as error:  # a plugin's own code, SystemExit too: the worker tells whoever asked
+                logger.exception("a request to the task host failed", call=message["call"])
+                answer |= error_message(error)
         self._write(answer)
 
     def _write(self, message: Mapping[str, Any]) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from connect.data.names import adjuster
-
 from connect.api import DataError, Field, Schema
+from connect.api.names import adjuster
 from connectors.debezium.config import CaptureConfig
 from connectors.debezium.envelope import envelope, topic_name
 from connectors.debezium.events import Layout

@@ -64,6 +64,11 @@ class Event(NamedTuple):
     payload: bytes
     timestamp_ms: int
 
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory and in a response: the id is its record's key, which other clients of the log choose."""
+        return len(self.payload) + len(self.uuid) + 200  # the objects around a payload take about that much
+
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
@@ -266,7 +271,7 @@ class _Tail:
         for event in self._bus.events_of(self.topic, piece):
             self._events.append(event)
             self._offsets.append(event.replay_id)
-            self._bytes += len(event.payload) + 200  # the objects around a payload take about that much
+            self._bytes += event.size
         self.end = max(self.end, piece.next_offset)
         if self._bytes > self._bus.tail_bytes:
             self._trim()
@@ -277,7 +282,7 @@ class _Tail:
         """Forget the older half, so that trimming costs little per event."""
         drop = 0
         while self._bytes > self._bus.tail_bytes // 2 and drop < len(self._events):
-            self._bytes -= len(self._events[drop].payload) + 200
+            self._bytes -= self._events[drop].size
             drop += 1
         self.covered_from = self._offsets[drop - 1] + 1
         del self._events[:drop], self._offsets[:drop]

@@ -9,7 +9,7 @@ import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from events.access import User
 from events.bus.bus import EventBus, Outgoing
@@ -32,6 +32,9 @@ from events.store.catalog import Catalog
 from tidegate.kit.errors import TidegateError
 
 __all__ = ["AllOrNoneBlock", "AvroEvent", "JsonEvent", "Publisher"]
+
+_MOST_ID_BYTES: Final = 255
+"""Of an event's id that its publisher chose; clients send UUIDs. Each is a key in the index of published ids."""
 
 
 def _new_uuid() -> str:
@@ -238,6 +241,10 @@ class Publisher:
 
     def _checked(self, topic: str, schema: EventSchema, event: AvroEvent) -> _Ready:
         self._check_size(event.payload)
+        if len(event.uuid) > _MOST_ID_BYTES or len(event.uuid.encode()) > _MOST_ID_BYTES:
+            raise EventTooLarge(
+                f"The id of the event is {len(event.uuid.encode())} bytes; at most {_MOST_ID_BYTES} are taken"
+            )
         schema.check(event.payload)
         return _Ready(topic, Outgoing(event.uuid or _new_uuid(), schema.id, event.payload), bool(event.uuid))
 

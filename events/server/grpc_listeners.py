@@ -27,8 +27,10 @@ _OPTIONS: Final = (
     ("grpc.max_concurrent_streams", 1000),  # of a connection, as with Salesforce
     # Calls that wait for their turn. gRPC refuses some of everybody's when there are more than 1,000, and a single connection can
     # begin and reset so many in a moment (CVE-2023-44487).
-    ("grpc.server_max_pending_requests", 20_000),
-    ("grpc.server_max_pending_requests_hard_limit", 40_000),
+    ("grpc.server.max_pending_requests", 10_000),
+    ("grpc.server.max_pending_requests_hard_limit", 20_000),
+    # Without a call. gRPC keeps the headers of a call that never ends them, megabytes of them, as long as the connection lives.
+    ("grpc.max_connection_idle_ms", 20_000),
 )
 
 

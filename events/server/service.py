@@ -24,6 +24,7 @@ from events.config import EventsConfig
 from events.errors import BusUnavailable
 from events.fronts.admin.definitions import DefinitionsFront
 from events.fronts.admin.entities import EntitiesFront
+from events.fronts.admin.health import HealthFront
 from events.fronts.admin.subscribers import SubscribersFront
 from events.fronts.cometd.front import CometdFront
 from events.fronts.login.authorize import AuthorizeFront
@@ -202,6 +203,7 @@ class EventsServer:
             EntitiesFront(self.channels, self.access),
             SubscribersFront(self.access, Monitor(TriggerStates(self.state), self._positions)),
             ToolingFront(self.access, self._tooling()),
+            HealthFront(self.state),
         )
 
     def _tooling(self) -> Mapping[str, ToolingRecords]:

@@ -60,6 +60,11 @@ class EventState:
         """Return once all that was written before this server started is known; raises BusUnavailable after 10 s."""
         await self._within(self._ready.wait(), "read")
 
+    async def check(self) -> None:
+        """Raises BusUnavailable unless the state is known and the log answers now."""
+        await self.ready()
+        await self._log.bounds(STATE_TOPIC)
+
     async def get(self, key: str) -> Any:
         """The value of a key, or None."""
         await self.ready()

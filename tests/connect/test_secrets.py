@@ -38,6 +38,18 @@ def test_neither_the_status_nor_the_log_shows_a_secret(worker: ConnectWorker) ->
     assert "cannot go past 5[hidden]" in shown and TOKEN not in shown
 
 
+def test_what_a_connector_says_to_offsets_shows_no_secret(worker: ConnectWorker) -> None:
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    worker.create(name, connector_class=NUMBERS, topic=name, token=TOKEN)
+    worker.ask("PUT", f"/connectors/{name}/stop", expect=204)
+    worker.wait_for(name, connector="STOPPED")
+    for offset, words in ((-1, "there is no such offset[hidden]"), (-2, "no connection to //user:[hidden]@host")):
+        wanted = {"offsets": [{"partition": {"numbers": name}, "offset": {"n": offset}}]}
+        answer = requests.patch(f"{worker.url}/connectors/{name}/offsets", json=wanted, timeout=60)
+        assert answer.status_code >= 400
+        assert words in answer.text and TOKEN not in answer.text
+
+
 def test_a_validation_shows_no_secret(worker: ConnectWorker) -> None:
     config = {"connector.class": NUMBERS, "name": "n", "topic": "t", "refuse": "true", "token": TOKEN}
     answer = requests.put(f"{worker.url}/connector-plugins/{NUMBERS}/config/validate", json=config, timeout=60).text

@@ -37,7 +37,7 @@ def test_each_page_is_in_the_navigation(tmp_path: Path) -> None:
     def listed(entries: list) -> set[str]:
         names: set[str] = set()
         for entry in entries:
-            inner = list(entry.values())[0] if isinstance(entry, dict) else entry
+            inner = next(iter(entry.values())) if isinstance(entry, dict) else entry
             names |= listed(inner) if isinstance(inner, list) else {inner}
         return names
 

@@ -213,6 +213,9 @@ def large_requests(target: Target) -> None:
     with _inside(target) as sock:
         exchange(sock, _frame(_METADATA, 4, struct.pack(">i", 2**31 - 1) + names)[4:])
     with _inside(target) as sock:
+        millions = _frame(_METADATA, 4, struct.pack(">i", 5_000_000) + bytes(10_000_000) + b"\0")
+        assert not exchange(sock, millions[4:]), "a request of millions of entries was answered"
+    with _inside(target) as sock:
         sock.settimeout(5)
         sock.sendall(_frame(_METADATA, 4, struct.pack(">i", -1) + b"\0") * 2_000)
 

@@ -126,8 +126,8 @@ def test_registry(platform: RunningPlatform) -> None:
             assert answer.status_code == 403, (method, path, answer.text)
 
 
-PUBLIC = re.compile(r"/services/data/?$|/services/oauth2/(token|authorize|revoke)|/services/Soap/|/id/|/login")
-"""What everybody may ask the events service: which versions there are, and where one logs in."""
+PUBLIC = re.compile(r"/services/data/?$|/services/oauth2/(token|authorize|revoke)|/services/Soap/|/id/|/login|/health$")
+"""What everybody may ask the events service: which versions there are, where one logs in, and whether it is well."""
 
 
 def test_events(platform: RunningPlatform, tmp_path: Path) -> None:

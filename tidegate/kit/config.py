@@ -94,7 +94,8 @@ class KeyType(Enum):
 
 
 class Password(str):
-    """A secret: it prints as ``[hidden]``; ``.reveal()`` is the value, and the only way to it.
+    """A secret: it prints as ``[hidden]``, and a text that it is added to is a secret too; ``.reveal()`` is the value.
+    ``json`` and ``str.join`` see through it: what goes into them is revealed or masked before.
 
     Whoever works ``knowing`` its secrets (``tidegate.kit.scrubbing``) knows it from now on.
     """
@@ -114,6 +115,12 @@ class Password(str):
 
     def __format__(self, spec: str) -> str:
         return HIDDEN
+
+    def __add__(self, other: str) -> Password:
+        return Password(self.reveal() + "".join(other))
+
+    def __radd__(self, other: str) -> Password:
+        return Password("".join(other) + self.reveal())
 
     def reveal(self) -> str:
         return "".join(self)

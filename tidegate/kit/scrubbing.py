@@ -97,6 +97,9 @@ def _forms(value: str) -> set[str]:
     }
 
 
+_NO_SECRETS: Final = Secrets()
+
+
 @contextmanager
 def knowing(secrets: Secrets) -> Iterator[Secrets]:
     """Within this, passwords that are made are noted in ``secrets``, and ``scrubbed`` and log lines hide them."""
@@ -144,13 +147,15 @@ def scrubbed(text: str) -> str:
 
 
 def scrubbed_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """For structlog: a line without the secrets that are known here."""
-    secrets = _current.get()
-    return event if secrets is None else {name: _scrubbed_value(secrets, value) for name, value in event.items()}
+    """For structlog: a line without passwords, which ``json`` would write as they are, nor secrets that are known here."""
+    secrets = _current.get() or _NO_SECRETS
+    return {name: _scrubbed_value(secrets, value) for name, value in event.items()}
 
 
 def _scrubbed_value(secrets: Secrets, value: Any) -> Any:
     match value:
+        case str() if hasattr(value, "reveal"):
+            return HIDDEN
         case str():
             return secrets.scrub(value)
         case dict():

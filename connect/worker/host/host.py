@@ -23,9 +23,9 @@ from connect.worker.host.memory import resident_bytes
 from connect.worker.host.tasks import HostedTask, TaskSetup
 from connect.worker.link import ThreadedLink
 from connect.worker.loggers import set_level
-from tidegate.kit.config import parse
+from tidegate.kit.config import keys_of, parse
 from tidegate.kit.logs import get_logger
-from tidegate.kit.scrubbing import Secrets, knowing, noted_config
+from tidegate.kit.scrubbing import noted, noted_config
 
 __all__ = ["TaskHost"]
 
@@ -83,10 +83,9 @@ class TaskHost:
         resolved_config = resolved(
             self._worker, {name: value for name, value in properties.items() if value is not None}
         )
-        with knowing(Secrets()):
-            noted_config(resolved_config)
-            infos = validate_connector(self._plugins, {**properties, **resolved_config}, worker=self._worker)
-            infos.scrub()
+        noted_config(resolved_config)
+        infos = validate_connector(self._plugins, {**properties, **resolved_config}, worker=self._worker)
+        infos.scrub()
         for name, value in resolved_config.items():
             if value != properties[name]:
                 infos.hide(name, value, str(properties[name]))
@@ -102,7 +101,11 @@ class TaskHost:
     def alter_offsets(self, properties: dict[str, str], offsets: list[list[Any]]) -> bool:
         """What the connector's class says to positions that a user wants; see ``SourceConnector.alter_offsets``."""
         resolved_config = resolved(self._worker, properties)
+        noted_config(resolved_config)
         cls = self._plugins.connector(resolved_config.get("connector.class", "")).load()
+        for declared in keys_of(cls.config_class):
+            if declared.secret and (value := resolved_config.get(declared.name)):
+                noted(value)
         return bool(cls.alter_offsets(resolved_config, [(partition, offset) for partition, offset in offsets]))
 
     def set_level(self, namespace: str, level: str) -> None:

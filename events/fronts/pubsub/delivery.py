@@ -146,10 +146,10 @@ def _by_size(events: list[Event]) -> list[list[Event]]:
     cut: list[list[Event]] = []
     size = _RESPONSE_BYTES
     for event in events:
-        size += len(event.payload) + 100
+        size += event.size
         if size > _RESPONSE_BYTES:
             cut.append([])
-            size = len(event.payload) + 100
+            size = event.size
         cut[-1].append(event)
     return cut
 

@@ -39,6 +39,8 @@ STALE_REPLAY: Final = "tidegate-stale-replay"
 """Metadata of a Subscribe call: what a stale or corrupt replay id leads to."""
 REPLAY_FROM: Final = "tidegate-replay-from"
 """Metadata of a Subscribe call: the time from which on events are replayed."""
+_PUBLISHED_AT_ONCE: Final = 500
+"""Events of one request, of which 4 MiB can hold a million: each that is refused takes 90 us and, as an exception, some KiB."""
 _NEVER: Final = 1 << 62
 """A replay id that no event has."""
 
@@ -143,10 +145,14 @@ class PubSubFront:
     async def _publish(self, session: Session, name: str, request: pb.PublishRequest) -> pb.PublishResponse:
         if not request.events:
             raise CallRefused("publish.event.count.invalid", "The publish request has no events; send at least one")
-        events = [AvroEvent(event.id, event.schema_id, event.payload) for event in request.events]
-        outcomes = await self._publisher.publish_avro(name, events, user=session.user)
-        results = [_publish_result(event, outcome) for event, outcome in zip(events, outcomes, strict=True)]
-        return pb.PublishResponse(results=results, schema_id=events[-1].schema_id, rpc_id=str(uuid.uuid4()))
+        response = pb.PublishResponse(schema_id=request.events[-1].schema_id, rpc_id=str(uuid.uuid4()))
+        for first in range(0, len(request.events), _PUBLISHED_AT_ONCE):
+            part = request.events[first : first + _PUBLISHED_AT_ONCE]
+            events = [AvroEvent(event.id, event.schema_id, event.payload) for event in part]
+            outcomes = await self._publisher.publish_avro(name, events, user=session.user)
+            response.results.extend(map(_publish_result, events, outcomes))
+            await asyncio.sleep(0)  # others have a turn, though all events were refused
+        return response
 
     async def subscribe(
         self, requests: AsyncIterator[pb.FetchRequest], context: Context

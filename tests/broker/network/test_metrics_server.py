@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import ssl
 from collections.abc import AsyncIterator
@@ -48,27 +49,35 @@ async def test_a_client_that_sends_after_its_answer_is_no_error(
     assert [record.getMessage() for record in caplog.records] == []
 
 
+async def scraped(port: int, context: ssl.SSLContext | None = None) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+    answer = await reader.read()
+    writer.transport.abort()
+    return answer
+
+
 @pytest.mark.anyio
-async def test_silent_connections_take_a_bounded_number_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_silent_connections_make_room_for_those_that_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encrypted: bool
+) -> None:
     monkeypatch.setattr(metrics_server, "_MOST_CONNECTIONS", 3)
-    async with running() as port:
-        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        with pytest.raises(ConnectionError):
-            assert await reader.read() == b""
-            raise ConnectionResetError
-        writer.close()
-        for _, other in silent:
-            other.transport.abort()
-        # Their rooms are free again once the server has seen them go.
-        answer = b""
-        while not answer:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-            try:
-                answer = await reader.read()
-            except ConnectionError:
-                continue
-            finally:
-                writer.close()
-        assert answer.endswith(b"\r\n\r\nup 1\n")
+    context = trusting = None
+    if encrypted:
+        pem = write_certificate(tmp_path / "server.pem")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pem)
+        trusting = ssl.create_default_context(cafile=str(pem))
+    async with running(context) as port:
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(10)]
+        assert (await scraped(port, trusting)).endswith(b"\r\n\r\nup 1\n")
+        # The server has ended all but two of them, in a handshake of TLS too.
+        ended = 0
+        for reader, _ in silent[:8]:
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+            ended += 1
+        assert ended == 8
+        for _, writer in silent:
+            writer.transport.abort()

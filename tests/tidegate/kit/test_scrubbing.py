@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.processor_time import processor_time
 from tidegate.kit.config import Password
-from tidegate.kit.scrubbing import Secrets, knowing, noted_config, scrubbed, scrubbed_event
+from tidegate.kit.scrubbing import HIDDEN, Secrets, knowing, noted_config, scrubbed, scrubbed_event
 
 
 @given(st.text(min_size=8).filter(lambda text: text.strip()), st.text(), st.text())
@@ -101,3 +101,22 @@ def test_tokens_that_are_renewed_do_not_grow_without_bound() -> None:
 
 def test_a_password_of_a_password_is_the_same() -> None:
     assert Password(Password("x")).reveal() == "x"
+
+
+def test_a_text_that_a_password_is_added_to_is_a_secret() -> None:
+    secrets = Secrets()
+    with knowing(secrets):
+        token = "Bearer " + Password("hunter2hunter2") + "\r\n"
+    assert str(token) == f"{token}" == repr(token) == HIDDEN
+    assert isinstance(token, Password) and token.reveal() == "Bearer hunter2hunter2\r\n"
+    assert secrets.scrub("it was Bearer hunter2hunter2\r\n") == f"it was {HIDDEN}"
+
+
+def test_a_log_line_hides_passwords_that_nobody_took_note_of() -> None:
+    event = {"event": "x", "value": Password("hunter2"), "more": {"list": [Password("hunter2")]}, "text": "a"}
+    assert json.loads(json.dumps(scrubbed_event(None, "info", event))) == {
+        "event": "x",
+        "value": HIDDEN,
+        "more": {"list": [HIDDEN]},
+        "text": "a",
+    }

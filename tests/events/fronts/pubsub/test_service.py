@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import io
 import json
 import queue
+import socket
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,10 +21,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from events.model.payloads import frame
 from events.proto import generate
 from events.proto import pubsub_api_pb2 as pb
+from events.server import grpc_listeners
 from tests.proofs import effort
-from tests.support.events import EventsThread
+from tests.support.events import ORDER_SHIPPED, EventsThread
 
 TOPIC = "/event/Order_Shipped__e"
 
@@ -196,9 +202,11 @@ def test_a_bad_event_fails_alone(client: Client) -> None:
     blank = client.pb.ProducerEvent(id="blank", payload=good.payload)
     unknown = client.pb.ProducerEvent(id="unknown", schema_id="4711", payload=good.payload)
     large = client.pb.ProducerEvent(id="large", schema_id=good.schema_id, payload=b"\0" * (1024 * 1024 + 1))
-    request = client.pb.PublishRequest(topic_name=TOPIC, events=[broken, long, good, trailing, blank, unknown, large])
+    named = client.pb.ProducerEvent(id="ä" * 128, schema_id=good.schema_id, payload=good.payload)
+    events = [broken, long, good, trailing, blank, unknown, large, named]
+    request = client.pb.PublishRequest(topic_name=TOPIC, events=events)
     results = client.stub.Publish(request, metadata=client.metadata).results
-    assert [bool(result.replay_id) for result in results] == [False, False, True, False, False, False, False]
+    assert [bool(result.replay_id) for result in results] == [number == 2 for number in range(8)]
     messages = [result.error.msg for result in results]
     assert "not an Avro record" in messages[0]
     assert "max length=40" in messages[1]
@@ -206,6 +214,108 @@ def test_a_bad_event_fails_alone(client: Client) -> None:
     assert messages[4] == "Schema validation failed. The schema ID can't be blank."
     assert "4711" in messages[5]
     assert "at most 1048576" in messages[6]
+    assert messages[7] == "The id of the event is 256 bytes; at most 255 are taken"
+
+
+def test_a_request_of_many_events_that_are_refused_leaves_others_their_turn(
+    service: EventsThread, client: Client
+) -> None:
+    """Nobody waits for the whole of it, and it has its answers in their order."""
+    schema_id = client.encode(Order_Number__c="x").schema_id
+    refused = client.pb.ProducerEvent(schema_id=schema_id, payload=b"")
+    good = client.encode(Order_Number__c="last")
+    request = client.pb.PublishRequest(topic_name=TOPIC, events=[refused] * 10_000 + [good])
+    turns = 0
+    call = client.stub.Publish.future(request, metadata=client.metadata)
+
+    async def turn() -> None:
+        nonlocal turns
+        # Counted while events are being refused only.
+        before = service.server.metrics.refused.labels("pubsub")._value.get()
+        while not call.done():
+            await asyncio.sleep(0)
+            now = service.server.metrics.refused.labels("pubsub")._value.get()
+            turns += now != before
+            before = now
+
+    service.run(turn())
+    results = call.result().results
+    assert [bool(result.replay_id) for result in results] == [False] * 10_000 + [True]
+    assert turns >= 10
+
+
+def test_thousands_of_calls_that_wait_are_all_answered(
+    service: EventsThread, stubs: tuple[ModuleType, ModuleType]
+) -> None:
+    """gRPC would refuse calls of anybody when 1,000 wait, and all from 3,000 on."""
+    busy, free = threading.Event(), threading.Event()
+
+    async def hold() -> None:
+        busy.set()
+        free.wait(60)
+
+    with ExitStack() as stack:
+        stack.callback(free.set)
+        options = (("grpc.use_local_subchannel_pool", 1),)
+        channels = [
+            stack.enter_context(grpc.insecure_channel(service.addresses["pubsub-plain"], options)) for _ in range(4)
+        ]
+        for channel in channels:
+            grpc.channel_ready_future(channel).result(60)
+        token = service.token()
+        holding = asyncio.run_coroutine_threadsafe(hold(), service._loop)
+        assert busy.wait(60)
+        metadata = (("accesstoken", token), ("instanceurl", "https://127.0.0.1"), ("tenantid", "00DTG0000000001"))
+        request = stubs[0].TopicRequest(topic_name=TOPIC)
+        calls = [
+            stubs[1].PubSubStub(channel).GetTopic.future(request, metadata=metadata)
+            for channel in channels
+            for _ in range(900)
+        ]
+        # The last call of a channel that has all its streams is on its way to the server; refusals come back at once.
+        refused = [call for call in calls if wait_for_end(call, 0.001)]
+        free.set()
+        holding.result(60)
+        assert not refused
+        assert all(call.result(120).topic_name == TOPIC for call in calls)
+
+
+def wait_for_end(call: Any, seconds: float) -> bool:
+    try:
+        call.exception(seconds)
+    except grpc.FutureTimeoutError:
+        return False
+    return True
+
+
+def test_a_connection_without_a_call_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose headers never end has no call."""
+    options = tuple(
+        (name, 500 if name == "grpc.max_connection_idle_ms" else value) for name, value in grpc_listeners._OPTIONS
+    )
+    monkeypatch.setattr(grpc_listeners, "_OPTIONS", options)
+    with EventsThread(tmp_path) as service:
+        host, _, port = service.addresses["pubsub-plain"].rpartition(":")
+        with socket.create_connection((host, int(port)), 20) as sock:
+            settings = b"\0\0\0\4\0\0\0\0\0"
+            headers = b"\0\0\5\1\0\0\0\0\1" + b"\0\1x\1y"
+            sock.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings + headers)
+            while sock.recv(65536):
+                pass
+
+
+def test_events_with_large_keys_come_in_responses_that_clients_take(service: EventsThread, client: Client) -> None:
+    """Another client of the log wrote them."""
+    service.define(replace(ORDER_SHIPPED, name="Keyed__e"))
+    records = [(b"k" * 900_000, frame(1, b"x"), 0)] * 10
+    service.run(service.memory_log.append("Keyed__e", records))
+    asked = client.pb.FetchRequest(
+        topic_name="/event/Keyed__e", num_requested=10, replay_preset=client.pb.ReplayPreset.EARLIEST
+    )
+    responses = client.stub.Subscribe(iter([asked]), metadata=client.metadata)
+    sizes = [(len(response.events), response.ByteSize()) for response in responses]
+    assert sum(count for count, _ in sizes) == 10
+    assert max(size for _, size in sizes) < 4 * 1024 * 1024
 
 
 def test_a_request_over_four_megabytes_is_refused(client: Client) -> None:
