@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connect.data.errors import DataError
-from connect.data.schema import Schema, SchemaType
+from connect.data.schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,31 +96,26 @@ def _read(text: str) -> tuple[AvroSchema, Schema]:
 
 
 def java_texts(batch: RecordBatch) -> pa.Array:
-    """Values as the text that Java makes of them: strings, whole numbers and JSON texts (values without schema) as columns, others one by one."""
+    """Values as the text that Java makes of them. Without a schema texts, numbers and booleans are; objects and arrays stay JSON,
+    because Java writes them in the order of a hash table."""
+    from connect.converters.java_text import java_texts as texts_of
+
+    if batch.value_schema is not None:
+        return texts_of(batch.value_schema, batch.values)
     import pyarrow as pa
 
-    schema = batch.value_schema
-    if schema is None or (schema.name is None and schema.type is SchemaType.STRING):
-        return batch.values
-    if schema.name is None and schema.type in (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64):
-        return batch.values.cast(pa.string())
-    return pa.array([_java_text(record.value, schema) for record in batch.records()], pa.string())
+    return pa.array([None if text is None else _bare(text) for text in batch.values.to_pylist()], pa.string())
 
 
-def _java_text(value: Any, schema: Schema | None) -> str:
-    """What Java's ``toString`` says of a value, in so far as people read it: ``Struct{id=1,name=x}``, ``[1, 2]``, ``true``."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if schema is not None and schema.type is SchemaType.STRUCT:
-        members = ((field, value.get(field.name)) for field in schema.fields)
-        shown = [f"{field.name}={_java_text(member, field.schema)}" for field, member in members if member is not None]
-        return f"Struct{{{','.join(shown)}}}"
-    if isinstance(value, dict):
-        items = schema.value_schema if schema is not None else None
-        return "{" + ", ".join(f"{name}={_java_text(member, items)}" for name, member in value.items()) + "}"
-    if isinstance(value, list):
-        items = schema.value_schema if schema is not None else None
-        return "[" + ", ".join(_java_text(member, items) for member in value) + "]"
-    return str(value)
+def _bare(text: str) -> str:
+    """A JSON text as Java shows what it holds."""
+    import json
+
+    from connect.data.java.numbers import float_text
+
+    if text.lstrip()[:1] in ("{", "["):
+        return text
+    value = json.loads(text)
+    if isinstance(value, str):
+        return value
+    return float_text(value) if isinstance(value, float) else json.dumps(value)

@@ -1,9 +1,9 @@
 """Keys that Confluent's managed connectors have in place of converters and of one transformation, as what they stand for.
 
-Source: docs.confluent.io/cloud, the pages of the connectors ("output.data.format", "after.state.only"), that of
-ExtractNewRecordState, which says that the alias ``unwrap`` is kept for ``after.state.only``, and that of EventRouter
-(docs.confluent.io/cloud/current/connectors/transforms/eventrouter.html), which says that it is on by default. The page of Tableflow
-(.../topics/tableflow/concepts/materialize-cdc.html) has it set explicitly, so it is off in the second versions.
+Source: docs.confluent.io/cloud, the pages of the connectors ("output.data.format", "after.state.only"). The page of
+ExtractNewRecordState says that the alias ``unwrap`` is kept for ``after.state.only``. The page of EventRouter
+(/cloud/current/connectors/transforms/eventrouter.html) says that it is on by default. The page of Tableflow
+(/cloud/current/topics/tableflow/concepts/materialize-cdc.html) has it set explicitly, so it is off in the second versions.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import decimal
+import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from connect.data.defaults import with_default
@@ -16,11 +17,15 @@ from connect.data.text_columns import Piece, joined, joined_items
 from tidegate.kit.arrow import is_one_value
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 __all__ = ["is_choice", "json_texts", "text_of"]
 
 ONE_OF: Final = "io.confluent.connect.json.OneOf"
+_PAIRED: Final = re.compile("[\U00010000-\U0010ffff]")
+_FOUR_BYTES: Final = 0xF0
+"""UTF-8 begins such a character with this byte or a higher one."""
 GENERALIZED_UNION: Final = "org.apache.kafka.connect.data.Union"
 
 
@@ -110,23 +115,46 @@ def _filled(schema: Schema, values: pa.Array, style: _Style) -> pa.Array:
 
 
 def _escaped(values: pa.Array) -> pa.Array:
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     values = values.cast("string")
     for character in _to_escape(values):
-        values = pc.replace_substring(values, character, _ESCAPES.get(character, f"\\u{ord(character):04x}"))
+        values = pc.replace_substring(values, character, _ESCAPES.get(character, f"\\u{ord(character):04X}"))
+    if _has_pairs(values):
+        values = pa.array([None if v is None else _PAIRED.sub(_pair, v) for v in values.to_pylist()], pa.string())
     return values
+
+
+def _has_pairs(values: pa.Array) -> bool:
+    """Whether a column has characters that are two units in UTF-16. Jackson, which writes the original's JSON, escapes each unit."""
+    import numpy as np
+
+    used = _used_bytes(values)
+    return bool(len(used) and np.max(used) >= _FOUR_BYTES)
+
+
+def _pair(found: re.Match[str]) -> str:
+    units = found.group().encode("utf-16-be").hex().upper()
+    return f"\\u{units[:4]}\\u{units[4:]}"
+
+
+def _used_bytes(values: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The bytes of the texts of a column."""
+    import numpy as np
+
+    _, offsets, data = values.buffers()
+    if data is None:
+        return np.empty(0, np.uint8)
+    first, stop = np.frombuffer(offsets, np.int32)[[values.offset, values.offset + len(values)]]
+    return np.frombuffer(data, np.uint8)[first:stop]
 
 
 def _to_escape(values: pa.Array) -> list[str]:
     """Those of control characters, quote and backslash that a column has anywhere, the backslash first."""
     import numpy as np
 
-    _, offsets, data = values.buffers()
-    if data is None:
-        return []
-    first, stop = np.frombuffer(offsets, np.int32)[[values.offset, values.offset + len(values)]]
-    used = np.frombuffer(data, np.uint8)[first:stop]
+    used = _used_bytes(values)
     if len(used) and int(used.min()) >= 32:  # most texts have no control characters: few passes, each a fast one
         return [character for character in '\\"' if (used == ord(character)).any()]
     there = np.zeros(256, np.bool_)

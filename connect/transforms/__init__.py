@@ -58,6 +58,10 @@ _CONFLUENT: Final = (
 _DEBEZIUM: Final = (
     ("logical_table:ByLogicalTableRouter", ("io.debezium.transforms.ByLogicalTableRouter",)),
     (
+        "changed_record_state:ExtractChangedRecordState",
+        ("io.debezium.transforms.ExtractChangedRecordState",),
+    ),
+    (
         "new_record_state:ExtractNewRecordState",
         ("io.debezium.transforms.ExtractNewRecordState", "io.debezium.transforms.UnwrapFromEnvelope"),
     ),

@@ -136,7 +136,7 @@ class CloudS3SinkConfig(S3SinkConfig):
 
     @property
     def platform_keys(self) -> Mapping[str, str]:
-        """What the keys come to in those of ``S3SinkConnector``."""
+        """The same settings as keys of ``S3SinkConnector``."""
         return {
             "format.class": self._file_format or "",
             "keys.format.class": self._class(self.keys_format),

@@ -58,7 +58,7 @@ REFUSED = [
 
 
 def judged(base: dict[str, str], given: dict[str, str]) -> tuple[dict[str, list[str]], set[str]]:
-    """What is wrong, by key, and the keys that nobody reads."""
+    """The errors by key, and the keys that nobody reads."""
     config = {"name": "x", **base, **given}
     infos = validate_connector(PLUGINS, config, check=False)
     return {name: entry.errors for name, entry in infos.entries.items() if entry.errors}, set(

@@ -23,6 +23,7 @@ def judges(apache_kafka, tmp_path_factory) -> Iterator[tuple[str, str]]:
     settings |= {f"{kind}.storage.topic": f"judges-{kind}" for kind in ("config", "offset", "status")}
     theirs = KafkaConnect(tmp_path_factory.mktemp("theirs"), apache_kafka.bootstrap_servers, settings, heap="1G")
     schemas = {f"{side}.converter.schemas.enable": "true" for side in ("key", "value")}
+    schemas["offset.flush.interval.ms"] = "1000"
     ours = ConnectWorker(tmp_path_factory.mktemp("ours"), apache_kafka.bootstrap_servers, schemas, name="judged")
     theirs.start()
     ours.start()

@@ -56,7 +56,8 @@ def test_a_schema_is_written_as_kafka_connect_does():
 @pytest.mark.parametrize(
     ("schema", "value", "text"),
     [
-        (Schema(SchemaType.STRING), 'a"b\\c\n\x01é😀', r'"a\"b\\c\n\u0001é😀"'),
+        (Schema(SchemaType.STRING), 'a"b\\c\n\x01é😀', r'"a\"b\\c\n\u0001é\uD83D\uDE00"'),
+        (Schema(SchemaType.STRING), "\x0b\x1f\x7f", '"\\u000B\\u001F\x7f"'),
         (Schema(SchemaType.FLOAT64), 1.0, "1.0"),
         (Schema(SchemaType.FLOAT64), float("inf"), '"Infinity"'),
         (Schema(SchemaType.BOOLEAN), True, "true"),

@@ -26,6 +26,7 @@ public class RecordDebezium {
         for (int n = 0; n < 200; n++) record("outbox.EventRouter");
         for (int n = 0; n < 60; n++) record("ByLogicalTableRouter");
         for (int n = 0; n < 250; n++) record("TimezoneConverter");
+        for (int n = 0; n < 120; n++) record("ExtractChangedRecordState");
     }
 
     @SuppressWarnings({"unchecked", "rawtypes"})
@@ -34,7 +35,7 @@ public class RecordDebezium {
         boolean zoned = name.equals("TimezoneConverter");
         Map<String, String> zones = zoned ? zoneConfig() : null;
         ConnectRecord record = zoned ? timed(!zones.get("converted.timezone").contains("America")) : event(outbox);
-        Map<String, String> config = zoned ? zones : outbox ? outboxConfig() : name.startsWith("By") ? tableConfig() : stateConfig();
+        Map<String, String> config = zoned ? zones : outbox ? outboxConfig() : name.startsWith("By") ? tableConfig() : name.contains("Changed") ? changedConfig() : stateConfig();
         ObjectNode line = mapper.createObjectNode();
         line.put("transform", name);
         line.set("config", mapper.valueToTree(config));
@@ -102,6 +103,13 @@ public class RecordDebezium {
             config.put("key.field.regex", "(.*)_shard(\\d+)");
             config.put("key.field.replacement", "$2");
         }
+        return config;
+    }
+
+    static Map<String, String> changedConfig() {
+        Map<String, String> config = new LinkedHashMap<>();
+        if (random.nextInt(4) > 0) config.put("header.changed.name", "changed");
+        if (random.nextInt(4) > 0) config.put("header.unchanged.name", "unchanged");
         return config;
     }
 

@@ -131,3 +131,24 @@ def test_the_sink_appends_values_as_lines(tmp_path: Path) -> None:
 def test_the_sink_says_where_it_cannot_write(tmp_path: Path) -> None:
     with pytest.raises(ConnectError, match="cannot write to file .*none/out: No such file"):
         sink_task(FileStreamSinkConnector, {"file": str(tmp_path / "none" / "out")})
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "line"),
+    [
+        (Schema(SchemaType.FLOAT64), 1e10, "1.0E10"),
+        (Schema(SchemaType.FLOAT64), float("nan"), "NaN"),
+        (Schema.struct({"id": Schema(SchemaType.FLOAT32)}), {"id": 0.5}, "Struct{id=0.5}"),
+        (None, "x", "x"),
+        (None, 1.50, "1.5"),
+        (None, None, "null"),
+        (None, [1], "[1]"),
+    ],
+)
+def test_lines_are_java_s_texts(tmp_path: Path, schema: Schema | None, value: Any, line: str) -> None:
+    """As tests/conformance/connect/test_rows.py has them from Kafka Connect."""
+    task = sink_task(FileStreamSinkConnector, {"file": str(tmp_path / "out")})
+    task.put([RecordBatch.from_records([Record("t", value, schema, offset=0)])])
+    task.flush()
+    task.stop()
+    assert (tmp_path / "out").read_text() == f"{line}\n"
