@@ -1,4 +1,4 @@
-"""Where the library's exceptions become ours: one translating, one table.
+"""Where the library's exceptions become ours: one context manager, one table.
 
 BrokerError         what a broker answered, by its wire code; the classes of broker.errors, handed on from here
 ClientTimeout       the cluster did not answer in time: try again later

@@ -91,11 +91,11 @@ class DatagenConfig:
         return self.key_field or (QUICKSTARTS[self.quickstart.lower()].key if self.quickstart else "")
 
     def problems(self) -> Iterable[Problem]:
-        given = [name for name in ("schema_string", "schema_file", "quickstart") if getattr(self, name)]
-        if len(given) != 1:
+        sources = [name for name in ("schema_string", "schema_file", "quickstart") if getattr(self, name)]
+        if len(sources) != 1:
             yield Problem("quickstart", "give one of schema.string, schema.filename and quickstart")
             return
-        at = {"schema_string": "schema.string", "schema_file": "schema.filename"}.get(given[0], "quickstart")
+        at = {"schema_string": "schema.string", "schema_file": "schema.filename"}.get(sources[0], "quickstart")
         try:
             schema = self.schema
             generator_of(self.form, schema)

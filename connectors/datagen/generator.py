@@ -137,14 +137,14 @@ def _member(name: str, generate: Generate) -> Generate:
 
 
 def _number(kind: str, form: Any, properties: Mapping[str, Any], schema: Schema) -> Generate:
-    given = properties.get("range", {})
+    bounds = properties.get("range", {})
     if schema.name == DECIMAL:
-        return _decimal(form, given)
+        return _decimal(form, bounds)
     if kind in ("bytes", "fixed"):
         size = _length(properties) if kind == "bytes" else lambda random: int(form["size"])
         return lambda random, n: random.randbytes(size(random))
     if kind in ("float", "double"):
-        low, high = float(given.get("min", 0.0)), float(given.get("max", 1.0))
+        low, high = float(bounds.get("min", 0.0)), float(bounds.get("max", 1.0))
         _ordered(low, high)
         return lambda random, n: random.uniform(low, high)
     least, most = _INTEGERS[kind]
@@ -154,16 +154,16 @@ def _number(kind: str, form: Any, properties: Mapping[str, Any], schema: Schema)
         least, most = (bound // _DAY_MS for bound in _YEARS_MS)
     elif form.get("logicalType") == "time-millis":
         least, most = 0, _DAY_MS
-    first, end = int(given.get("min", least)), int(given.get("max", most))
+    first, end = int(bounds.get("min", least)), int(bounds.get("max", most))
     _ordered(first, end)
     return lambda random, n: random.randrange(first, end)
 
 
-def _decimal(form: Any, given: Mapping[str, Any]) -> Generate:
+def _decimal(form: Any, bounds: Mapping[str, Any]) -> Generate:
     unit = Decimal(1).scaleb(-int(form.get("scale", 0)))
     bound = 10 ** min(int(form.get("precision", 38)), 38) - 1
-    low = -bound if "min" not in given else int(Decimal(str(given["min"])) / unit)
-    high = bound if "max" not in given else int(Decimal(str(given["max"])) / unit)
+    low = -bound if "min" not in bounds else int(Decimal(str(bounds["min"])) / unit)
+    high = bound if "max" not in bounds else int(Decimal(str(bounds["max"])) / unit)
     low, high = max(low, -bound), min(high, bound)
     _ordered(low, high)
     return lambda random, n: Decimal(random.randrange(low, high)) * unit
@@ -192,67 +192,70 @@ def _keys(properties: Mapping[str, Any]) -> Generate:
 
 
 def _length(properties: Mapping[str, Any]) -> Callable[[Random], int]:
-    given = properties.get("length", {"min": 8, "max": 16})
-    if not isinstance(given, Mapping):
-        exact = int(given)
+    bounds = properties.get("length", {"min": 8, "max": 16})
+    if not isinstance(bounds, Mapping):
+        exact = int(bounds)
         return lambda random: exact
-    first, end = int(given.get("min", 0)), int(given.get("max", 1 << 16))
+    first, end = int(bounds.get("min", 0)), int(bounds.get("max", 1 << 16))
     if not 0 <= first < end:
         raise ValueError(f"length is from {first} to before {end}; min should be below max")
     return lambda random: random.randrange(first, end)
 
 
-def _options(given: Any, schema: Schema, path: str) -> Generate:
-    if not isinstance(given, list) or not given:
+def _options(options_form: Any, schema: Schema, path: str) -> Generate:
+    if not isinstance(options_form, list) or not options_form:
         raise ValueError("options should be a list that is not empty; a file is not supported")
-    options = [_option(one, schema, path) for one in given]
+    options = [_option(option, schema, path) for option in options_form]
     return lambda random, n: random.choice(options)
 
 
-def _option(given: Any, schema: Schema, path: str) -> Any:
+def _option(form: Any, schema: Schema, path: str) -> Any:
     """A value as JSON has it, in its Python form. Raises ConnectError where it is of another type."""
-    if given is None and schema.optional:
+    if form is None and schema.optional:
         return None
     match schema.type:
-        case SchemaType.STRUCT if isinstance(given, Mapping):
+        case SchemaType.STRUCT if isinstance(form, Mapping):
             return {
-                field.name: _option(given.get(field.name), field.schema, f"{path}.{field.name}")
+                field.name: _option(form.get(field.name), field.schema, f"{path}.{field.name}")
                 for field in schema.fields
             }
-        case SchemaType.ARRAY if isinstance(given, list) and schema.value_schema is not None:
-            return [_option(one, schema.value_schema, path) for one in given]
-        case SchemaType.MAP if isinstance(given, Mapping) and schema.value_schema is not None:
-            return [(key, _option(one, schema.value_schema, path)) for key, one in given.items()]
-        case SchemaType.BYTES if schema.name == DECIMAL and isinstance(given, int | float | str):
-            return Decimal(str(given))
-        case SchemaType.BYTES if isinstance(given, str):
-            return given.encode()
-        case SchemaType.STRING if isinstance(given, str):
-            return given
-        case SchemaType.BOOLEAN if isinstance(given, bool):
-            return given
-        case SchemaType.FLOAT32 | SchemaType.FLOAT64 if isinstance(given, int | float) and not isinstance(given, bool):
-            return float(given)
-        case SchemaType.INT8 | SchemaType.INT16 | SchemaType.INT32 | SchemaType.INT64 if type(given) is int:
-            return given
+        case SchemaType.ARRAY if isinstance(form, list) and schema.value_schema is not None:
+            return [_option(item, schema.value_schema, path) for item in form]
+        case SchemaType.MAP if isinstance(form, Mapping) and schema.value_schema is not None:
+            return [(key, _option(item, schema.value_schema, path)) for key, item in form.items()]
+        case SchemaType.BYTES if schema.name == DECIMAL and isinstance(form, int | float | str):
+            return Decimal(str(form))
+        case SchemaType.BYTES if isinstance(form, str):
+            return form.encode()
+        case SchemaType.STRING if isinstance(form, str):
+            return form
+        case SchemaType.BOOLEAN if isinstance(form, bool):
+            return form
+        case SchemaType.FLOAT32 | SchemaType.FLOAT64 if isinstance(form, int | float) and not isinstance(form, bool):
+            return float(form)
+        case SchemaType.INT8 | SchemaType.INT16 | SchemaType.INT32 | SchemaType.INT64 if type(form) is int:
+            return form
     raise ConnectError(
-        f"{path or 'the schema'}: {given!r} is not one of its options, since it should be {schema.type.value}"
+        f"{path or 'the schema'}: {form!r} is not one of its options, since it should be {schema.type.value}"
     )
 
 
 def _iteration(kind: str, properties: Mapping[str, Any]) -> Generate:
     """The record's number times ``step``, from ``start``, over again at ``restart``."""
-    given = properties["iteration"]
+    iteration = properties["iteration"]
     if kind == "boolean":
-        first = bool(given["start"])
+        first = bool(iteration["start"])
         return lambda random, n: first ^ bool(n % 2)
     number = float if kind in ("float", "double") else int
-    start = number(given["start"])
-    restart = number(given["restart"]) if "restart" in given else None
-    step = number(given.get("step", 1 if restart is None or restart > start else -1))
+    start = number(iteration["start"])
+    restart = number(iteration["restart"]) if "restart" in iteration else None
+    step = number(iteration.get("step", 1 if restart is None or restart > start else -1))
     if step == 0 or (restart is not None and (restart - start) * step <= 0):
         raise ValueError(f"iteration goes from {start} by {step} to {restart}: it never gets there")
-    before, size = number(given.get("initial", start)) - start, abs(restart - start) if restart is not None else None
+    before, size = (
+        number(iteration.get("initial", start)) - start,
+        abs(restart - start) if restart is not None else None,
+    )
     sign = 1 if step > 0 else -1
 
     def counted(_: Random, n: int) -> Any:

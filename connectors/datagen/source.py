@@ -34,11 +34,11 @@ class DatagenTask(SourceTask[DatagenTaskConfig]):
 
     def start(self) -> None:
         self._partition = {"task.id": self.config.task_id}
-        found = self.context.offset(self._partition) or {}
-        self._made = _whole(found, "current.iteration", 0)
-        self._generation = _whole(found, "task.generation", 0)
+        offset = self.context.offset(self._partition) or {}
+        self._made = _whole(offset, "current.iteration", 0)
+        self._generation = _whole(offset, "task.generation", 0)
         seed = self.config.seed if self.config.seed is not None else random.randrange(_SEEDS)
-        self._seed = _whole(found, "random.seed", seed)
+        self._seed = _whole(offset, "random.seed", seed)
         self._schema = self.config.schema
         self._generate = generator_of(self.config.form, self._schema)
         name = self.config.key_name
@@ -74,7 +74,7 @@ class DatagenTask(SourceTask[DatagenTaskConfig]):
             self._schema,
             key=value[self.config.key_name] if self.config.key_name else None,
             key_schema=self._key_schema,
-            headers=tuple(Header(name, one, _NUMBER) for name, one in headers.items()),
+            headers=tuple(Header(name, header_value, _NUMBER) for name, header_value in headers.items()),
         )
 
     def _offset(self, made: int) -> Mapping[str, Any]:

@@ -38,7 +38,7 @@ def texts_of(regex: str) -> Text:
 
 def _sequence(parts: Sequence[Any]) -> Text:
     made = [_part(str(operation), argument) for operation, argument in parts]
-    return lambda random: "".join([one(random) for one in made])
+    return lambda random: "".join([generate(random) for generate in made])
 
 
 def _part(operation: str, argument: Any) -> Text:
@@ -68,25 +68,25 @@ def _part(operation: str, argument: Any) -> Text:
 
 
 def _repeated(least: int, most: int, parts: Sequence[Any]) -> Text:
-    one, most = _sequence(parts), min(int(most), least + _MOST_MORE)
-    return lambda random: "".join([one(random) for _ in range(random.randint(least, most))])
+    inner, most = _sequence(parts), min(int(most), least + _MOST_MORE)
+    return lambda random: "".join([inner(random) for _ in range(random.randint(least, most))])
 
 
 def _members(parts: Sequence[Any]) -> str:
     """The characters of a class."""
-    found: set[str] = set()
+    names: set[str] = set()
     negated = False
     for operation, argument in parts:
         match str(operation):
             case "NEGATE":
                 negated = True
             case "LITERAL":
-                found.add(chr(argument))
+                names.add(chr(argument))
             case "RANGE":
-                found.update(map(chr, range(argument[0], argument[1] + 1)))
+                names.update(map(chr, range(argument[0], argument[1] + 1)))
             case "CATEGORY":
-                found.update(_CATEGORIES[str(argument)])
-    members = set(_PRINTABLE) - found if negated else found
+                names.update(_CATEGORIES[str(argument)])
+    members = set(_PRINTABLE) - names if negated else names
     if not members:
         raise ConnectError("a class of a regular expression has no printable character")
     return "".join(sorted(members))

@@ -44,13 +44,15 @@ def only(
 
 def given_without_effect(cls: type, properties: Mapping[str, str]) -> list[str]:
     """The keys of a configuration that change nothing, other than at their defaults."""
-    found = []
+    ineffective = []
     for declared in keys_of(cls):
         if declared.group == _GROUP:
             default = str(declared.default).lower()
             names = (declared.name, *declared.aliases)
-            found += [name for name in names if name in properties and properties[name].strip().lower() != default]
-    return found
+            ineffective += [
+                name for name in names if name in properties and properties[name].strip().lower() != default
+            ]
+    return ineffective
 
 
 _ONE_CLASS: Final = "classes of Java's cannot be loaded here"

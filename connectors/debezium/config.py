@@ -348,21 +348,21 @@ class CaptureConfig(ReadingConfig, SignalConfig):
             yield Problem("message.key.columns", str(error))
 
 
-def not_both(one: str, value: object, other: str, other_value: object) -> Iterator[Problem]:
+def not_both(key_name: str, value: object, other: str, other_value: object) -> Iterator[Problem]:
     """Of two keys that exclude each other both were given."""
     if value and other_value:
-        yield Problem(other, f"give {one} or {other}, not both")
+        yield Problem(other, f"give {key_name} or {other}, not both")
 
 
 def parse_key_columns(text: str | None) -> list[tuple[JavaRegex, list[str]]]:
     """Patterns of table names with the columns of their keys; raises ValueError that says what is wrong."""
-    found = []
+    by_table = []
     for part in filter(None, (part.strip() for part in (text or "").split(";"))):
         table, colon, columns = part.rpartition(":")
         if not colon or not table or not columns.strip():
             raise ValueError(f"message.key.columns has {part!r}: should be schema.table:column,column")
         try:
-            found.append((JavaRegex(table.strip(), ignore_case=True), [c.strip() for c in columns.split(",")]))
+            by_table.append((JavaRegex(table.strip(), ignore_case=True), [c.strip() for c in columns.split(",")]))
         except ValueError as error:
             raise ValueError(f"message.key.columns: {table!r} is no regular expression: {error}") from error
-    return found
+    return by_table

@@ -121,12 +121,12 @@ def read_keys(text: str) -> list[Any] | None:
         raw = bytes.fromhex(text)
         if raw[:4] != _MAGIC:
             raise DataError("not Java's serialization")
-        found = _Reader(raw, 4).content()
+        content = _Reader(raw, 4).content()
     except (ValueError, IndexError, struct.error, UnicodeError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{text[:80]!r} is no array of keys in Java's serialization: {error}") from error
-    if found is not None and not isinstance(found, list):
+    if content is not None and not isinstance(content, list):
         raise DataError(f"{text[:80]!r} is no array of keys in Java's serialization")
-    return found
+    return content
 
 
 @dataclass(slots=True)
@@ -216,9 +216,11 @@ class _Reader:
         while described is not None:
             chain.append(described)
             described = described.parent
-        if not chain or any(one.writes_itself for one in chain):
+        if not chain or any(description.writes_itself for description in chain):
             raise ValueError("a value of a class that writes itself")
-        values = {name: self._take(_WIDTHS[letter]) for one in reversed(chain) for letter, name in one.fields}
+        values = {
+            name: self._take(_WIDTHS[letter]) for description in reversed(chain) for letter, name in description.fields
+        }
         if "value" not in values:
             raise ValueError(f"a value of class {chain[0].name}")
         value = values["value"]

@@ -36,12 +36,12 @@ def mask_problem(name: str) -> str | None:
     """What is wrong with a key after ``column.mask.``."""
     if _STARS.fullmatch(name):
         return None
-    found = _HASH.fullmatch(name)
-    if found is None:
+    match = _HASH.fullmatch(name)
+    if match is None:
         return f"column.mask.{name} should be {_FORMS}"
-    if _algorithm(found[2]) in _ALGORITHMS:
+    if _algorithm(match[2]) in _ALGORITHMS:
         return None
-    return f"column.mask.{name}: there is no hash algorithm {found[2]!r} here; SHA-256 and SHA-512 are among those there are"
+    return f"column.mask.{name}: there is no hash algorithm {match[2]!r} here; SHA-256 and SHA-512 are among those there are"
 
 
 def cut_problem(name: str) -> str | None:
@@ -74,7 +74,7 @@ class Masks:
         """What is done to the column of one of these names, that holds ``length`` characters at most (None: any number)."""
         called = list(names)
         for patterns, name, is_cut in self._rules:
-            if any(pattern.fullmatch(one) for pattern in patterns for one in called):
+            if any(pattern.fullmatch(column_name) for pattern in patterns for column_name in called):
                 return _cut(int(name.split(".")[0])) if is_cut else _mask(name, length)
         return None
 
@@ -85,9 +85,9 @@ def _cut(length: int) -> Mask:
 
 def _mask(name: str, length: int | None) -> Mask:
     told = {"masked": "true"}
-    found = _STARS.fullmatch(name)
-    if found is not None:
-        stars = "*" * int(found[1])
+    match = _STARS.fullmatch(name)
+    if match is not None:
+        stars = "*" * int(match[1])
         return Mask(lambda column: pa.repeat(pa.scalar(stars), len(column)), told)  # nulls too, as the original does
     hashed = _HASH.fullmatch(name)
     assert hashed is not None

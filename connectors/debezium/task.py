@@ -37,16 +37,16 @@ class Changes(NamedTuple):
     batches: Sequence[RecordBatch]
     offset: dict[str, Any]
     """The position after the rows, or the one before where there are none."""
-    here: dict[str, Any]
+    current_offset: dict[str, Any]
     """The position up to where the log was read: it moves where nothing is captured too."""
-    reached: int
+    position: int
     """That position as a number that grows with the log."""
 
 
 class CaptureTask(SourceTask[CaptureConfigT]):
     """Reads one database's log.
 
-    A database's own task gives the abstract methods, which ``poll`` and ``stop`` call. What fails ends in ``_let_go``, and the next poll
+    A database's own task gives the abstract methods, which ``poll`` and ``stop`` call. What fails ends in ``_close_connections``, and the next poll
     begins anew at ``_offset``: so nothing that a poll does may move it before its rows are handed over.
     """
 
@@ -67,7 +67,7 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         self._next_heartbeat = 0.0
         self._failures = 0
         """Polls in a row that the database did not answer."""
-        self._letting_go = threading.Lock()
+        self._closing = threading.Lock()
         """Held while connections are closed, and while ``cancel`` looks at them."""
 
     # what a database gives
@@ -94,10 +94,10 @@ class CaptureTask(SourceTask[CaptureConfigT]):
 
     @abstractmethod
     def _changes(self) -> Changes:
-        """What the log has next. Waits up to ``poll.interval.ms``. Moves nothing that outlives ``_let_go``."""
+        """What the log has next. Waits up to ``poll.interval.ms``. Moves nothing that outlives ``_close_connections``."""
 
     @abstractmethod
-    def _here(self) -> dict[str, Any]:
+    def _current_offset(self) -> dict[str, Any]:
         """The position up to where the log was read."""
 
     def _handed_over(self, changes: Changes) -> None:
@@ -109,7 +109,7 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         """Run a statement that the configuration has."""
 
     @abstractmethod
-    def _let_go(self) -> None:
+    def _close_connections(self) -> None:
         """Close what is open but the snapshot; raises nothing."""
 
     @abstractmethod
@@ -143,7 +143,7 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         told = self._notifications.mark()
         try:
             with self._errors():
-                found = self._next()
+                batches = self._next()
         except BaseException as error:
             self._notifications.forget_since(told)
             self._disconnect()
@@ -151,7 +151,7 @@ class CaptureTask(SourceTask[CaptureConfigT]):
                 self._tried(error)
             raise
         self._failures = 0
-        return found
+        return batches
 
     def _tried(self, error: RetriableConnectError) -> None:
         """Wait before the next try; raises ConnectError where there is to be none."""
@@ -187,10 +187,10 @@ class CaptureTask(SourceTask[CaptureConfigT]):
                 self._skipped = True
                 self._notifications.tell(SnapshotReport.AGGREGATE, "SKIPPED")
             return [*begun, *self._notifications.taken()]
-        if (blocked := signals.blocked(self._here())) is not None:
+        if (blocked := signals.blocked(self._current_offset())) is not None:
             return blocked
         changes = self._with_heartbeat(self._changes())
-        made = signals.streamed(changes.batches, changes.here, changes.reached, time.monotonic())
+        made = signals.streamed(changes.batches, changes.current_offset, changes.position, time.monotonic())
         self._handed_over(changes)
         return [*made, *self._notifications.taken()]
 
@@ -230,13 +230,13 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         if config.heartbeat_query:
             self._run(config.heartbeat_query)
         topic = f"{config.heartbeat_prefix}{config.delimiter}{config.prefix}"
-        beat = heartbeat(topic, config.prefix, self._partition, changes.here)
-        return changes._replace(batches=[*changes.batches, beat], offset=changes.here)
+        beat = heartbeat(topic, config.prefix, self._partition, changes.current_offset)
+        return changes._replace(batches=[*changes.batches, beat], offset=changes.current_offset)
 
     def _disconnect(self) -> None:
-        with self._letting_go:
+        with self._closing:
             snapshot, self._snapshot = self._snapshot, None
-            self._let_go()
+            self._close_connections()
         if snapshot is not None:
             snapshot.close()
         if self._pieces is not None and self._report is not None:
@@ -250,7 +250,7 @@ class CaptureTask(SourceTask[CaptureConfigT]):
             self._signals.committed([offset for _, offset in offsets])
 
     def cancel(self) -> None:
-        with self._letting_go:
+        with self._closing:
             self._abort()
 
     def stop(self) -> None:

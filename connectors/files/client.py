@@ -58,14 +58,14 @@ class FileTail:
                 f"file {self._path} has {size} bytes, but {self._at} of it were read: it was cut off or replaced. "
                 "Reset the connector's offsets to read it again from its start"
             )
-        wanted = _BLOCK_BYTES
+        limit = _BLOCK_BYTES
         while size > self._at:
-            block = os.pread(self._file, wanted, self._at)
+            block = os.pread(self._file, limit, self._at)
             if end := whole_lines(block):
                 return block[:end]
-            if len(block) < wanted:
+            if len(block) < limit:
                 return b""
-            wanted *= 2
+            limit *= 2
         return b""
 
     def take(self, count: int) -> None:

@@ -82,11 +82,11 @@ class HdfsSinkConfig(ObjectSinkConfig):
         yield from super().problems()
         if not self.url.startswith(("hdfs://", "viewfs://")):
             yield Problem("hdfs.url", f"hdfs.url is {self.url!r}; it should look like hdfs://host:8020")
-        for name, given in (("connect.hdfs.principal", self.principal), ("connect.hdfs.keytab", self.keytab)):
-            if given:
+        for name, value in (("connect.hdfs.principal", self.principal), ("connect.hdfs.keytab", self.keytab)):
+            if value:
                 yield Problem(
                     name,
-                    f"{name} is {given!r}; the client does not log in by itself. Keep a ticket for the worker's user with "
+                    f"{name} is {value!r}; the client does not log in by itself. Keep a ticket for the worker's user with "
                     "kinit -kt KEYTAB PRINCIPAL (k5start renews it), and leave the key out",
                 )
         if self.hive_integration:

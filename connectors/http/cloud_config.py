@@ -50,7 +50,7 @@ _KEYS: Final = {
     "http.request.timeout.ms": "http.request.timeout.ms",
 }
 """What an API's keys, behind apiN., are called in the first sink."""
-_BACK: Final = {first: own for own, first in _KEYS.items()} | {"http.api.url": "http.api.path"}
+_BACK: Final = {first: key_name for key_name, first in _KEYS.items()} | {"http.api.url": "http.api.path"}
 _DEFAULTS: Final = {"request.body.format": "json", "max.retries": "5"}
 _NOT_DONE: Final = ("http.path.parameters", "http.request.body")
 
@@ -107,22 +107,22 @@ class HttpSinkV2Config(HttpAccess):
 
     def settings_of(self, topic: str) -> HttpSettings:
         """Raises ConnectError for a topic that no API takes."""
-        found = self._by_topic.get(topic)
-        if found is None:
+        settings = self._by_topic.get(topic)
+        if settings is None:
             raise ConnectError(f"no API takes records of {topic}: name it in api1.topics or another one's")
-        return found
+        return settings
 
     @cached_property
     def _by_topic(self) -> Mapping[str, HttpSettings]:
         """The last API that names a topic takes it."""
-        found: dict[str, HttpSettings] = {}
+        by_topic: dict[str, HttpSettings] = {}
         for number in range(1, self.count + 1):
-            own = self._own(number)
+            api_keys = self._own(number)
             settings = self._with_api_key(
-                replace(parse(HttpSinkConfig, self._as_first(own)).settings, fills_headers=True)
+                replace(parse(HttpSinkConfig, self._as_first(api_keys)).settings, fills_headers=True)
             )
-            found |= dict.fromkeys(_items(own.get("topics", "")), settings)
-        return found
+            by_topic |= dict.fromkeys(_items(api_keys.get("topics", "")), settings)
+        return by_topic
 
     def _with_api_key(self, settings: HttpSettings) -> HttpSettings:
         if self.auth.upper() != "API_KEY":
@@ -136,25 +136,25 @@ class HttpSinkV2Config(HttpAccess):
         prefix = f"{number}."
         return {name.removeprefix(prefix): value for name, value in self.apis.items() if name.startswith(prefix)}
 
-    def _as_first(self, own: Mapping[str, str]) -> dict[str, Any]:
+    def _as_first(self, api_keys: Mapping[str, str]) -> dict[str, Any]:
         """An API as a configuration of the first sink."""
-        given: dict[str, Any] = {one.name: getattr(self, one.attribute) for one in keys_of(HttpAccess)}
-        given = {name: value for name, value in given.items() if value is not None}
-        given |= {f"https.{name}": value for name, value in self.https.items()}
-        given |= _DEFAULTS | {_KEYS[name]: value for name, value in own.items() if name in _KEYS}
+        values: dict[str, Any] = {declared.name: getattr(self, declared.attribute) for declared in keys_of(HttpAccess)}
+        values = {name: value for name, value in values.items() if value is not None}
+        values |= {f"https.{name}": value for name, value in self.https.items()}
+        values |= _DEFAULTS | {_KEYS[name]: value for name, value in api_keys.items() if name in _KEYS}
         if self.auth.upper() == "API_KEY":
-            given["auth.type"] = "NONE"
-        separator = own.get("http.request.headers.separator") or "|"
-        headers = (own.get("http.request.headers", ""), own.get("http.request.sensitive.headers", ""))
-        given["headers"] = separator.join(filter(None, headers))
-        given["behavior.on.error"] = self.on_error
-        given["http.api.url"] = self._address(own)
-        return given
+            values["auth.type"] = "NONE"
+        separator = api_keys.get("http.request.headers.separator") or "|"
+        headers = (api_keys.get("http.request.headers", ""), api_keys.get("http.request.sensitive.headers", ""))
+        values["headers"] = separator.join(filter(None, headers))
+        values["behavior.on.error"] = self.on_error
+        values["http.api.url"] = self._address(api_keys)
+        return values
 
-    def _address(self, own: Mapping[str, str]) -> str:
-        url = f"{self.base_url.rstrip('/')}/{own.get('http.api.path', '').lstrip('/')}"
-        parameters = own.get("http.request.parameters", "")
-        separator = own.get("http.request.parameters.separator") or "&"
+    def _address(self, api_keys: Mapping[str, str]) -> str:
+        url = f"{self.base_url.rstrip('/')}/{api_keys.get('http.api.path', '').lstrip('/')}"
+        parameters = api_keys.get("http.request.parameters", "")
+        separator = api_keys.get("http.request.parameters.separator") or "&"
         query = "&".join(part.strip() for part in parameters.split(separator) if part.strip())
         return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
 
@@ -163,23 +163,23 @@ class HttpSinkV2Config(HttpAccess):
         if self.auth.upper() == "API_KEY" and not (self.api_key_name and self.api_key):
             yield Problem("api.key.name", "auth.type=API_KEY needs api.key.name and api.key.value")
         for number in range(1, self.count + 1):
-            own = self._own(number)
+            api_keys = self._own(number)
             for name in ("http.api.path", "topics"):
-                if not own.get(name):
+                if not api_keys.get(name):
                     missing = f'Missing required configuration "api{number}.{name}" which has no default value.'
                     yield Problem(f"api{number}.{name}", missing)
             for name in _NOT_DONE:
-                if own.get(name):
+                if api_keys.get(name):
                     text = "not supported: write ${field} into http.api.path, and bodies with a transformation"
                     yield Problem(f"api{number}.{name}", f"api{number}.{name} is {text}")
-            yield from self._problems_of(number, own)
+            yield from self._problems_of(number, api_keys)
 
-    def _problems_of(self, number: int, own: Mapping[str, str]) -> Iterator[Problem]:
-        shared = {one.name for one in keys_of(HttpAccess)}
-        for one in validate(HttpSinkConfig, self._as_first(own)):
-            if one.key.name not in shared and not one.key.name.startswith("https."):
-                name = f"api{number}.{_BACK.get(one.key.name, one.key.name)}"
-                yield from (Problem(name, error.replace(one.key.name, name)) for error in one.errors)
+    def _problems_of(self, number: int, api_keys: Mapping[str, str]) -> Iterator[Problem]:
+        shared = {declared.name for declared in keys_of(HttpAccess)}
+        for declared in validate(HttpSinkConfig, self._as_first(api_keys)):
+            if declared.key.name not in shared and not declared.key.name.startswith("https."):
+                name = f"api{number}.{_BACK.get(declared.key.name, declared.key.name)}"
+                yield from (Problem(name, error.replace(declared.key.name, name)) for error in declared.errors)
 
 
 def _items(text: str) -> list[str]:

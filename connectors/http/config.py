@@ -109,17 +109,19 @@ class HttpAccess:
     def tls(self) -> ssl.SSLContext | None:
         """None for Python's own authorities. Raises ConfigError that names the key, without ``https.``."""
         verifies = self.https.get("host.verifier.enabled", "true").lower() != "false"
-        given = {name: value for name, value in self.https.items() if name.startswith("ssl.")}
-        if given.pop("ssl.enabled", "true").lower() == "false":
-            given = {}
-        if not given and verifies:
+        ssl_keys = {name: value for name, value in self.https.items() if name.startswith("ssl.")}
+        if ssl_keys.pop("ssl.enabled", "true").lower() == "false":
+            ssl_keys = {}
+        if not ssl_keys and verifies:
             return None
         with ExitStack() as files:
             for name in ("ssl.truststore", "ssl.keystore"):
-                content = given.pop(f"{name}file", None)
+                content = ssl_keys.pop(f"{name}file", None)
                 if content:
-                    given[f"{name}.location"] = str(files.enter_context(secret_file(_stored(f"{name}file", content))))
-            return client_context(parse(TlsKeys, given), check_host=verifies)
+                    ssl_keys[f"{name}.location"] = str(
+                        files.enter_context(secret_file(_stored(f"{name}file", content)))
+                    )
+            return client_context(parse(TlsKeys, ssl_keys), check_host=verifies)
 
     def access_problems(self) -> Iterable[Problem]:
         """What is wrong with them."""
@@ -365,8 +367,8 @@ class HttpSinkConfig(HttpAccess):
     def _replacements(self) -> list[tuple[str, str]]:
         if not self.patterns:
             return []
-        found = self.patterns.split(self.regex_separator)
-        return list(zip(found, self.replacements.split(self.regex_separator), strict=True))
+        replacements = self.patterns.split(self.regex_separator)
+        return list(zip(replacements, self.replacements.split(self.regex_separator), strict=True))
 
     def problems(self) -> Iterable[Problem]:
         yield from self.access_problems()

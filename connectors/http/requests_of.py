@@ -49,14 +49,14 @@ def requests_of(batch: RecordBatch, settings: HttpSettings) -> Iterator[HttpRequ
             if text is None:
                 made = _of_null(record, settings)
             else:
-                place = _place(record, settings, filled(settings.group_by, record))
+                destination = _place(record, settings, filled(settings.group_by, record))
                 made = None
         except DataError as error:
             yield record, error
             continue
         if text is None and made is None:
             continue
-        if pending and (text is None or place != shared or len(pending) >= settings.records):
+        if pending and (text is None or destination != shared or len(pending) >= settings.records):
             yield _joined(pending, shared, settings)
             pending = []
         if text is None:
@@ -64,7 +64,7 @@ def requests_of(batch: RecordBatch, settings: HttpSettings) -> Iterator[HttpRequ
             yield made
         else:
             pending.append((record, text))
-            shared = place
+            shared = destination
     if pending:
         yield _joined(pending, shared, settings)
 
@@ -87,11 +87,11 @@ def _address(pieces: Sequence[tuple[str, bool]], record: Record) -> str:
         ) from error
 
 
-def _joined(pending: Sequence[tuple[Record, str]], place: _Place | None, settings: HttpSettings) -> HttpRequest:
-    assert place is not None
+def _joined(pending: Sequence[tuple[Record, str]], destination: _Place | None, settings: HttpSettings) -> HttpRequest:
+    assert destination is not None
     body = settings.prefix + settings.separator.join(text for _, text in pending) + settings.suffix
     records = [record for record, _ in pending]
-    return HttpRequest(settings.method, place.url, body.encode(), records, place.headers)
+    return HttpRequest(settings.method, destination.url, body.encode(), records, destination.headers)
 
 
 def _of_null(record: Record, settings: HttpSettings) -> HttpRequest | None:
@@ -104,11 +104,11 @@ def _of_null(record: Record, settings: HttpSettings) -> HttpRequest | None:
         return None
     if record.key is None:
         raise DataError(f"the record at offset {record.offset} of {record.topic} has neither value nor key to delete")
-    place = _place(record, settings)
-    url = place.url
+    destination = _place(record, settings)
+    url = destination.url
     if "${key" not in settings.url:
         url = _address([(f"{url.rstrip('/')}/", False), (_text(record.key), True)], record)
-    return HttpRequest("DELETE", url, None, [record], place.headers)
+    return HttpRequest("DELETE", url, None, [record], destination.headers)
 
 
 def _bodies(batch: RecordBatch, settings: HttpSettings) -> list[str | None]:

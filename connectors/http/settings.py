@@ -87,12 +87,12 @@ class HttpSettings:
 
 def status_codes(text: str) -> list[range]:
     """``429,500-599,600-``: the answers of these codes. Raises ValueError."""
-    found = []
+    codes = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         first, dash, last = part.partition("-")
         low = int(first)
         high = int(last) if last else (999 if dash else low)
         if not 100 <= low <= high:
             raise ValueError(part)
-        found.append(range(low, high + 1))
-    return found
+        codes.append(range(low, high + 1))
+    return codes

@@ -297,8 +297,8 @@ class JdbcSourceConfig(ConnectionKeys):
     @property
     def sql_query(self) -> str:
         """The query to read instead of tables, without its last semicolon; empty for tables."""
-        given = self.query or (self.query_masked.reveal() if self.query_masked else "")
-        return given.strip().rstrip(";").rstrip()
+        query = self.query or (self.query_masked.reveal() if self.query_masked else "")
+        return query.strip().rstrip(";").rstrip()
 
     @property
     def effective_mode(self) -> str:
@@ -344,13 +344,13 @@ class JdbcSourceConfig(ConnectionKeys):
             "table.blacklist": self.blacklist,
             "table.include.list": self.include,
         }
-        given = [name for name, value in filters.items() if value]
-        if len(given) > 1:
-            yield Problem(given[1], f"{' and '.join(given)} exclude one another: give one of them")
+        named_filters = [name for name, value in filters.items() if value]
+        if len(named_filters) > 1:
+            yield Problem(named_filters[1], f"{' and '.join(named_filters)} exclude one another: give one of them")
         if self.exclude and not self.include:
             yield Problem("table.exclude.list", "table.exclude.list needs table.include.list")
-        if self.sql_query and given:
-            yield Problem("query", f"query and {given[0]} exclude one another: give one of them")
+        if self.sql_query and named_filters:
+            yield Problem("query", f"query and {named_filters[0]} exclude one another: give one of them")
         if self.query and self.query_masked:
             yield Problem("query.masked", "query and query.masked exclude one another: give one of them")
         if self.sql_query and not self.topic_prefix:

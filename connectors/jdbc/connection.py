@@ -149,8 +149,8 @@ class ConnectionKeys:
             return self.url
         port, mode, root, modes = _CLOUD[self.cloud_kind]
         more = f"&{root}={quote(self.ssl_root)}" if self.ssl_root else ""
-        place = f"{self.host}:{self.port or port}/{quote(self.database_name, safe='')}"
-        return f"jdbc:{self.cloud_kind}://{place}?{mode}={modes.get(self.ssl_mode, self.ssl_mode)}{more}"
+        location = f"{self.host}:{self.port or port}/{quote(self.database_name, safe='')}"
+        return f"jdbc:{self.cloud_kind}://{location}?{mode}={modes.get(self.ssl_mode, self.ssl_mode)}{more}"
 
     def url_problems(self) -> Iterable[Problem]:
         """What is wrong with the URL before anything is connected to."""

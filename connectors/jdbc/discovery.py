@@ -45,18 +45,18 @@ def find(config: JdbcSourceConfig, connection: RowReader) -> list[TableId]:
     dialect = dialect_for(config)
     everywhere = any("." in name for name in config.whitelist) or bool(config.include)
     with database_errors(config.database, "looking for tables of"):
-        found = dialect.find_tables(
+        tables = dialect.find_tables(
             connection.describing,
             types=config.table_types,
             catalog_pattern=config.catalog_pattern or ("%" if everywhere else None),
             schema_pattern=config.schema_pattern,
         )
-    return choose_tables(config, found)
+    return choose_tables(config, tables)
 
 
-def choose_tables(config: JdbcSourceConfig, found: Iterable[TableId]) -> list[TableId]:
+def choose_tables(config: JdbcSourceConfig, tables: Iterable[TableId]) -> list[TableId]:
     """The tables that the configuration means; raises ConnectError where two would share a topic."""
-    chosen = [table for table in found if _is_meant(config, table)]
+    chosen = [table for table in tables if _is_meant(config, table)]
     by_name: dict[str, TableId] = {}
     for table in chosen:
         other = by_name.setdefault(table.name, table)

@@ -137,9 +137,9 @@ class Plan:
     def _incrementing_path(self) -> str | None:
         if self.incrementing is None:
             return None
-        given = self.config.incrementing
-        exact = self.source.table is None and "." in given
-        return self.dialect.quote_path(given) if exact else self.dialect.quote(self.incrementing.name)
+        column = self.config.incrementing
+        exact = self.source.table is None and "." in column
+        return self.dialect.quote_path(column) if exact else self.dialect.quote(self.incrementing.name)
 
     def _timestamp_paths(self) -> list[str]:
         if self.source.table is None and any("." in name for name in self.config.timestamps):
@@ -164,7 +164,8 @@ def plan(config: JdbcSourceConfig, dialect: Dialect, connection: sqlalchemy.Conn
     name = source.table.name if source.table is not None else None
     schema = Schema.struct({column.name: column.schema for column in columns}, name=name)
     timestamps = [
-        _named(columns, wanted, source, "timestamp.column.name") for wanted in _timestamp_names(config, source)
+        _named(columns, column_name, source, "timestamp.column.name")
+        for column_name in _timestamp_names(config, source)
     ]
     incrementing = _incrementing(config, source, columns)
     made = Plan(config, dialect, source, columns, skipped, schema, timestamps, incrementing)
@@ -204,15 +205,16 @@ def _mapping(item: str) -> tuple[str, str]:
     return regex, named
 
 
-def _named(columns: Sequence[Column], wanted: str, source: Source, key: str) -> Column:
+def _named(columns: Sequence[Column], column_name: str, source: Source, key: str) -> Column:
     """The column of that name, in the same case if there is one; ``a.id`` means ``id``."""
-    bare = wanted.rpartition(".")[2].strip('"')
+    bare = column_name.rpartition(".")[2].strip('"')
     exact = [column for column in columns if column.name == bare]
-    found = exact or [column for column in columns if column.name.lower() == bare.lower()]
-    if found:
-        return found[0]
+    matching = exact or [column for column in columns if column.name.lower() == bare.lower()]
+    if matching:
+        return matching[0]
     raise UnfitColumn(
-        key, f"{source} has no column {wanted!r}; it has: {', '.join(column.name for column in columns)}: correct {key}"
+        key,
+        f"{source} has no column {column_name!r}; it has: {', '.join(column.name for column in columns)}: correct {key}",
     )
 
 

@@ -36,7 +36,7 @@ class SourceReader:
         self._rows: Rows | None = None
         self._chunks: Iterator[tuple[Chunk, int | None]] | None = None
         self._plan: Plan | None = None
-        self._found = False
+        self._described = False
         self._skipped_told = False
 
     @property
@@ -57,7 +57,7 @@ class SourceReader:
         made = list(cut(self._plan, chunk, self._position, following))
         if made:
             self._position = made[-1][1]
-        self._found = True
+        self._described = True
         return [batch for batch, _ in made]
 
     def abandon(self) -> None:
@@ -76,12 +76,12 @@ class SourceReader:
         made, at = self._plan, self._position
         self._rows = connection.read(made.statement(at, until), made.likeness(), made.widest(at, until))
         self._chunks = _with_following(self._plan, self._rows)
-        self._found = False
+        self._described = False
 
     def _finish(self) -> None:
         """What was read whole, or had nothing new, rests for poll.interval.ms."""
         self.abandon()
-        again_at_once = self._found and self._config.effective_mode != "bulk"
+        again_at_once = self._described and self._config.effective_mode != "bulk"
         self.due = 0.0 if again_at_once else time.monotonic() + self._config.poll_interval_ms / 1000
 
     def _initial(self, connection: RowReader) -> Position:
@@ -115,11 +115,11 @@ def _with_following(plan: Plan, rows: Rows) -> Iterator[tuple[Chunk, int | None]
     if not plan.timestamps:
         yield from ((chunk, None) for chunk in chunks())
         return
-    held: Chunk | None = None
+    carried: Chunk | None = None
     for chunk in chunks():
-        if held is not None:
+        if carried is not None:
             assert chunk.timestamps_us is not None
-            yield held, int(chunk.timestamps_us[0])
-        held = chunk
-    if held is not None:
-        yield held, None
+            yield carried, int(chunk.timestamps_us[0])
+        carried = chunk
+    if carried is not None:
+        yield carried, None

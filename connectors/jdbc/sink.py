@@ -56,9 +56,9 @@ class JdbcSinkTask(SinkTask[Any]):
     def __init__(self, config: Any, context: Any) -> None:
         super().__init__(config, context)
         self._writer: Writer | None = None
-        self._letting_go = threading.Lock()
+        self._closing = threading.Lock()
         """Held while a statement is cancelled: a connection must not be closed just then."""
-        self._held: list[RecordBatch] = []
+        self._unwritten: list[RecordBatch] = []
         """Batches that were put and are not written yet."""
         self._wrote = 0.0
         self._offsets: StoredOffsets | None = None
@@ -78,31 +78,33 @@ class JdbcSinkTask(SinkTask[Any]):
         if self._offsets is not None:
             offsets = self._offsets
             self._patiently(lambda writer: offsets.claim(writer, partitions))
-            self.context.rewind({place: offsets.next[place] for place in partitions if offsets.next[place] >= 0})
+            self.context.rewind(
+                {partition: offsets.next[partition] for partition in partitions if offsets.next[partition] >= 0}
+            )
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         gone = {Origin(*partition) for partition in partitions}
-        self._held = [batch for batch in self._held if batch.origin not in gone]
+        self._unwritten = [batch for batch in self._unwritten if batch.origin not in gone]
         if self._offsets is not None:
             self._offsets.release(partitions)
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
-        given = [batch for batch in batches if len(batch)]
-        held = [*self._held, *given]
+        filled = [batch for batch in batches if len(batch)]
+        pending = [*self._unwritten, *filled]
         waited = time.monotonic() - self._wrote >= _LINGER_S
-        if not given or waited or sum(batch.nbytes for batch in held) >= MAX_BATCH_BYTES:
-            self._write_all(held)  # what is given comes again where this fails, so it is not held before
+        if not filled or waited or sum(batch.nbytes for batch in pending) >= MAX_BATCH_BYTES:
+            self._write_all(pending)  # what is given comes again where this fails, so it is not held before
         else:
-            self._held = held
+            self._unwritten = pending
 
     def flush(self) -> None:
-        held, self._held = self._held, []  # it comes again where this fails, from the last commit on
-        self._write_all(held)
+        pending, self._unwritten = self._unwritten, []  # it comes again where this fails, from the last commit on
+        self._write_all(pending)
 
     def _write_all(self, batches: Sequence[RecordBatch]) -> None:
         if batches:
             self._patiently(lambda writer: self._write(writer, batches))
-            self._held, self._wrote = [], time.monotonic()
+            self._unwritten, self._wrote = [], time.monotonic()
 
     def _write(self, writer: Writer, batches: Sequence[RecordBatch]) -> None:
         from connectors.jdbc.sink_writing import write
@@ -160,7 +162,7 @@ class JdbcSinkTask(SinkTask[Any]):
         self._disconnect()
 
     def _disconnect(self) -> None:
-        with self._letting_go:
+        with self._closing:
             writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()
@@ -174,7 +176,7 @@ class JdbcSinkTask(SinkTask[Any]):
             return described(writer, RowShaper(settings), settings, [batch for batch in batches if len(batch)])
 
     def cancel(self) -> None:
-        with self._letting_go:
+        with self._closing:
             if self._writer is not None:
                 self._writer.cancel()
 
@@ -229,10 +231,10 @@ class _SinkConnector(SinkConnector[Any]):
         if table:
             changes = [
                 (
-                    TopicPartition(str(place["kafka_topic"]), int(place["kafka_partition"])),
+                    TopicPartition(str(partition["kafka_topic"]), int(partition["kafka_partition"])),
                     None if offset is None else int(offset["kafka_offset"]),
                 )
-                for place, offset in offsets
+                for partition, offset in offsets
             ]
             with closing(_connected(config)) as writer:
                 StoredOffsets(table, properties.get("name", "")).put(writer, changes)

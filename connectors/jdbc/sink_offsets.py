@@ -28,9 +28,11 @@ class StoredOffsets:
     def _name(self, writer: Writer) -> str:
         return writer.dialect.table(self._table)
 
-    def _where(self, writer: Writer, place: TopicPartition) -> str:
+    def _where(self, writer: Writer, partition: TopicPartition) -> str:
         text = writer.dialect.text
-        return f"connector = {text(self._connector)} AND topic = {text(place.topic)} AND part = {place.partition}"
+        return (
+            f"connector = {text(self._connector)} AND topic = {text(partition.topic)} AND part = {partition.partition}"
+        )
 
     def prepare(self, writer: Writer) -> None:
         """Create the table where it is missing."""
@@ -45,61 +47,63 @@ class StoredOffsets:
             except RowsRefused as error:  # PostgreSQL, when another task creates it at the same time
                 raise Conflict(str(error)) from error
 
-    def claim(self, writer: Writer, places: Iterable[TopicPartition]) -> None:
+    def claim(self, writer: Writer, partitions: Iterable[TopicPartition]) -> None:
         """Make these partitions this task's, and read where each goes on (-1: nothing was written yet)."""
         self.prepare(writer)
         name = self._name(writer)
-        for place in sorted(places):
-            where = self._where(writer, place)
+        for partition in sorted(partitions):
+            where = self._where(writer, partition)
             if not writer.ask(f"SELECT epoch FROM {name} WHERE {where}"):
                 text = writer.dialect.text
-                row = f"{text(self._connector)}, {text(place.topic)}, {place.partition}, -1, 0"
+                row = f"{text(self._connector)}, {text(partition.topic)}, {partition.partition}, -1, 0"
                 try:
                     writer.run(f"INSERT INTO {name} (connector, topic, part, next_offset, epoch) VALUES ({row})")
                 except RowsRefused as error:
                     raise Conflict(str(error)) from error
             writer.run(f"UPDATE {name} SET epoch = epoch + 1 WHERE {where}")
             stored, epoch = writer.ask(f"SELECT next_offset, epoch FROM {name} WHERE {where}")[0]
-            self._epochs[place], self.next[place] = int(epoch), int(stored)
+            self._epochs[partition], self.next[partition] = int(epoch), int(stored)
         writer.commit()
 
-    def release(self, places: Iterable[TopicPartition]) -> None:
-        for place in places:
-            self._epochs.pop(place, None)
-            self.next.pop(place, None)
+    def release(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            self._epochs.pop(partition, None)
+            self.next.pop(partition, None)
 
     def refresh(self, writer: Writer) -> None:
         """Read again how far each partition is: whether a commit that was cut off came through."""
-        for place in list(self.next):
-            rows = writer.ask(f"SELECT next_offset, epoch FROM {self._name(writer)} WHERE {self._where(writer, place)}")
-            self._check(place, [(int(rows[0][1]))] if rows else [])
-            self.next[place] = int(rows[0][0])
+        for partition in list(self.next):
+            rows = writer.ask(
+                f"SELECT next_offset, epoch FROM {self._name(writer)} WHERE {self._where(writer, partition)}"
+            )
+            self._check(partition, [(int(rows[0][1]))] if rows else [])
+            self.next[partition] = int(rows[0][0])
         writer.rollback()
 
-    def advance(self, writer: Writer, reached: Mapping[TopicPartition, int]) -> None:
+    def advance(self, writer: Writer, ends: Mapping[TopicPartition, int]) -> None:
         """Write, in the transaction that is open, how far each partition is; locks the rows until it ends. First of all in
         a transaction, so that a task whose partition was taken writes nothing."""
         name = self._name(writer)
-        for place in sorted(reached):
-            where = self._where(writer, place)
-            found = writer.ask(f"SELECT epoch FROM {name} WHERE {where}{writer.locking}")
-            self._check(place, [int(row[0]) for row in found])
-            writer.run(f"UPDATE {name} SET next_offset = {reached[place]} WHERE {where}")
+        for partition in sorted(ends):
+            where = self._where(writer, partition)
+            epochs = writer.ask(f"SELECT epoch FROM {name} WHERE {where}{writer.locking}")
+            self._check(partition, [int(row[0]) for row in epochs])
+            writer.run(f"UPDATE {name} SET next_offset = {ends[partition]} WHERE {where}")
 
-    def _check(self, place: TopicPartition, epochs: list[int]) -> None:
-        if epochs != [self._epochs.get(place)]:
-            raise ConnectError(f"another task has taken over {place}: this one's writes are given up (fenced)")
+    def _check(self, partition: TopicPartition, epochs: list[int]) -> None:
+        if epochs != [self._epochs.get(partition)]:
+            raise ConnectError(f"another task has taken over {partition}: this one's writes are given up (fenced)")
 
     def put(self, writer: Writer, changes: Iterable[tuple[TopicPartition, int | None]]) -> None:
         """Set offsets from outside, None to forget one; whoever is at work is fenced."""
         self.prepare(writer)
         name = self._name(writer)
-        for place, offset in changes:
-            where = self._where(writer, place)
-            wanted = -1 if offset is None else offset
-            writer.run(f"UPDATE {name} SET next_offset = {wanted}, epoch = epoch + 1 WHERE {where}")
+        for partition, offset in changes:
+            where = self._where(writer, partition)
+            next_offset = -1 if offset is None else offset
+            writer.run(f"UPDATE {name} SET next_offset = {next_offset}, epoch = epoch + 1 WHERE {where}")
             if offset is not None and not writer.ask(f"SELECT epoch FROM {name} WHERE {where}"):
                 text = writer.dialect.text
-                row = f"{text(self._connector)}, {text(place.topic)}, {place.partition}, {offset}, 0"
+                row = f"{text(self._connector)}, {text(partition.topic)}, {partition.partition}, {offset}, 0"
                 writer.run(f"INSERT INTO {name} (connector, topic, part, next_offset, epoch) VALUES ({row})")
         writer.commit()

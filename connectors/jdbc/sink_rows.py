@@ -68,14 +68,14 @@ class RowShaper:
         """The changes in their order, without the rows of these numbers."""
         self.refused = {}
         left_out = pa.array(without, pa.int64())
-        found: list[Part] = []
+        parts: list[Part] = []
         for number, batch in enumerate(batches):
             ids = pa.array(range(row_id(number, 0), row_id(number, len(batch))), pa.int64())
             if len(left_out) and (kept := pc.invert(pc.is_in(ids, value_set=left_out))).false_count:
                 batch, ids = batch.filter(kept), ids.filter(kept)
             if len(batch):
-                found += self._of(batch, ids)
-        return [part for joined in _joined(found) for part in self._deduplicated(joined)]
+                parts += self._of(batch, ids)
+        return [part for joined in _joined(parts) for part in self._deduplicated(joined)]
 
     def _of(self, batch: RecordBatch, ids: pa.Array) -> list[Part]:
         try:
@@ -127,23 +127,23 @@ class RowShaper:
         else:
             key_specs, key_columns = self._key_columns(batch)
             keys = [spec.name for spec in key_specs]
-        found = {s.name: (s, c) for s, c in zip(key_specs, key_columns, strict=True)}
-        order = [name for name in found if name in KAFKA_COLUMNS]
+        columns_by_name = {s.name: (s, c) for s, c in zip(key_specs, key_columns, strict=True)}
+        order = [name for name in columns_by_name if name in KAFKA_COLUMNS]
         for field, column in zip(fields, values, strict=True):
             name = field.name
-            if name in keys or self._wanted(batch.topic, name):
-                if name not in found:
-                    found[name] = self._column(field, column, key=name in keys)
+            if name in keys or self._is_written(batch.topic, name):
+                if name not in columns_by_name:
+                    columns_by_name[name] = self._column(field, column, key=name in keys)
                 order.append(name)
-        order += [name for name in found if name not in order]
-        made = [found[name] for name in dict.fromkeys(order)]
+        order += [name for name in columns_by_name if name not in order]
+        made = [columns_by_name[name] for name in dict.fromkeys(order)]
         if not made:
             raise _NoSchema("no fields found using key and value schemas: nothing would be written")
         made.sort(key=lambda pair: not pair[0].key)  # keys first, as the statements have them
         rows = pa.record_batch([column for _, column in made], names=[spec.name for spec, _ in made])
         return Part(settings.insert_mode, table, tuple(spec for spec, _ in made), rows, ids)
 
-    def _wanted(self, topic: str, name: str) -> bool:
+    def _is_written(self, topic: str, name: str) -> bool:
         settings = self._settings
         if settings.include:
             return name in settings.include or f"{topic}:{name}" in settings.include
@@ -278,20 +278,20 @@ def _joined(parts: list[Part]) -> Iterator[Part]:
     the last change of each key, so that a stream of both is two statements rather than one for each run."""
     group: list[Part] = []
     for part in parts:
-        if group and not _together(group[0], part):
+        if group and not _same_statement(group[0], part):
             yield from _merged(group)
             group = []
         group.append(part)
     yield from _merged(group)
 
 
-def _together(one: Part, other: Part) -> bool:
-    if (one.operation, one.table, one.specs) == (other.operation, other.table, other.specs):
+def _same_statement(first: Part, other: Part) -> bool:
+    if (first.operation, first.table, first.specs) == (other.operation, other.table, other.specs):
         return True
-    operations = {one.operation, other.operation}
-    if one.table != other.table or not operations <= {"upsert", "delete"}:
+    operations = {first.operation, other.operation}
+    if first.table != other.table or not operations <= {"upsert", "delete"}:
         return False
-    if [s for s in one.specs if s.key] != [s for s in other.specs if s.key]:
+    if [s for s in first.specs if s.key] != [s for s in other.specs if s.key]:
         return False
     return len(operations) == 2
 
@@ -307,9 +307,9 @@ def _merged(group: list[Part]) -> Iterator[Part]:
     start, kept = 0, []
     for part in group:
         stop = start + len(part.rows)
-        here = last.filter(pc.and_(pc.greater_equal(last, start), pc.less(last, stop)))
-        if len(here):
-            kept.append(part.taken(pc.subtract(here, start)))
+        within = last.filter(pc.and_(pc.greater_equal(last, start), pc.less(last, stop)))
+        if len(within):
+            kept.append(part.taken(pc.subtract(within, start)))
         start = stop
     for operation in ("delete", "upsert"):
         by_specs: dict[tuple[ColumnSpec, ...], list[Part]] = {}

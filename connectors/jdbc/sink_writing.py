@@ -36,11 +36,11 @@ def write(
 ) -> None:
     """Raises RetriableConnectError where all of it may be tried again; then nothing was written, or with ``offsets`` it is
     known what was."""
-    reached = _reached(batches)
+    ends = _ends_of(batches)
     if offsets is not None:
         batches = _not_written(batches, offsets)
-        reached = {place: end for place, end in reached.items() if end > offsets.next.get(place, -1)}
-        if not reached:
+        ends = {partition: end for partition, end in ends.items() if end > offsets.next.get(partition, -1)}
+        if not ends:
             return
     bad: dict[int, Exception] = {}
     while True:
@@ -50,16 +50,16 @@ def write(
         if not writer.dialect.transactional_ddl:
             writer.commit()  # DDL has ended the transaction anyway
         if offsets is not None:
-            offsets.advance(writer, reached)
+            offsets.advance(writer, ends)
         try:
             for part, change in changes:
                 _apply(writer, part, change)
         except RowsRefused:
             writer.rollback()
-            found = _bad_rows(writer, changes, settings, offsets, reached)
-            if not found:
+            bad_rows = _bad_rows(writer, changes, settings, offsets, ends)
+            if not bad_rows:
                 raise Conflict("rows that were refused together were taken one by one") from None
-            bad |= found
+            bad |= bad_rows
             continue
         break
     for number, error in sorted({**bad, **refused}.items()):
@@ -67,7 +67,7 @@ def write(
         report(next(batch.records()), error)
     writer.commit()
     if offsets is not None:
-        offsets.next.update(reached)
+        offsets.next.update(ends)
 
 
 def _apply(writer: Writer, part: Part, change: Change | None) -> None:
@@ -105,8 +105,8 @@ def _matched(part: Part, known: Sequence[TargetColumn], settings: SinkSettings) 
     if settings.quoting:
         return {spec.name: exact[spec.name] for spec in part.specs if spec.name in exact}
     folded = {column.name.casefold(): column for column in known}
-    found = {spec.name: exact.get(spec.name) or folded.get(spec.name.casefold()) for spec in part.specs}
-    return {name: column for name, column in found.items() if column is not None}
+    by_spec = {spec.name: exact.get(spec.name) or folded.get(spec.name.casefold()) for spec in part.specs}
+    return {name: column for name, column in by_spec.items() if column is not None}
 
 
 def _ddl(writer: Writer, part: Part, settings: SinkSettings, known: list[TargetColumn] | None) -> list[str]:
@@ -147,14 +147,14 @@ def _bad_rows(
     changes: Iterable[tuple[Part, Change | None]],
     settings: SinkSettings,
     offsets: StoredOffsets | None,
-    reached: dict[TopicPartition, int],
+    ends: dict[TopicPartition, int],
 ) -> dict[int, Exception]:
     """Which rows the database refuses, given all before them; found by halving. Leaves nothing written."""
     bad: dict[int, Exception] = {}
     taken: list[tuple[Part, Change | None]] = []
     savepoints = writer.dialect.savepoints
     if offsets is not None:
-        offsets.advance(writer, reached)  # nobody else writes rows of these partitions meanwhile
+        offsets.advance(writer, ends)  # nobody else writes rows of these partitions meanwhile
 
     def tried(part: Part, change: Change | None) -> RowsRefused | None:
         try:
@@ -193,14 +193,14 @@ def _bad_rows(
     return bad
 
 
-def _reached(batches: Sequence[RecordBatch]) -> dict[TopicPartition, int]:
+def _ends_of(batches: Sequence[RecordBatch]) -> dict[TopicPartition, int]:
     """The offset after the last row of each partition."""
-    found: dict[TopicPartition, int] = {}
+    ends: dict[TopicPartition, int] = {}
     for batch in batches:
         assert batch.origin is not None and batch.offsets is not None
-        place = TopicPartition(batch.origin.topic, batch.origin.partition)
-        found[place] = max(found.get(place, 0), batch.offsets[-1].as_py() + 1)
-    return found
+        partition = TopicPartition(batch.origin.topic, batch.origin.partition)
+        ends[partition] = max(ends.get(partition, 0), batch.offsets[-1].as_py() + 1)
+    return ends
 
 
 def _not_written(batches: Sequence[RecordBatch], offsets: StoredOffsets) -> list[RecordBatch]:
@@ -220,19 +220,19 @@ def _not_written(batches: Sequence[RecordBatch], offsets: StoredOffsets) -> list
 
 def described(writer: Writer, shaper: RowShaper, settings: SinkSettings, batches: Sequence[RecordBatch]) -> list[str]:
     """What ``write`` would do, a statement a line; the database is only looked at."""
-    found: list[str] = []
+    descriptions: list[str] = []
     made: set[tuple[object, tuple[ColumnSpec, ...]]] = set()
     for part in shaper.parts(batches):
         dialect = writer.dialect
         if part.operation == "truncate":
-            found.append(dialect.truncate(part.table))
+            descriptions.append(dialect.truncate(part.table))
             continue
         known = writer.columns(part.table)
         if (part.table, part.specs) not in made and not (known is None and part.operation == "delete"):
-            found += [statement.replace("\n", " ") for statement in _ddl(writer, part, settings, known)]
+            descriptions += [statement.replace("\n", " ") for statement in _ddl(writer, part, settings, known)]
             made.add((part.table, part.specs))
         statement = dialect.statement(part.operation, part.table, part.keys, part.rest)
-        found.append(f"{statement.sql}  -- {len(part.rows)} rows")
-    found += [f"refused: {error}" for error in dict.fromkeys(str(each) for each in shaper.refused.values())]
+        descriptions.append(f"{statement.sql}  -- {len(part.rows)} rows")
+    descriptions += [f"refused: {error}" for error in dict.fromkeys(str(each) for each in shaper.refused.values())]
     writer.rollback()
-    return found
+    return descriptions

@@ -44,7 +44,7 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
         super().__init__(config, context)
         self._readers: list[SourceReader] = []
         self._connection: RowReader | None = None
-        self._letting_go = threading.Lock()
+        self._closing = threading.Lock()
         """Held while a statement is cancelled: a connection must not be closed just then."""
         self._turn = 0
         self._failures = 0
@@ -157,13 +157,13 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
     def _disconnect(self) -> None:
         for reader in self._readers:
             reader.abandon()
-        with self._letting_go:
+        with self._closing:
             connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
     def cancel(self) -> None:
-        with self._letting_go:
+        with self._closing:
             if self._connection is not None:
                 self._connection.cancel()
 
@@ -236,5 +236,5 @@ class MySqlSourceConnector(JdbcSourceConnector):
 
 
 def _filters(config: JdbcSourceConfig) -> dict[str, list[str]]:
-    given = {"whitelist": config.whitelist, "blacklist": config.blacklist, "include": config.include}
-    return {name: value for name, value in given.items() if value}
+    by_key = {"whitelist": config.whitelist, "blacklist": config.blacklist, "include": config.include}
+    return {name: value for name, value in by_key.items() if value}

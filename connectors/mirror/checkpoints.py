@@ -84,9 +84,9 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
             consumer = client_config(config, "target", "consumer", f"{self._label}|checkpoints-target-consumer")
             reader = TopicReader(self._calls, consumer, self._target, config.checkpoints_topic)
             readable = True
-            found: dict[str, dict[TopicPartition, Checkpoint]] = {}
+            checkpoints: dict[str, dict[TopicPartition, Checkpoint]] = {}
             try:
-                self._take(reader.new_records(), found)
+                self._take(reader.new_records(), checkpoints)
             except RetriableConnectError:
                 raise
             except TidegateError as error:  # not to be read: groups then go on from what is mirrored from now on
@@ -94,20 +94,20 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
                 readable = False
             finally:
                 reader.close()
-            self._syncs, self._written = OffsetSyncStore(only_latest=not readable), found
+            self._syncs, self._written = OffsetSyncStore(only_latest=not readable), checkpoints
         return self._written
 
-    def _take(self, records: Iterable[KafkaRecord], found: dict[str, dict[TopicPartition, Checkpoint]]) -> None:
+    def _take(self, records: Iterable[KafkaRecord], checkpoints: dict[str, dict[TopicPartition, Checkpoint]]) -> None:
         for record in records:
             try:
-                one = Checkpoint.read(record.key, record.value)
+                checkpoint = Checkpoint.read(record.key, record.value)
             except MalformedRecord as error:
                 logger.warning(
                     "a checkpoint is passed over", topic=record.topic, offset=record.offset, error=str(error)
                 )
                 continue
-            if one.group in self._groups:
-                found.setdefault(one.group, {})[one.place] = one
+            if checkpoint.group in self._groups:
+                checkpoints.setdefault(checkpoint.group, {})[checkpoint.partition] = checkpoint
 
     def _checkpoints(self, written: dict[str, dict[TopicPartition, Checkpoint]]) -> list[RecordBatch]:
         """The newer ones of all groups, written or to be."""
@@ -117,23 +117,27 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
         with admin_of(self._calls, self._source) as source:
             for group in self._groups:
                 known = written.get(group, {})
-                for place, (offset, metadata) in self._calls.run(source.group_offsets_with_notes(group)).items():
-                    made = self._checkpoint(group, TopicPartition(*place), offset, metadata)
-                    if made is not None and _is_newer(made, known.get(made.place)):
+                for partition, (offset, metadata) in self._calls.run(source.group_offsets_with_notes(group)).items():
+                    made = self._checkpoint(group, TopicPartition(*partition), offset, metadata)
+                    if made is not None and _is_newer(made, known.get(made.partition)):
                         newer.append(made)
         batches = [batch_of(made, self.config.checkpoints_topic, now_ms) for made in newer]
         for made in newer:  # they are as good as written once they are handed over
-            written.setdefault(made.group, {})[made.place] = made
+            written.setdefault(made.group, {})[made.partition] = made
         return batches
 
-    def _checkpoint(self, group: str, place: TopicPartition, offset: int, metadata: str) -> Checkpoint | None:
-        if not self.config.takes_topic(place.topic):
+    def _checkpoint(self, group: str, partition: TopicPartition, offset: int, metadata: str) -> Checkpoint | None:
+        if not self.config.takes_topic(partition.topic):
             return None
-        downstream = self._syncs.downstream(place, offset)
+        downstream = self._syncs.downstream(partition, offset)
         if downstream is None:
             return None
         return Checkpoint(
-            group, TopicPartition(self._topic_in_target(place.topic), place.partition), offset, downstream, metadata
+            group,
+            TopicPartition(self._topic_in_target(partition.topic), partition.partition),
+            offset,
+            downstream,
+            metadata,
         )
 
     def _topic_in_target(self, topic: str) -> str:
@@ -164,11 +168,15 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
             )
             return
         now = self._calls.run(target.group_offsets(group)) if state == "Empty" else {}
-        there = {LogPartition(*place): one for place, one in checkpoints.items()}
-        further = {place: one for place, one in there.items() if one.downstream > now.get(place, -1)}
+        there = {LogPartition(*partition): checkpoint for partition, checkpoint in checkpoints.items()}
+        further = {
+            partition: checkpoint
+            for partition, checkpoint in there.items()
+            if checkpoint.downstream > now.get(partition, -1)
+        }
         if further:
-            offsets = {place: one.downstream for place, one in further.items()}
-            notes = {place: one.metadata for place, one in further.items()}
+            offsets = {partition: checkpoint.downstream for partition, checkpoint in further.items()}
+            notes = {partition: checkpoint.metadata for partition, checkpoint in further.items()}
             self._calls.run(target.alter_group_offsets(group, offsets, notes))
 
 
@@ -219,23 +227,23 @@ class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
         logger.info("consumer groups to follow", connector=self.context.name, count=len(self._known))
 
     def _refresh(self) -> None:
-        found = self._groups()
-        if found != self._known:
-            logger.info("consumer groups to follow have changed", connector=self.context.name, count=len(found))
-            self._known = found
+        groups = self._groups()
+        if groups != self._known:
+            logger.info("consumer groups to follow have changed", connector=self.context.name, count=len(groups))
+            self._known = groups
             self.context.request_task_reconfiguration()
 
     def _groups(self) -> list[str]:
         """The consumer groups with a position in a topic that is mirrored, in order."""
-        config, found = self.config, []
+        config, groups = self.config, []
         with admin_of(self._calls, self._source) as source:
             for group in self._calls.run(source.list_groups()):
                 of_consumers = group.type in ("", "classic", "consumer") and group.protocol_type in ("", "consumer")
                 if of_consumers and config.takes_group(group.group_id):
                     positions = self._calls.run(source.group_offsets(group.group_id))
-                    if any(config.takes_topic(place.topic) for place in positions):
-                        found.append(group.group_id)
-        return found
+                    if any(config.takes_topic(partition.topic) for partition in positions):
+                        groups.append(group.group_id)
+        return groups
 
     def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """Neighbours in the order of their names go together."""

@@ -31,8 +31,8 @@ def client_config(
     cluster = config.source_cluster if side == "source" else config.target_cluster
     servers = config.source_servers if side == "source" else config.target_servers
     settings = {name: value for name, value in cluster.items() if name.startswith(_CLUSTER_KEYS)}
-    for given in (getattr(config, f"{kind}s"), getattr(config, f"{side}_{kind}s")):
-        settings |= {name: value for name, value in given.items() if not name.startswith(_NOT_OF_CLIENTS)}
+    for properties in (getattr(config, f"{kind}s"), getattr(config, f"{side}_{kind}s")):
+        settings |= {name: value for name, value in properties.items() if not name.startswith(_NOT_OF_CLIENTS)}
     if kind == "consumer":
         settings = {"auto.offset.reset": "earliest", **settings, "enable.auto.commit": "false"}
     given_id = settings.get("client.id")
@@ -99,18 +99,18 @@ class TopicReader:
         """The records up to the end that the topic has now, those read before left out; none where there is no such topic."""
         from broker.client import TopicPartition
 
-        place = TopicPartition(self._topic, 0)
+        partition = TopicPartition(self._topic, 0)
         with admin_of(self._calls, self._admin_config) as admin:
             if self._topic not in self._calls.run(admin.list_topics(internal=True)):
                 return
-            end = self._calls.run(admin.end_offsets([place]))[place]
-            start = self._calls.run(admin.beginning_offsets([place]))[place]
+            end = self._calls.run(admin.end_offsets([partition]))[partition]
+            start = self._calls.run(admin.beginning_offsets([partition]))[partition]
         if not start <= self._position <= end:  # at the first time, and where the topic was made anew
             self.close()
             self._position = start
         try:
             while self._position < end and not self._calls.stopping.is_set():
-                consumer = self._consumer or self._opened(place)
+                consumer = self._consumer or self._opened(partition)
                 for fetched in self._calls.run(consumer.fetch(max_wait_ms=int(1000 * _LOOK_S))):
                     yield from fetched.records()
                     self._position = fetched.next_offset
@@ -118,13 +118,13 @@ class TopicReader:
             self.close()
             raise
 
-    def _opened(self, place: TopicPartition) -> BatchConsumer:
+    def _opened(self, partition: TopicPartition) -> BatchConsumer:
         from broker.client import BatchConsumer
 
         consumer = self._consumer = BatchConsumer(self._consumer_config)
         self._calls.run(consumer.start())
-        self._calls.run(consumer.assign([place]))
-        self._calls.run(consumer.seek(place, self._position))
+        self._calls.run(consumer.assign([partition]))
+        self._calls.run(consumer.seek(partition, self._position))
         return consumer
 
     def close(self) -> None:

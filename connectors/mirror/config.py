@@ -54,9 +54,10 @@ def _every(name: str, *, default: int, doc: str) -> Any:
 
 def matcher(include: Sequence[str], exclude: Sequence[str]) -> Callable[[str], bool]:
     """Whether a whole name matches one of ``include`` and none of ``exclude``; no expression matches nothing."""
-    included, excluded = ([JavaRegex("|".join(one))] if one else [] for one in (include, exclude))
+    included, excluded = ([JavaRegex("|".join(patterns))] if patterns else [] for patterns in (include, exclude))
     return lambda name: (
-        any(one.fullmatch(name) for one in included) and not any(one.fullmatch(name) for one in excluded)
+        any(pattern.fullmatch(name) for pattern in included)
+        and not any(pattern.fullmatch(name) for pattern in excluded)
     )
 
 
@@ -330,7 +331,7 @@ class MirrorSourceConfig(OffsetSyncsConfig):
 
     def takes_property(self, name: str) -> bool:
         """What the config property filter says."""
-        return not any(JavaRegex(one).fullmatch(name) for one in self.properties_exclude)
+        return not any(JavaRegex(pattern).fullmatch(name) for pattern in self.properties_exclude)
 
     def problems(self) -> Iterable[Problem]:
         yield from super().problems()

@@ -94,18 +94,20 @@ class OffsetSyncWriter:
     def acknowledged(self, rows: Acknowledged) -> None:
         """Note rows that lie in the target now."""
         source = rows.source_partition or {}
-        place = TopicPartition(source["topic"], source["partition"])
+        partition = TopicPartition(source["topic"], source["partition"])
         upstream = rows.offsets.to_numpy()
-        state = self._states.setdefault(place, PartitionState(self._max_lag))
+        state = self._states.setdefault(partition, PartitionState(self._max_lag))
         room = max(1, self._room())
         last = len(upstream) - 1
         row = -1
         for row in state.wanted(upstream, rows.first_offset, room):
-            self._pending[place] = self._newest[place] = OffsetSync(place, int(upstream[row]), rows.first_offset + row)
-            self._delayed.pop(place, None)
+            self._pending[partition] = self._newest[partition] = OffsetSync(
+                partition, int(upstream[row]), rows.first_offset + row
+            )
+            self._delayed.pop(partition, None)
             self.send()
         if row < last:
-            self._delayed[place] = OffsetSync(place, int(upstream[last]), rows.first_offset + last)
+            self._delayed[partition] = OffsetSync(partition, int(upstream[last]), rows.first_offset + last)
 
     def promote(self) -> None:
         """Positions were committed: write what was not worth a sync of its own, so that a quiet topic has no lag."""
@@ -120,13 +122,13 @@ class OffsetSyncWriter:
 
         while self._failed:
             sync = self._failed.popleft()
-            if self._newest.get(sync.place) is sync:
-                self._pending[sync.place] = sync
+            if self._newest.get(sync.partition) is sync:
+                self._pending[sync.partition] = sync
         while self._pending and self._room() > 0:
             self._outstanding.append(submit(self._sent(self._pending.pop(next(iter(self._pending))))))
 
     def _room(self) -> int:
-        self._outstanding = [one for one in self._outstanding if not one.done()]
+        self._outstanding = [future for future in self._outstanding if not future.done()]
         return _MOST_OUTSTANDING - len(self._outstanding)
 
     async def _sent(self, sync: OffsetSync) -> None:
@@ -142,7 +144,10 @@ class OffsetSyncWriter:
             await answer
         except TidegateError as error:
             logger.warning(
-                "an offset sync could not be written", topic=self._topic, place=str(sync.place), error=str(error)
+                "an offset sync could not be written",
+                topic=self._topic,
+                partition=str(sync.partition),
+                error=str(error),
             )
             self._failed.append(sync)
             await asyncio.sleep(_PAUSE_S)  # it holds its place meanwhile

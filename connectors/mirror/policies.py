@@ -54,9 +54,9 @@ class DefaultReplicationPolicy:
 
     def is_internal(self, topic: str) -> bool:
         """Whether it is Kafka's or Mirror's own and so never mirrored."""
-        ours = topic.startswith("mm2") and topic.endswith(f"{self._internal}internal")
+        is_mirror_maker = topic.startswith("mm2") and topic.endswith(f"{self._internal}internal")
         checkpoints = topic.endswith(f"{self._internal}checkpoints{self._internal}internal")
-        return ours or checkpoints or topic.startswith(("__", "."))
+        return is_mirror_maker or checkpoints or topic.startswith(("__", "."))
 
 
 class IdentityReplicationPolicy(DefaultReplicationPolicy):

@@ -17,23 +17,23 @@ def check_positions(offsets: OffsetChanges, *, texts: Sequence[str], only_zero: 
 
     What is to be forgotten may be anything. Raises ConnectError.
     """
-    for place, offset in offsets:
+    for position, offset in offsets:
         if offset is None:
             continue
         for name in texts:
-            _required(place, name, place.get(name), isinstance(place.get(name), str), "must be a string")
+            _required(position, name, position.get(name), isinstance(position.get(name), str), "must be a string")
         if partition:
-            number = place.get("partition")
+            number = position.get("partition")
             whole = isinstance(number, int) and not isinstance(number, bool) and number <= _INT_MAX
-            _required(place, "partition", number, whole, "must be an integer")
+            _required(position, "partition", number, whole, "must be an integer")
             assert isinstance(number, int)
-            _required(place, "partition", number, number >= 0, "cannot be negative")
-        _check_offset(place, offset, only_zero)
+            _required(position, "partition", number, number >= 0, "cannot be negative")
+        _check_offset(position, offset, only_zero)
 
 
-def _required(place: Mapping[str, Any], name: str, value: Any, good: bool, why: str) -> None:
-    shown = _shown(place)
-    if name not in place:
+def _required(source_partition: Mapping[str, Any], name: str, value: Any, good: bool, why: str) -> None:
+    shown = _shown(source_partition)
+    if name not in source_partition:
         raise ConnectError(f"Source partition {shown} is missing the '{name}' key, which is required")
     if not good:
         raise ConnectError(
@@ -41,8 +41,8 @@ def _required(place: Mapping[str, Any], name: str, value: Any, good: bool, why: 
         )
 
 
-def _check_offset(place: Mapping[str, Any], offset: Mapping[str, Any], only_zero: bool) -> None:
-    about = f"Source offset {_shown(offset)} for source partition {_shown(place)}"
+def _check_offset(source_partition: Mapping[str, Any], offset: Mapping[str, Any], only_zero: bool) -> None:
+    about = f"Source offset {_shown(offset)} for source partition {_shown(source_partition)}"
     if "offset" not in offset:
         raise ConnectError(f"{about} is missing the 'offset' key, which is required")
     value = offset["offset"]

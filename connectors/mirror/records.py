@@ -26,11 +26,11 @@ class _Reader:
 
     def number(self, form: struct.Struct) -> int:
         try:
-            (found,) = form.unpack_from(self._data, self._at)
+            (number,) = form.unpack_from(self._data, self._at)
         except struct.error as error:
             raise MalformedRecord(f"{self._what} ends after {len(self._data)} bytes") from error
         self._at += form.size
-        return int(found)
+        return int(number)
 
     def text(self) -> str:
         length = self.number(_LENGTH)
@@ -44,9 +44,9 @@ class _Reader:
             raise MalformedRecord(f"{self._what} has a text that is not UTF-8") from error
 
     def version(self) -> None:
-        found = self.number(_LENGTH)
-        if found != 0:
-            raise MalformedRecord(f"{self._what} is of version {found}; only 0 can be read")
+        version = self.number(_LENGTH)
+        if version != 0:
+            raise MalformedRecord(f"{self._what} is of version {version}; only 0 can be read")
 
 
 def _text(value: str) -> bytes:
@@ -58,13 +58,13 @@ def _text(value: str) -> bytes:
 class OffsetSync:
     """The record of a source partition at ``upstream`` lies at ``downstream`` in the target."""
 
-    place: TopicPartition
+    partition: TopicPartition
     upstream: int
     downstream: int
 
     @property
     def key(self) -> bytes:
-        return _text(self.place.topic) + _INT.pack(self.place.partition)
+        return _text(self.partition.topic) + _INT.pack(self.partition.partition)
 
     @property
     def value(self) -> bytes:
@@ -74,8 +74,8 @@ class OffsetSync:
     def read(cls, key: bytes | None, value: bytes | None) -> OffsetSync:
         """Raises MalformedRecord."""
         keys, values = _Reader(key, "the key of an offset sync"), _Reader(value, "an offset sync")
-        place = TopicPartition(keys.text(), keys.number(_INT))
-        return cls(place, values.number(_LONG), values.number(_LONG))
+        partition = TopicPartition(keys.text(), keys.number(_INT))
+        return cls(partition, values.number(_LONG), values.number(_LONG))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,14 @@ class Checkpoint:
     """How far a group is: ``upstream`` in the source cluster, ``downstream`` in the target's partition ``place``."""
 
     group: str
-    place: TopicPartition
+    partition: TopicPartition
     upstream: int
     downstream: int
     metadata: str = ""
 
     @property
     def key(self) -> bytes:
-        return _text(self.group) + _text(self.place.topic) + _INT.pack(self.place.partition)
+        return _text(self.group) + _text(self.partition.topic) + _INT.pack(self.partition.partition)
 
     @property
     def value(self) -> bytes:
@@ -99,7 +99,7 @@ class Checkpoint:
     @property
     def source_partition(self) -> dict[str, Any]:
         """In the order in which the original writes it, so that both overwrite one another's."""
-        return {"partition": self.place.partition, "topic": self.place.topic, "group": self.group}
+        return {"partition": self.partition.partition, "topic": self.partition.topic, "group": self.group}
 
     @classmethod
     def read(cls, key: bytes | None, value: bytes | None) -> Checkpoint:

@@ -58,7 +58,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
         config = self.config
         self._calls = Calls(self.context.stopping)
         self._label = config.label(f"{self.context.connector}-{self.context.task}")
-        self._places = [_place(text) for text in config.task_partitions or ()]
+        self._assigned = [_topic_partition(text) for text in config.task_partitions or ()]
         if config.emits_syncs:
             side: Side = "source" if config.syncs_location == "source" else "target"
             producer = client_config(config, side, "producer", f"{self._label}|offset-syncs-{side}-producer")
@@ -69,14 +69,14 @@ class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
         if self._syncs is not None:
             self._syncs.send()
         try:
-            found = self._fetched()
+            fetches = self._fetched()
         except TidegateError as error:  # as the original: what the source refuses now it may allow later
             if self.context.stopping.is_set():
                 return []
             self._close_consumer()  # what it has handed out beside the error is read again
             raise RetriableConnectError(f"the source cluster {self.config.source} cannot be read: {error}") from error
-        batches = [batch for fetched in found if (batch := self._batch(fetched)) is not None]
-        self._positions |= {TopicPartition(one.topic, one.partition): one.next_offset for one in found}
+        batches = [batch for fetched in fetches if (batch := self._batch(fetched)) is not None]
+        self._positions |= {TopicPartition(part.topic, part.partition): part.next_offset for part in fetches}
         return batches
 
     def _fetched(self) -> Sequence[FetchedBatches]:
@@ -84,9 +84,9 @@ class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
         until = time.monotonic() + self.config.poll_timeout_ms / 1000
         while not self.context.stopping.is_set():
             left_ms = int((until - time.monotonic()) * 1000)
-            found = self._calls.run(consumer.fetch(max(0, min(left_ms, _SLICE_MS)), MAX_BATCH_BYTES))
-            if found or left_ms <= 0:
-                return found
+            fetched = self._calls.run(consumer.fetch(max(0, min(left_ms, _SLICE_MS)), MAX_BATCH_BYTES))
+            if fetched or left_ms <= 0:
+                return fetched
         return []
 
     def _opened(self) -> BatchConsumer:
@@ -95,15 +95,15 @@ class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
         config = client_config(self.config, "source", "consumer", f"{self._label}|replication-consumer")
         consumer = self._consumer = BatchConsumer(config)
         self._calls.run(consumer.start())
-        self._calls.run(consumer.assign(self._places))
-        for place in self._places:
-            position = self._positions.get(place, self._committed_position(place))
+        self._calls.run(consumer.assign(self._assigned))
+        for partition in self._assigned:
+            position = self._positions.get(partition, self._committed_position(partition))
             if position is not None:
-                self._calls.run(consumer.seek(place, position))
+                self._calls.run(consumer.seek(partition, position))
         return consumer
 
-    def _committed_position(self, place: TopicPartition) -> int | None:
-        known = self.context.offset(self._source_partition(place))
+    def _committed_position(self, partition: TopicPartition) -> int | None:
+        known = self.context.offset(self._source_partition(partition))
         offset = known.get("offset") if known is not None else None
         return int(offset) + 1 if offset is not None and int(offset) >= 0 else None
 
@@ -112,9 +112,9 @@ class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
         if consumer is not None:
             close(consumer.stop())
 
-    def _source_partition(self, place: TopicPartition) -> dict[str, Any]:
+    def _source_partition(self, partition: TopicPartition) -> dict[str, Any]:
         """In the order in which the original writes it, so that both overwrite one another's."""
-        return {"cluster": self.config.source, "partition": place.partition, "topic": place.topic}
+        return {"cluster": self.config.source, "partition": partition.partition, "topic": partition.topic}
 
     def _batch(self, fetched: FetchedBatches) -> RecordBatch | None:
         import pyarrow as pa
@@ -122,25 +122,25 @@ class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
         columns = fetched.columns()
         if not len(columns):
             return None
-        place = TopicPartition(fetched.topic, fetched.partition)
+        partition = TopicPartition(fetched.topic, fetched.partition)
         return RecordBatch(
-            topic=self.config.policy.remote_topic(self.config.source, place.topic),
+            topic=self.config.policy.remote_topic(self.config.source, partition.topic),
             values=columns.values,
             value_schema=_VALUE,
             keys=columns.keys,
             key_schema=_KEY,
             timestamps_ms=_known_times(columns.timestamps_ms),
             headers=columns.headers,
-            partitions=pa.repeat(pa.scalar(place.partition, pa.int32()), len(columns)),
+            partitions=pa.repeat(pa.scalar(partition.partition, pa.int32()), len(columns)),
             offsets=columns.offsets,
-            source_partition=self._source_partition(place),
+            source_partition=self._source_partition(partition),
             source_offset={"offset": columns.offsets[-1].as_py()},
         )
 
     def acknowledged(self, rows: Sequence[Acknowledged]) -> None:
         if self._syncs is not None:
-            for one in rows:
-                self._syncs.acknowledged(one)
+            for row in rows:
+                self._syncs.acknowledged(row)
 
     def committed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
         if self._syncs is not None:
@@ -151,7 +151,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
         super().stop()
 
 
-def _place(text: str) -> TopicPartition:
+def _topic_partition(text: str) -> TopicPartition:
     topic, _, partition = text.rpartition("-")
     return TopicPartition(topic, int(partition))
 
@@ -211,25 +211,25 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
             syncs = self._source if config.syncs_location == "source" else self._target
             create_compacted(self._calls, syncs, config.syncs_topic, config.syncs_replication_factor)
         with self._both() as (source, target):
-            found = self._topics.in_source(source)
-            self._topics.make(source, target, found)
-        self._known = found
-        if self._planned_too_early and found:
+            partitions = self._topics.in_source(source)
+            self._topics.make(source, target, partitions)
+        self._known = partitions
+        if self._planned_too_early and partitions:
             self.context.request_task_reconfiguration()
-        logger.info("partitions to mirror", connector=self.context.name, count=len(found))
+        logger.info("partitions to mirror", connector=self.context.name, count=len(partitions))
 
     def _refresh(self) -> None:
         with self._both() as (source, target):
-            found = self._topics.in_source(source)
-            made = self._topics.make(source, target, found)
-        if made or found != self._known:
-            logger.info("partitions to mirror have changed", connector=self.context.name, count=len(found))
-            self._known = found
+            partitions = self._topics.in_source(source)
+            made = self._topics.make(source, target, partitions)
+        if made or partitions != self._known:
+            logger.info("partitions to mirror have changed", connector=self.context.name, count=len(partitions))
+            self._known = partitions
             self.context.request_task_reconfiguration()
 
     def _sync_configs(self) -> None:
         with self._both() as (source, target):
-            self._topics.sync_configs(source, target, sorted({place.topic for place in self._known}))
+            self._topics.sync_configs(source, target, sorted({partition.topic for partition in self._known}))
 
     def _sync_acls(self) -> None:
         with self._both() as (source, target):
@@ -250,7 +250,7 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
         return [
             {
                 **self.properties,
-                "task.assigned.partitions": ",".join(str(place) for place in self._known[number::count]),
+                "task.assigned.partitions": ",".join(str(partition) for partition in self._known[number::count]),
                 "task.index": str(number),
             }
             for number in range(count)

@@ -34,8 +34,8 @@ class MirroredTopics:
     def is_mirrored(self, topic: str) -> bool:
         """Whether a topic of the source is."""
         heartbeats = self._config.mirrors_heartbeats and self._policy.is_heartbeats(topic)
-        wanted = self._config.takes_topic(topic) or heartbeats
-        return wanted and not self._policy.is_internal(topic) and not self._comes_from_target(topic)
+        mirrored = self._config.takes_topic(topic) or heartbeats
+        return mirrored and not self._policy.is_internal(topic) and not self._comes_from_target(topic)
 
     def _comes_from_target(self, topic: str) -> bool:
         while (source := self._policy.source_of(topic)) is not None:
@@ -61,21 +61,21 @@ class MirroredTopics:
             for topic in self._calls.run(target.list_topics())
             if self._policy.source_of(topic) == self._config.source and topic != self._config.checkpoints_topic
         ]
-        return Counter(place.topic for place in self._partitions(target, topics))
+        return Counter(partition.topic for partition in self._partitions(target, topics))
 
     def _partitions(self, admin: Admin, topics: Iterable[str]) -> list[TopicPartition]:
         names = list(topics)
         described = self._calls.run(admin.describe_topics(names)) if names else {}
         return sorted(
-            TopicPartition(name, one.partition) for name, topic in described.items() for one in topic.partitions
+            TopicPartition(name, part.partition) for name, topic in described.items() for part in topic.partitions
         )
 
-    def make(self, source: Admin, target: Admin, wanted: Sequence[TopicPartition]) -> bool:
+    def make(self, source: Admin, target: Admin, partitions: Sequence[TopicPartition]) -> bool:
         """Make topics and partitions that the target lacks; whether it lacked any. What it refuses is logged."""
         from broker.client.errors import InvalidPartitions
 
         there = self._in_target(target)
-        counts = Counter(place.topic for place in wanted)
+        counts = Counter(partition.topic for partition in partitions)
         missing = [topic for topic in counts if self.remote(topic) not in there]
         grown = [topic for topic in counts if 0 < there[self.remote(topic)] < counts[topic]]
         for topic in missing:
@@ -126,11 +126,11 @@ class MirroredTopics:
             now = self._calls.run(target.describe_configs(name))
             changes: dict[str, str | None] = {}
             for entry in self._entries(source, topic):
-                own = now[entry.name].value if _is_own(now.get(entry.name)) else None
+                current = now[entry.name].value if _is_own(now.get(entry.name)) else None
                 default = entry.source == _DEFAULT and self._config.defaults_from != "source"
-                wanted = None if default else entry.value
-                if wanted != own:
-                    changes[entry.name] = wanted
+                value = None if default else entry.value
+                if value != current:
+                    changes[entry.name] = value
             if changes:
                 try:
                     self._calls.run(target.alter_configs(name, changes))
@@ -152,8 +152,8 @@ class MirroredTopics:
                 )
             self._told_no_authorizer = True
             return
-        wanted = [made for rule in rules if (made := self._remote_rule(rule)) is not None]
-        for binding, error in self._calls.run(target.create_acls(wanted)) if wanted else ():
+        bindings = [made for rule in rules if (made := self._remote_rule(rule)) is not None]
+        for binding, error in self._calls.run(target.create_acls(bindings)) if bindings else ():
             logger.warning("ACL could not be mirrored", topic=binding.resource_name, error=str(error))
 
     def _remote_rule(self, rule: AclBinding) -> AclBinding | None:

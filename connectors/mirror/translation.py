@@ -44,21 +44,21 @@ class OffsetSyncStore:
         self._read_once = True
 
     def add(self, sync: OffsetSync) -> None:
-        kept = self._syncs.get(sync.place)
+        kept = self._syncs.get(sync.partition)
         first_reading = self._only_latest and not self._read_once
         if (
             kept is None or first_reading or sync.upstream < kept[0].upstream
         ):  # a source that went back: all before is void
-            self._syncs[sync.place] = [sync] * _KEPT
+            self._syncs[sync.partition] = [sync] * _KEPT
         else:
-            self._syncs[sync.place] = _updated(kept, sync)
+            self._syncs[sync.partition] = _updated(kept, sync)
 
-    def downstream(self, place: TopicPartition, upstream: int) -> int | None:
+    def downstream(self, partition: TopicPartition, upstream: int) -> int | None:
         """Where a group at ``upstream`` may go on in the target; None where no sync is old enough to tell."""
-        kept = self._syncs.get(place)
+        kept = self._syncs.get(partition)
         if kept is None or not self._read_once:
             return None
-        sync = next((one for one in kept if one.upstream <= upstream), None)
+        sync = next((sync_ for sync_ in kept if sync_.upstream <= upstream), None)
         if sync is None:
             return None
         # What follows on the sync follows on it in the target too, nobody knows how closely.

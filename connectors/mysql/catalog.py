@@ -24,30 +24,30 @@ class Catalog:
 
     def databases(self) -> dict[str, tuple[str, str]]:
         """The character set and the collation of each database that the user sees."""
-        found = self._server.rows(
+        rows = self._server.rows(
             "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME"
         )
-        return {str(name): (str(charset), str(collation)) for name, charset, collation in found}
+        return {str(name): (str(charset), str(collation)) for name, charset, collation in rows}
 
     def server_charset(self) -> str:
         return str(self._server.value("SELECT @@GLOBAL.character_set_server"))
 
     def tables(self) -> list[TableName]:
         """All base tables that the user sees, in the order of their names' characters."""
-        found = self._server.rows(
+        rows = self._server.rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')"
         )
-        return sorted((str(database), str(name)) for database, name in found)
+        return sorted((str(database), str(name)) for database, name in rows)
 
     def row_counts(self) -> dict[TableName, int]:
         """How many rows the server takes each table to have."""
-        found = self._server.rows("SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES")
-        return {(str(database), str(name)): int(rows or 0) for database, name, rows in found}
+        counts = self._server.rows("SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES")
+        return {(str(database), str(name)): int(rows or 0) for database, name, rows in counts}
 
     def ddl(self, names: Sequence[TableName]) -> list[TableDdl]:
         """The statements that make these tables as they are."""
         made = []
         for name in names:
-            found = self._server.rows(f"SHOW CREATE TABLE {quoted(name)}")
-            made.append(TableDdl(name, str(found[0][1])))
+            rows = self._server.rows(f"SHOW CREATE TABLE {quoted(name)}")
+            made.append(TableDdl(name, str(rows[0][1])))
         return made

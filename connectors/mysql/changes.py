@@ -22,14 +22,14 @@ from connectors.mysql.config import MySqlConfig
 from connectors.mysql.forms import LogColumn
 from connectors.mysql.tables import Shape
 
-__all__ = ["Counts", "Origin", "Place", "TableChanges", "filled", "source_column", "truncation"]
+__all__ = ["Counts", "LogEntry", "Origin", "TableChanges", "filled", "source_column", "truncation"]
 
 _TEXT: Final = pa.string()
 _I64: Final = pa.int64()
 _NOWHERE: Final = -1
 
 
-class Place(NamedTuple):
+class LogEntry(NamedTuple):
     """Where an event stands in the log. ``micros`` since 1970."""
 
     micros: int
@@ -70,11 +70,17 @@ class TableChanges:
         self._bytes = 0
         self._starts: list[int] = []
         self._layouts: list[tuple[ImageLayout, ...]] = []
-        self._events: list[tuple[int, int, int, Place]] = []
+        self._events: list[tuple[int, int, int, LogEntry]] = []
         self.rows = 0
 
     def add(
-        self, op: int, data: bytes, starts: Sequence[int], layouts: tuple[ImageLayout, ...], place: Place, first: int
+        self,
+        op: int,
+        data: bytes,
+        starts: Sequence[int],
+        layouts: tuple[ImageLayout, ...],
+        source: LogEntry,
+        first: int,
     ) -> None:
         """The images of an event: of an insert (``op`` 0), of an update (1) two a row, of a delete (2). ``first`` is the number
         of the first row within the event."""
@@ -85,7 +91,7 @@ class TableChanges:
         self._starts += [start + shift for start in starts] if shift else starts
         self._layouts.append(layouts)
         count = len(starts) // len(layouts)
-        self._events.append((op, count, first, place))
+        self._events.append((op, count, first, source))
         self.rows += count
 
     def batch(
@@ -104,14 +110,14 @@ class TableChanges:
         key = None
         if shape.layout.key is not None:
             key = _taken(struct_column(shape.layout.key, keys), out.key)
-        places = [event[3] for event in self._events]
+        positions = [event[3] for event in self._events]
         absent = out.op == _TOMBSTONE
         rows = Rows(
             pa.array(_OPS[out.op], _TEXT, mask=absent if absent.any() else None),
             _taken(whole, out.before),
             _taken(whole, out.after),
             key,
-            source_column(origin, shape.table.name, places, out.event, out.row),
+            source_column(origin, shape.table.name, positions, out.event, out.row),
             None if counts is None else _block(counts, shape.table.full_name, ~absent),
             self._headers(out, key),
         )
@@ -144,7 +150,7 @@ class _Outline:
 
     def __init__(
         self,
-        events: Sequence[tuple[int, int, int, Place]],
+        events: Sequence[tuple[int, int, int, LogEntry]],
         keys: Sequence[pa.Array],
         *,
         tombstones: bool,
@@ -222,14 +228,14 @@ class _Outline:
         return made
 
 
-def _taken(whole: pa.Array, places: npt.NDArray[np.int64]) -> pa.Array | None:
+def _taken(whole: pa.Array, positions: npt.NDArray[np.int64]) -> pa.Array | None:
     """The rows at these places, null where there is none; None where there is none at all."""
-    nowhere = places < 0
+    nowhere = positions < 0
     if nowhere.all():
         return None
-    if len(places) == len(whole) and not nowhere.any() and bool((places == np.arange(len(whole))).all()):
+    if len(positions) == len(whole) and not nowhere.any() and bool((positions == np.arange(len(whole))).all()):
         return whole
-    return whole.take(pa.array(places, _I64, mask=nowhere if nowhere.any() else None))
+    return whole.take(pa.array(positions, _I64, mask=nowhere if nowhere.any() else None))
 
 
 class _Images:
@@ -256,9 +262,9 @@ class _Images:
         )
         parts, order = [], []
         for number, layout in layouts.items():
-            places = np.flatnonzero(which == number)
-            parts.append(self._decoded(layout, self._starts[places]))
-            order.append(places)
+            positions = np.flatnonzero(which == number)
+            parts.append(self._decoded(layout, self._starts[positions]))
+            order.append(positions)
         back = pa.array(np.argsort(np.concatenate(order), kind="stable"))
         return [pa.concat_arrays(list(column)).take(back) for column in zip(*parts, strict=True)]
 
@@ -266,11 +272,11 @@ class _Images:
         cells = dict(zip(layout.present, layout.cells(self._numbers, starts), strict=True))
         made = []
         for at, form in zip(self._shape.positions, self._shape.forms, strict=True):
-            found = cells.get(at)
-            if found is None:
+            cell_column = cells.get(at)
+            if cell_column is None:
                 made.append(self._absent(form.schema, len(starts)))
                 continue
-            column = form.of_log(LogColumn(self._data, self._numbers, found, self._physical[at]))
+            column = form.of_log(LogColumn(self._data, self._numbers, cell_column, self._physical[at]))
             if column.null_count and not form.schema.optional:
                 column = filled(column, zero_of(form.schema))
             made.append(column)
@@ -295,10 +301,10 @@ def filled(column: pa.Array, value: Any) -> pa.Array:
     return pc.fill_null(column, pa.scalar(value, column.type))
 
 
-def truncation(shape: Shape, context: ContextHeaders, origin: Origin, place: Place) -> RecordBatch:
+def truncation(shape: Shape, context: ContextHeaders, origin: Origin, entry: LogEntry) -> RecordBatch:
     """The one event of a table that was emptied."""
     zero = np.zeros(1, np.int64)
-    source = source_column(origin, shape.table.name, [place], zero, zero)
+    source = source_column(origin, shape.table.name, [entry], zero, zero)
     layout, keys = shape.layout, None
     if layout.key is not None:
         key = layout.key.as_optional()
@@ -309,7 +315,7 @@ def truncation(shape: Shape, context: ContextHeaders, origin: Origin, place: Pla
 def source_column(
     origin: Origin,
     table: tuple[str, str | None],
-    places: Sequence[Place],
+    sources: Sequence[LogEntry],
     event: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
     snapshot: pa.Array | None = None,
@@ -319,8 +325,8 @@ def source_column(
     at = pa.array(event, _I64)
 
     def column(name: str, arrow: pa.DataType) -> pa.Array:
-        values = [getattr(place, name) for place in places]
-        if len(places) == 1 or values.count(values[0]) == len(values):
+        values = [getattr(source, name) for source in sources]
+        if len(sources) == 1 or values.count(values[0]) == len(values):
             return constant(values[0], arrow, length)
         return pa.array(values, arrow).take(at)
 

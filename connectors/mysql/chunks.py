@@ -98,7 +98,7 @@ class MySqlChunks:
         return self._opened
 
     def captured(self) -> Sequence[str]:
-        return [name for one in self._names() if not self._config.is_signals(name := ".".join(one))]
+        return [name for parts in self._names() if not self._config.is_signals(name := ".".join(parts))]
 
     def _names(self) -> list[TableName]:
         with database_errors(self._config, "looking for tables of"):
@@ -216,12 +216,12 @@ class MySqlChunks:
         """As of now, with the structure of now; changes from the stream's position on come after it, and end as the tables are."""
         chosen = {name: text for name in tables if (text := request.condition(name))}
         config = replace(self._config, snapshot_tables=[], snapshot_selects=chosen)
-        wanted = [name for name in self._names() if ".".join(name) in tables]
+        names = [name for name in self._names() if ".".join(name) in tables]
         with database_errors(config, "reading tables of"):
             readers = Readers(config, config.snapshot_threads)
             try:
-                moment = readers.open([quoted(name) for name in wanted])
-                shapes = self._shapes_now(wanted)
+                moment = readers.open([quoted(name) for name in names])
+                shapes = self._shapes_now(names)
                 if config.snapshot_locking.lower() != "extended":
                     readers.unlock()
             except BaseException:

@@ -331,10 +331,10 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
     @cached_property
     def gtid_sources(self) -> tuple[JavaRegex | None, bool]:
         """A pattern of servers, and whether it is one of those that do not count."""
-        given = self.gtid_includes or self.gtid_excludes
-        if not given:
+        patterns = self.gtid_includes or self.gtid_excludes
+        if not patterns:
             return None, False
-        return JavaRegex("|".join(f"(?:{part.strip()})" for part in given), ignore_case=True), not self.gtid_includes
+        return JavaRegex("|".join(f"(?:{part.strip()})" for part in patterns), ignore_case=True), not self.gtid_includes
 
 
 @config

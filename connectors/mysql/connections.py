@@ -60,14 +60,14 @@ def _tls(config: MySqlConfig) -> dict[str, Any]:
     if not checking and mode == "preferred" and not config.keystore:
         return {}
     stores = {"ssl.truststore.location": config.truststore, "ssl.keystore.location": config.keystore}
-    given = {name: path for name, path in stores.items() if path}
+    paths = {name: path for name, path in stores.items() if path}
     for name, secret in (("truststore", config.truststore_password), ("keystore", config.keystore_password)):
         if secret is not None:
-            given[f"ssl.{name}.password"] = secret.reveal()
+            paths[f"ssl.{name}.password"] = secret.reveal()
     for name in ("truststore", "keystore"):
-        if str(given.get(f"ssl.{name}.location", "")).endswith((".pem", ".crt", ".cer")):
-            given[f"ssl.{name}.type"] = "PEM"
-    context = client_context(parse(TlsKeys, given), check_host=mode in ("verify_identity", "verify-full"))
+        if str(paths.get(f"ssl.{name}.location", "")).endswith((".pem", ".crt", ".cer")):
+            paths[f"ssl.{name}.type"] = "PEM"
+    context = client_context(parse(TlsKeys, paths), check_host=mode in ("verify_identity", "verify-full"))
     if not checking:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return {"ssl": context}
@@ -111,23 +111,23 @@ class Server:
             return list(cursor.fetchall())
 
     def value(self, statement: str, *parameters: Any) -> Any:
-        found = self.rows(statement, *parameters)
-        return found[0][0] if found else None
+        rows = self.rows(statement, *parameters)
+        return rows[0][0] if rows else None
 
     def variable(self, name: str) -> str | None:
-        found = self.rows("SHOW GLOBAL VARIABLES LIKE %s", name)
-        return str(found[0][1]) if found else None
+        rows = self.rows("SHOW GLOBAL VARIABLES LIKE %s", name)
+        return str(rows[0][1]) if rows else None
 
     def position(self) -> tuple[str, int, str]:
         """The end of the binary log: file, position and, where the server has them, GTIDs. Raises ConnectError where there is no log."""
         try:
-            found = self.rows("SHOW MASTER STATUS")
+            rows = self.rows("SHOW MASTER STATUS")
         except pymysql.err.ProgrammingError:  # MySQL 8.4
-            found = self.rows("SHOW BINARY LOG STATUS")
-        if not found:
+            rows = self.rows("SHOW BINARY LOG STATUS")
+        if not rows:
             raise ConnectError("the server writes no binary log: start it with log_bin and binlog_format=ROW")
-        file, position = str(found[0][0]), int(found[0][1])
-        return file, position, self.gtids(found[0])
+        file, position = str(rows[0][0]), int(rows[0][1])
+        return file, position, self.gtids(rows[0])
 
     def gtids(self, status: tuple[Any, ...] | None = None) -> str:
         """What is in the binary log, as text; nothing where the server has no GTIDs."""

@@ -13,7 +13,7 @@ from connect.api import DataError
 from connectors.mysql.ddl_alter import alteration, table_option
 from connectors.mysql.ddl_columns import Definition, Key, charset_option, column_definition, key_definition
 from connectors.mysql.ddl_tokens import Cursor
-from connectors.mysql.structure import Change, Place, Structure, Table, TableName
+from connectors.mysql.structure import Change, ColumnPosition, Structure, Table, TableName
 from connectors.mysql.table_edits import (
     with_column,
     with_key,
@@ -108,9 +108,9 @@ class _Statement:
         charset = self._structure.server_charset if name not in self._structure.charsets else None
         while not cursor.done:
             cursor.one_of("DEFAULT")
-            found = charset_option(cursor)
-            if found is not None:
-                charset = found
+            option = charset_option(cursor)
+            if option is not None:
+                charset = option
             elif not cursor.done:
                 cursor.take()
         if charset is not None:
@@ -145,7 +145,7 @@ class _Statement:
             cursor.expect(")")
         table = self._options(Table(name, charset=structure.charset_of(name[0])))
         for made in definitions:
-            table = with_column(table, made, Place())
+            table = with_column(table, made, ColumnPosition())
         for key in keys:
             table = with_key(table, key)
         self._did(structure.put(table))

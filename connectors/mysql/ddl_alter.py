@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from connectors.mysql.ddl_columns import charset_option, column_definition, key_definition
 from connectors.mysql.ddl_tokens import Cursor
-from connectors.mysql.structure import Place, Table
+from connectors.mysql.structure import ColumnPosition, Table
 from connectors.mysql.table_edits import (
     converted,
     position,
@@ -83,21 +83,21 @@ def _add(cursor: Cursor, table: Table) -> Table:
     only_new = cursor.words("IF", "NOT", "EXISTS")
     if not cursor.sign("("):
         made = column_definition(cursor, cursor.name(), table.charset)
-        place = _place(cursor)
-        return table if only_new and table.column(made.column.name) else with_column(table, made, place)
+        position = _column_position(cursor)
+        return table if only_new and table.column(made.column.name) else with_column(table, made, position)
     while True:
         made = column_definition(cursor, cursor.name(), table.charset)
-        table = with_column(table, made, Place())
+        table = with_column(table, made, ColumnPosition())
         if not cursor.sign(","):
             break
     cursor.expect(")")
     return table
 
 
-def _place(cursor: Cursor) -> Place:
+def _column_position(cursor: Cursor) -> ColumnPosition:
     if cursor.one_of("FIRST"):
-        return Place(first=True)
-    return Place(after=cursor.name()) if cursor.one_of("AFTER") else Place()
+        return ColumnPosition(first=True)
+    return ColumnPosition(after=cursor.name()) if cursor.one_of("AFTER") else ColumnPosition()
 
 
 def _drop_part(cursor: Cursor, table: Table) -> Table:
@@ -120,13 +120,13 @@ def _drop_part(cursor: Cursor, table: Table) -> Table:
 def _changed(cursor: Cursor, table: Table, old: str, new: str | None) -> Table:
     known = table.column(old)
     made = column_definition(cursor, new or (known.name if known is not None else old), table.charset)
-    place = _place(cursor)
+    where = _column_position(cursor)
     if known is None:
         return table
     columns = [made.column if column is known else column for column in table.columns]
-    if place != Place():
+    if where != ColumnPosition():
         columns.remove(made.column)
-        columns.insert(position(columns, place), made.column)
+        columns.insert(position(columns, where), made.column)
     table = renamed_in_keys(replace(table, columns=tuple(columns)), known.name, made.column.name)
     if made.column.name in table.key:
         table = with_required(table, table.key)

@@ -175,9 +175,9 @@ def column_definition(cursor: Cursor, name: str, charset: str | None) -> Definit
     if base == "NATIONAL" or base in ("NCHAR", "NVARCHAR"):
         explicit = "utf8"
     while not cursor.done and cursor.next.text not in (",", ")"):
-        found = charset_option(cursor)
-        if found is not None:
-            explicit = explicit if explicit is not None and found == explicit.split("_")[0] else found
+        option = charset_option(cursor)
+        if option is not None:
+            explicit = explicit if explicit is not None and option == explicit.split("_")[0] else option
         elif cursor.words("NOT", "NULL"):
             column = replace(column, optional=False)
         elif cursor.one_of("NULL"):

@@ -37,17 +37,17 @@ def _unquoted(text: str) -> str:
     start = min(at for at in (text.find("'"), text.find('"')) if at >= 0)
     quote, body = text[start], text[start + 1 : -1]
 
-    def plain(found: re.Match[str]) -> str:
-        return quote if found[0] == quote * 2 else _ESCAPES.get(found[0][1], found[0][1])
+    def plain(match: re.Match[str]) -> str:
+        return quote if match[0] == quote * 2 else _ESCAPES.get(match[0][1], match[0][1])
 
     return re.sub(rf"\\.|{quote}{quote}", plain, body, flags=re.DOTALL)
 
 
 def tokens(sql: str) -> list[Token]:
     made = []
-    for found in _TOKEN.finditer(sql):
-        kind = found.lastgroup
-        text = found[0]
+    for match in _TOKEN.finditer(sql):
+        kind = match.lastgroup
+        text = match[0]
         if kind == "space" or kind is None:
             continue
         if kind == "name":

@@ -12,7 +12,7 @@ from connectors.mysql.binlog import events
 from connectors.mysql.binlog.events import HEADER_BYTES, EventType, Header, TableMap
 from connectors.mysql.binlog.gtid import MariaDbGtids, MySqlGtids
 from connectors.mysql.binlog.rows import ImageLayout, Physical, image_starts, physical_columns
-from connectors.mysql.changes import Counts, Origin, Place, TableChanges, truncation
+from connectors.mysql.changes import Counts, LogEntry, Origin, TableChanges, truncation
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.position import Position, place_number
 from connectors.mysql.structure import TableName
@@ -62,7 +62,7 @@ class Decoder:
         context: ContextHeaders,
         origin: Origin,
         start: Position,
-        ddl: Callable[[str, str, Place, dict[str, Any]], tuple[list[RecordBatch], set[TableName], list[TableName]]],
+        ddl: Callable[[str, str, LogEntry, dict[str, Any]], tuple[list[RecordBatch], set[TableName], list[TableName]]],
     ) -> None:
         self._config, self._shapes, self._context, self._origin, self._ddl = config, shapes, context, origin, ddl
         self._skipped = frozenset(config.skipped)
@@ -94,7 +94,7 @@ class Decoder:
         return made
 
     @property
-    def reached(self) -> int:
+    def position(self) -> int:
         """Up to where the log was read, be it within a transaction; the server's heartbeats count too."""
         return place_number(*self._end)
 
@@ -213,9 +213,9 @@ class Decoder:
         self._ready.append(boundary(counts, status, seconds, topic))
         self.rows += 1
 
-    def _place(self, head: Header) -> Place:
+    def _log_entry(self, head: Header) -> LogEntry:
         transaction = self._transaction
-        return Place(
+        return LogEntry(
             head.timestamp * 1_000_000,
             head.server_id,
             transaction.gtid,
@@ -247,22 +247,22 @@ class Decoder:
             self._statement(head, sql, query.database)
 
     def _statement(self, head: Header, sql: str, database: str) -> None:
-        place = self._place(head)
+        source = self._log_entry(head)
         self._commit(head)
         self._set_aside()
-        made, changed, truncated = self._ddl(sql, database, place, self._position.offset())
+        made, changed, truncated = self._ddl(sql, database, source, self._position.offset())
         self._ready += made
         self.rows += len(made)
         if changed:
             self._maps.clear()
         if "t" not in self._skipped:
             for name in truncated:
-                self._truncate(name, place)
+                self._truncate(name, source)
 
-    def _truncate(self, name: TableName, place: Place) -> None:
+    def _truncate(self, name: TableName, source: LogEntry) -> None:
         shape = self._shapes.get(name) if self._shapes.is_captured(name) else None
         if shape is not None:
-            self._ready.append(truncation(shape, self._context, self._origin, place))
+            self._ready.append(truncation(shape, self._context, self._origin, source))
             self.rows += 1
 
     # rows
@@ -288,13 +288,13 @@ class Decoder:
         if shape is not None and len(shape.table.columns) == len(table.types):
             return shape
         name = f"{table.database}.{table.table}"
-        found = (
+        known_shape = (
             "its structure is not in the history"
             if shape is None
             else f"it has {len(table.types)} columns in the log and {len(shape.table.columns)} in the history"
         )
         message = (
-            f"changes of table {name} cannot be read: {found}. Set snapshot.mode=recovery once, so that the structure is read from the "
+            f"changes of table {name} cannot be read: {known_shape}. Set snapshot.mode=recovery once, so that the structure is read from the "
             "server again, or leave the table out"
         )
         match self._config.inconsistent_schema.lower():
@@ -308,19 +308,19 @@ class Decoder:
         if self._skipping or self._transaction.ignored:
             return
         op, extra, compressed = _ROWS[head.type]
-        found = events.rows(body, HEADER_BYTES, extra=extra, images=2 if op == _UPDATE else 1)
-        mapped = self._maps.get(found.table_id)
+        rows = events.rows(body, HEADER_BYTES, extra=extra, images=2 if op == _UPDATE else 1)
+        mapped = self._maps.get(rows.table_id)
         if mapped is None:
-            if found.table_id == 0xFFFFFF:  # an empty event that only ends a statement
+            if rows.table_id == 0xFFFFFF:  # an empty event that only ends a statement
                 return
-            raise ConnectError(f"the log holds rows of a table (number {found.table_id}) that it did not announce")
+            raise ConnectError(f"the log holds rows of a table (number {rows.table_id}) that it did not announce")
         first, self._skip_rows = self._skip_rows, 0
         if mapped.shape is None or (op != _UPDATE and "cud"[op] in self._skipped):
             return
-        data, start = body, found.start
+        data, start = body, rows.start
         if compressed:
-            data, start = events.uncompressed(body[found.start :]), 0
-        layouts = tuple(self._layout(mapped, bitmap) for bitmap in found.present)
+            data, start = events.uncompressed(body[rows.start :]), 0
+        layouts = tuple(self._layout(mapped, bitmap) for bitmap in rows.present)
         starts = image_starts(data, start, len(data), layouts)
         if first:
             starts = starts[first * len(layouts) :]
@@ -357,7 +357,7 @@ class Decoder:
             if changes is not None:
                 self._ready.append(changes)
             changes = self._pending[name] = TableChanges(shape, mapped.columns)
-        changes.add(op, data, starts, layouts, self._place(head), first)
+        changes.add(op, data, starts, layouts, self._log_entry(head), first)
         self.rows += len(starts) // len(layouts)
         if counts is not None:  # numbers go by the order of events over all tables
             batch = self._pending.pop(name).batch(self._context, self._origin, self._config, counts)

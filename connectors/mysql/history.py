@@ -107,45 +107,45 @@ def _names(identifier: str) -> TableName:
     return (parts[0], parts[-1])
 
 
-def _column_of(given: Mapping[str, Any]) -> Column:
+def _column_of(form: Mapping[str, Any]) -> Column:
     return Column(
-        given["name"],
-        given["typeName"],
-        given.get("length"),
-        given.get("scale"),
-        given.get("charsetName"),
-        bool(given.get("optional", True)),
-        bool(given.get("autoIncremented")),
-        bool(given.get("generated")),
-        given.get("defaultValueExpression"),
-        bool(given.get("hasDefaultValue")),
-        tuple(_label(label) for label in given.get("enumValues") or ()),
-        given.get("comment"),
+        form["name"],
+        form["typeName"],
+        form.get("length"),
+        form.get("scale"),
+        form.get("charsetName"),
+        bool(form.get("optional", True)),
+        bool(form.get("autoIncremented")),
+        bool(form.get("generated")),
+        form.get("defaultValueExpression"),
+        bool(form.get("hasDefaultValue")),
+        tuple(_label(label) for label in form.get("enumValues") or ()),
+        form.get("comment"),
     )
 
 
-def _table(name: TableName, given: Mapping[str, Any]) -> Table:
-    columns = [_column_of(c) for c in sorted(given["columns"], key=lambda c: int(c["position"]))]
-    key = tuple(given.get("primaryKeyColumnNames") or ())
-    return Table(name, tuple(columns), key, (), given.get("defaultCharsetName"), given.get("comment"))
+def _table(name: TableName, form: Mapping[str, Any]) -> Table:
+    columns = [_column_of(c) for c in sorted(form["columns"], key=lambda c: int(c["position"]))]
+    key = tuple(form.get("primaryKeyColumnNames") or ())
+    return Table(name, tuple(columns), key, (), form.get("defaultCharsetName"), form.get("comment"))
 
 
-def at_or_before(recorded: Mapping[str, Any], wanted: Mapping[str, Any], *, mariadb: bool) -> bool:
+def at_or_before(recorded: Mapping[str, Any], target: Mapping[str, Any], *, mariadb: bool) -> bool:
     """Whether a record's position is at or before another: by GTIDs where both have them, else by file and position."""
-    if wanted.get("gtids"):
+    if target.get("gtids"):
         if not recorded.get("gtids"):
             return True
-        one, other = (gtid_set(str(p["gtids"]), mariadb=mariadb) for p in (recorded, wanted))
-        if one == other:
-            if not recorded.get("snapshot") and wanted.get("snapshot"):
+        left, other = (gtid_set(str(p["gtids"]), mariadb=mariadb) for p in (recorded, target))
+        if left == other:
+            if not recorded.get("snapshot") and target.get("snapshot"):
                 return False
-            return int(recorded.get("event") or 0) <= int(wanted.get("event") or 0)
-        return one.within(other)
+            return int(recorded.get("event") or 0) <= int(target.get("event") or 0)
+        return left.within(other)
     if recorded.get("gtids"):
         return False
-    if recorded.get("server_id") and wanted.get("server_id") and recorded["server_id"] != wanted["server_id"]:
-        return int(recorded.get("ts_sec") or 0) <= int(wanted.get("ts_sec") or 0)
-    return _file_order(recorded) <= _file_order(wanted)
+    if recorded.get("server_id") and target.get("server_id") and recorded["server_id"] != target["server_id"]:
+        return int(recorded.get("ts_sec") or 0) <= int(target.get("ts_sec") or 0)
+    return _file_order(recorded) <= _file_order(target)
 
 
 def _file_order(position: Mapping[str, Any]) -> tuple[int, int, int, int]:
@@ -163,16 +163,16 @@ def recover(
 ) -> int:
     """Bring the structure to where it stood at a position. Returns how many records were applied."""
     applied = 0
-    for found in history.read():
-        source = found.get("source") or {}
+    for record in history.read():
+        source = record.get("source") or {}
         if source.get("server") != config.prefix or not at_or_before(
-            found.get("position") or {}, offset, mariadb=mariadb
+            record.get("position") or {}, offset, mariadb=mariadb
         ):
             continue
         applied += 1
-        changes = found.get("tableChanges")
+        changes = record.get("tableChanges")
         if not changes:
-            _apply_ddl(structure, found, config)
+            _apply_ddl(structure, record, config)
             continue
         for change in changes:
             name = _names(change["id"])
@@ -185,9 +185,9 @@ def recover(
     return applied
 
 
-def _apply_ddl(structure: Structure, found: Mapping[str, Any], config: MySqlConfig) -> None:
+def _apply_ddl(structure: Structure, record: Mapping[str, Any], config: MySqlConfig) -> None:
     try:
-        apply(structure, found.get("ddl") or "", found.get("databaseName") or "")
+        apply(structure, record.get("ddl") or "", record.get("databaseName") or "")
     except DataError as error:
         if not config.history_skip:
             raise ConnectError(

@@ -35,7 +35,7 @@ class MemoryHistory:
         return iter(self._records)
 
     def append(self, records: Sequence[Mapping[str, Any]]) -> None:
-        self._records += [dict(one) for one in records]
+        self._records += [dict(record) for record in records]
 
 
 class FileHistory:
@@ -55,7 +55,7 @@ class FileHistory:
     def append(self, records: Sequence[Mapping[str, Any]]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in records)
+            file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
             file.flush()
             os.fsync(file.fileno())
 
@@ -81,9 +81,9 @@ def _kafka_errors(topic: str) -> Iterator[None]:
         raise RetriableConnectError(f"the schema history in topic {topic} could not be reached: {error}") from error
 
 
-def _known(given: Mapping[str, str]) -> dict[str, str]:
+def _known(properties: Mapping[str, str]) -> dict[str, str]:
     """Without the names of Java's serializers."""
-    return {name: value for name, value in given.items() if not name.startswith(("key.", "value."))}
+    return {name: value for name, value in properties.items() if not name.startswith(("key.", "value."))}
 
 
 class KafkaHistory:
@@ -133,9 +133,9 @@ class KafkaHistory:
             consumer.seek(partition, start)
             while consumer.position(partition) < end:
                 for fetched in consumer.fetch():
-                    for one in fetched.records():
-                        if one.value is not None:
-                            yield _parsed(one.value, f"offset {one.offset} of topic {self._topic}")
+                    for record in fetched.records():
+                        if record.value is not None:
+                            yield _parsed(record.value, f"offset {record.offset} of topic {self._topic}")
 
     def append(self, records: Sequence[Mapping[str, Any]]) -> None:
         with _kafka_errors(self._topic):
@@ -147,11 +147,11 @@ class KafkaHistory:
         self._create()
         with BatchProducer(self._writer.with_properties({"acks": "all"})) as producer:
             waiting = [
-                producer.enqueue(self._topic, None, json.dumps(one, ensure_ascii=False).encode(), partition=0)
-                for one in records
+                producer.enqueue(self._topic, None, json.dumps(record, ensure_ascii=False).encode(), partition=0)
+                for record in records
             ]
-            for one in waiting:
-                one.result(60)
+            for record in waiting:
+                record.result(60)
 
 
 def history_of(config: MySqlConfig, worker: Any) -> History:

@@ -12,7 +12,7 @@ import numpy as np
 from connect.api import ConnectError, DataError, Field, JavaRegex, Record, RecordBatch, Schema, SchemaType, get_logger
 from connectors.debezium.events import ContextHeaders
 from connectors.mysql.catalog import TableDdl
-from connectors.mysql.changes import Origin, Place, source_column
+from connectors.mysql.changes import LogEntry, Origin, source_column
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.ddl import Applied, apply
 from connectors.mysql.history import record, table_struct
@@ -96,7 +96,7 @@ class SchemaChanges:
         )
 
     def happened(
-        self, sql: str, database: str, place: Place, position: Mapping[str, Any]
+        self, sql: str, database: str, source: LogEntry, position: Mapping[str, Any]
     ) -> tuple[list[RecordBatch], set[TableName], list[TableName]]:
         """A statement of the log: what to deliver, the tables that are another now, and those that were emptied."""
         if any(pattern.fullmatch(sql) for pattern in self._ignored):
@@ -119,7 +119,7 @@ class SchemaChanges:
         self._history.append([record(self._config, position, applied.database, sql, changes)])
         batches = []
         if self._config.include_schema_changes and not applied.truncated and self._is_told(applied, changed):
-            batches.append(self.event(sql, applied.database, changes, place))
+            batches.append(self.event(sql, applied.database, changes, source))
         return batches, changed, applied.truncated
 
     def _is_kept(self, applied: Applied, changed: set[TableName]) -> bool:
@@ -150,14 +150,14 @@ class SchemaChanges:
         return made
 
     def event(
-        self, sql: str, database: str, changes: Sequence[Change], place: Place, mark: str = "false"
+        self, sql: str, database: str, changes: Sequence[Change], event_source: LogEntry, mark: str = "false"
     ) -> RecordBatch:
         """A record for the topic of schema changes."""
         import pyarrow as pa
 
         named = (database, ",".join(dict.fromkeys(change.name[1] for change in changes)) or None)
         zero = np.zeros(1, np.int64)
-        source = source_column(self._origin, named, [place], zero, zero, pa.array([mark], pa.string()))
+        source = source_column(self._origin, named, [event_source], zero, zero, pa.array([mark], pa.string()))
         value = {
             "source": source.to_pylist()[0],
             "ts_ms": time.time_ns() // 1_000_000,
@@ -178,7 +178,7 @@ class SchemaChanges:
         databases: Mapping[str, tuple[str, str]],
         server_charset: str,
         tables: Sequence[TableDdl],
-        place: Place,
+        source: LogEntry,
         position: Mapping[str, Any],
         *,
         tell: bool,
@@ -198,7 +198,7 @@ class SchemaChanges:
                 not changes or any(self._shapes.is_captured(change.name) for change in changes)
             )
             if tell and told and self._config.include_schema_changes:
-                batches.append(self.event(sql, database, changes, place, "true"))
+                batches.append(self.event(sql, database, changes, source, "true"))
 
         for database, (charset, collation) in databases.items():
             if self._config.database_is_meant(database) or not self._config.history_databases_only:

@@ -69,11 +69,11 @@ def _server_problems(server: Server, config: MySqlConfig) -> Iterable[Problem]:
         return
     needed = {"binlog_format": ("ROW",), "binlog_row_image": ("FULL", "NOBLOB", "FULL_NODUP")}
     for name, right in needed.items():
-        found = server.variable(name)
-        if found is not None and found.upper() not in right:
+        value = server.variable(name)
+        if value is not None and value.upper() not in right:
             yield Problem(
                 "database.hostname",
-                f"the server has {name}={found}: SET GLOBAL {name} = '{right[0]}', also in its configuration",
+                f"the server has {name}={value}: SET GLOBAL {name} = '{right[0]}', also in its configuration",
             )
     if str(server.variable("binlog_row_value_options") or "").upper() == "PARTIAL_JSON":
         yield Problem(
@@ -84,8 +84,8 @@ def _server_problems(server: Server, config: MySqlConfig) -> Iterable[Problem]:
         name = "binlog_annotate_row_events" if server.mariadb else "binlog_rows_query_log_events"
         if str(server.variable(name) or "OFF").upper() not in ("ON", "1"):
             yield Problem("include.query", f"the server does not log statements: SET GLOBAL {name} = ON")
-    own = str(server.variable("server_id") or "")
-    if config.server_id is not None and own == str(config.server_id):
+    server_id = str(server.variable("server_id") or "")
+    if config.server_id is not None and server_id == str(config.server_id):
         yield Problem(
             "database.server.id",
             f"{config.server_id} is the id of the server itself: give the connector a number that no server and no other reader has",
@@ -142,16 +142,16 @@ def _rights(server: Server) -> set[str]:
                 rows = server.rows(f"SHOW GRANTS FOR CURRENT_USER() USING {roles}")
         except pymysql.err.Error:  # before MySQL 8 there are no roles
             pass
-    found: set[str] = set()
+    rights: set[str] = set()
     for row in rows:
         grant = re.match(r"GRANT (.+?) ON (.+?) TO ", str(row[0]).upper())
         if grant is not None:
             names = {name.strip() for name in grant[1].split(",")}
             if grant[2] == "*.*":
-                found |= names
+                rights |= names
             elif names & {"LOCK TABLES", "ALL PRIVILEGES"}:  # of the others those on everything count
-                found.add("LOCK TABLES")
-    return found
+                rights.add("LOCK TABLES")
+    return rights
 
 
 def _account(server: Server) -> str:

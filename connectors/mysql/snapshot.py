@@ -15,7 +15,7 @@ from connectors.debezium.events import ContextHeaders, Rows, bounded, constant, 
 from connectors.debezium.filters import compiled
 from connectors.debezium.marks import SnapshotMarks
 from connectors.debezium.values import zero_of
-from connectors.mysql.changes import Origin, Place, filled, source_column
+from connectors.mysql.changes import LogEntry, Origin, filled, source_column
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connections import Server, connect, database_errors, message_of
 from connectors.mysql.tables import Shape
@@ -147,9 +147,9 @@ def read_batch(
     keys = None
     if shape.layout.key is not None:
         keys = struct_column(shape.layout.key, [columns[at] for at in shape.key_positions])
-    place = Place(moment.micros, 0, None, moment.file, moment.position, None, None)
+    row_source = LogEntry(moment.micros, 0, None, moment.file, moment.position, None, None)
     zeros = np.zeros(length, np.int64)
-    source = source_column(origin, shape.table.name, [place], zeros, zeros, marks)
+    source = source_column(origin, shape.table.name, [row_source], zeros, zeros, marks)
     return event_batch(shape.layout, Rows(constant("r", pa.string(), length), None, after, keys, source), context)
 
 
@@ -167,8 +167,8 @@ class Snapshot:
     ) -> None:
         self._config, self._readers, self._moment = config, readers, moment
         self._context, self._origin = context, origin
-        wanted = compiled(config.snapshot_tables)
-        self._shapes = [s for s in shapes if not wanted or any(p.fullmatch(s.table.full_name) for p in wanted)]
+        tables = compiled(config.snapshot_tables)
+        self._shapes = [s for s in shapes if not tables or any(p.fullmatch(s.table.full_name) for p in tables)]
         self._blocks: queue.Queue[tuple[Shape, list[pa.Array]] | BaseException | None] = queue.Queue(
             _AHEAD * config.snapshot_threads
         )
@@ -187,8 +187,8 @@ class Snapshot:
 
     def _statement(self, shape: Shape) -> str:
         table, names = shape.table, select_list(shape)
-        own = self._config.snapshot_selects.get(table.full_name)
-        return f"SELECT {names} FROM {table.quoted}" if own is None else f"SELECT {names} FROM ({own}) chosen"
+        select = self._config.snapshot_selects.get(table.full_name)
+        return f"SELECT {names} FROM {table.quoted}" if select is None else f"SELECT {names} FROM ({select}) chosen"
 
     def _read(self, connection: Any) -> None:
         try:
@@ -236,20 +236,20 @@ class Snapshot:
         """Batches to hand on, block by block; the very last is the snapshot's last and has the position ``done``."""
         marks = SnapshotMarks()
         position = {"source_partition": {"server": self._config.prefix}, "source_offset": offset}
-        held: tuple[Shape, list[pa.Array]] | None = None
+        pending: tuple[Shape, list[pa.Array]] | None = None
         for block in self._taken(stopping):
             if block is None:
                 yield []
                 continue
-            if held is not None:
-                mark = marks.column(held[0], len(held[1][0]), ends_table=held[0] is not block[0])
-                yield [b.replace(**position) for b in self._batches_of(*held, mark)]
-            held = block
-        if stopping.is_set() or held is None:
+            if pending is not None:
+                mark = marks.column(pending[0], len(pending[1][0]), ends_table=pending[0] is not block[0])
+                yield [b.replace(**position) for b in self._batches_of(*pending, mark)]
+            pending = block
+        if stopping.is_set() or pending is None:
             yield []
             return
-        mark = marks.column(held[0], len(held[1][0]), ends_table=True, ends_all=True)
-        batches = [b.replace(**position) for b in self._batches_of(*held, mark)]
+        mark = marks.column(pending[0], len(pending[1][0]), ends_table=True, ends_all=True)
+        batches = [b.replace(**position) for b in self._batches_of(*pending, mark)]
         batches[-1] = batches[-1].replace(source_offset=done)
         yield batches
 

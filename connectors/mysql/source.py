@@ -22,7 +22,7 @@ from connectors.debezium.filters import Filters
 from connectors.debezium.task import CaptureTask, Changes, snapshot_pending
 from connectors.mysql.binlog.gtid import MySqlGtids, gtid_set
 from connectors.mysql.catalog import Catalog
-from connectors.mysql.changes import Origin, Place
+from connectors.mysql.changes import LogEntry, Origin
 from connectors.mysql.chunks import MySqlChunks
 from connectors.mysql.config import SYSTEM_DATABASES, MariaDbConfig, MySqlConfig
 from connectors.mysql.connections import Binlog, Server, connect, database_errors
@@ -73,7 +73,7 @@ class MySqlTask(CaptureTask[MySqlConfig]):
     # beginnings
 
     def _begin(self) -> Sequence[RecordBatch]:
-        self._let_go()
+        self._close_connections()
         self._connection = connect(self.config)
         server = Server(self._connection)
         mode = self.config.snapshot_mode.lower()
@@ -126,7 +126,7 @@ class MySqlTask(CaptureTask[MySqlConfig]):
     def _read_structure(self, server: Server, position: Mapping[str, Any], *, tell: bool) -> list[RecordBatch]:
         catalog = Catalog(server)
         names = [name for name in catalog.tables() if self._is_kept(name)]
-        place = Place(
+        source = LogEntry(
             time.time_ns() // 1000, 0, None, str(position.get("file")), int(position.get("pos") or 0), None, None
         )
         databases = {
@@ -135,7 +135,7 @@ class MySqlTask(CaptureTask[MySqlConfig]):
             if not self.config.ignore_builtin or n.lower() not in SYSTEM_DATABASES
         }
         return self._changed.read_anew(
-            databases, catalog.server_charset(), catalog.ddl(names), place, position, tell=tell
+            databases, catalog.server_charset(), catalog.ddl(names), source, position, tell=tell
         )
 
     def _is_kept(self, name: tuple[str, str]) -> bool:
@@ -195,20 +195,20 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         gtids = None
         if offset.get("gtids"):
             gtids = gtid_set(str(offset["gtids"]), mariadb=server.mariadb)
-        wanted = gtids
+        gtids_from = gtids
         if isinstance(gtids, MySqlGtids) and self.config.gtid_sources[0] is not None:
             # of servers that do not count the log may have been purged: the server must not be asked for it
-            wanted = gtids.united(server.purged())
+            gtids_from = gtids.united(server.purged())
         if gtids is None and server.mariadb:  # read by file and position, and counted from there on
             gtids = gtid_set(str(server.value("SELECT BINLOG_GTID_POS(%s, %s)", file, pos) or ""), mariadb=True)
         start = Position(file, pos, gtids, int(offset.get("event") or 0), int(offset.get("row") or 0))
-        self._stream = Binlog(self.config, mariadb=server.mariadb, file=file, position=pos, gtids=wanted)
+        self._stream = Binlog(self.config, mariadb=server.mariadb, file=file, position=pos, gtids=gtids_from)
         self._decoder = Decoder(self.config, self._shapes, self._headers, self._origin, start, self._changed.happened)
         self._decoder.checksummed(self._stream.checksummed)
 
     # changes
 
-    def _here(self) -> dict[str, Any]:
+    def _current_offset(self) -> dict[str, Any]:
         return self._offset if self._decoder is None else self._decoder.offset
 
     def _changes(self) -> Changes:
@@ -237,8 +237,8 @@ class MySqlTask(CaptureTask[MySqlConfig]):
             self._explain(error)
             raise
         batches = decoder.take(self._offset)
-        here = decoder.offset
-        return Changes(batches, here if batches else self._offset, here, decoder.reached)
+        current = decoder.offset
+        return Changes(batches, current if batches else self._offset, current, decoder.position)
 
     def _look_after(self, stream: Binlog) -> None:
         """Give a connection up that died without a word."""
@@ -265,7 +265,7 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         with self._connection.cursor() as cursor:
             cursor.execute(statement)
 
-    def _let_go(self) -> None:
+    def _close_connections(self) -> None:
         if self._stream is not None:
             self._stream.close()
         if self._connection is not None:

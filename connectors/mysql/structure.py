@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-__all__ = ["Change", "Column", "Place", "Structure", "Table", "TableName", "quoted"]
+__all__ = ["Change", "Column", "ColumnPosition", "Structure", "Table", "TableName", "quoted"]
 
 TableName: TypeAlias = tuple[str, str]
 """Database and table."""
@@ -70,7 +70,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ColumnPosition:
     """Where a column goes: first, after another, or (neither) last, and in a change where it stood."""
 
     first: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connectors.mysql.ddl_columns import Definition, Key, has_charset
-from connectors.mysql.structure import Column, Place, Table
+from connectors.mysql.structure import Column, ColumnPosition, Table
 
 __all__ = [
     "converted",
@@ -20,19 +20,19 @@ __all__ = [
 ]
 
 
-def position(columns: list[Column], place: Place) -> int:
-    if place.first:
+def position(columns: list[Column], where: ColumnPosition) -> int:
+    if where.first:
         return 0
-    folded = (place.after or "").casefold()
+    folded = (where.after or "").casefold()
     return next((i + 1 for i, column in enumerate(columns) if column.name.casefold() == folded), len(columns))
 
 
-def with_column(table: Table, made: Definition, place: Place) -> Table:
+def with_column(table: Table, made: Definition, where: ColumnPosition) -> Table:
     column = made.column
     if column.charset is None and has_charset(column.type):
         column = replace(column, charset=table.charset)
     columns = list(table.columns)
-    columns.insert(position(columns, place), column)
+    columns.insert(position(columns, where), column)
     return with_keys_of(replace(table, columns=tuple(columns)), made)
 
 

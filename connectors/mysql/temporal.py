@@ -63,10 +63,10 @@ def micros_of_text(column: pa.Array) -> pa.Array:
 
 
 def _micros(text: str) -> int:
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         raise DataError(f"{text!r} is no time")
-    sign, hours, minutes, seconds, fraction = found.groups()
+    sign, hours, minutes, seconds, fraction = match.groups()
     made = ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1_000_000 + int((fraction or "").ljust(6, "0"))
     return -made if sign else made
 
@@ -101,11 +101,11 @@ def _adjusted(value: int, unit: int) -> int:
     shift = 800 * 1461 // 4 - 6  # 800 years are two rounds of the calendar: leap years stay where they are
     date = dt.date.fromordinal(start + 1 + shift)
     year = date.year - 800
-    wanted = 1900 + year if year >= 70 else 2000 + year
+    full_year = 1900 + year if year >= 70 else 2000 + year
     try:
-        moved = date.replace(year=wanted)
+        moved = date.replace(year=full_year)
     except ValueError:  # 29 February
-        moved = date.replace(year=wanted, day=28)
+        moved = date.replace(year=full_year, day=28)
     return (moved.toordinal() - 719_163) * unit + rest
 
 

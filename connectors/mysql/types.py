@@ -136,10 +136,10 @@ def _integer(word: str, unsigned: bool, modes: Modes) -> Form:
 
 
 def _float(column: Column, word: str) -> Form:
-    def log(found: LogColumn) -> pa.Array:
-        if found.physical.size not in (4, 8):
-            raise DataError(f"the binary log holds a value of type {found.physical.code} where a float was expected")
-        return values.floats(found.numbers, found.cells, found.physical.size)
+    def log(column: LogColumn) -> pa.Array:
+        if column.physical.size not in (4, 8):
+            raise DataError(f"the binary log holds a value of type {column.physical.code} where a float was expected")
+        return values.floats(column.numbers, column.cells, column.physical.size)
 
     if word == "FLOAT" and column.scale is None and (column.length or 0) <= 24:
         return Form(schema_of(SchemaType.FLOAT32), number(pa.float32()), log, cast(pa.float32()))
@@ -157,10 +157,10 @@ def _decimal(column: Column, modes: Modes) -> Form:
     precision, scale = column.length or 10, column.scale or 0
     plain = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
 
-    def log(found: LogColumn) -> pa.Array:
-        if found.physical.code != 246:
-            raise DataError(f"the binary log holds a value of type {found.physical.code} where a decimal was expected")
-        return values.decimals(found.numbers, found.cells, found.physical)
+    def log(column: LogColumn) -> pa.Array:
+        if column.physical.code != 246:
+            raise DataError(f"the binary log holds a value of type {column.physical.code} where a decimal was expected")
+        return values.decimals(column.numbers, column.cells, column.physical)
 
     if modes.decimal == "string":
         return Form(schema_of(SchemaType.STRING), number(plain), log, each(lambda v: f"{v:f}", pa.string()))
@@ -173,10 +173,10 @@ def _decimal(column: Column, modes: Modes) -> Form:
 def _text(column: Column) -> Form:
     word = words_of(column)[0]
 
-    def log(found: LogColumn) -> pa.Array:
-        if found.physical.code == 245:
-            return _json_of_log(found)
-        return decoded(_blob(found), column.charset)
+    def log(log_column: LogColumn) -> pa.Array:
+        if log_column.physical.code == 245:
+            return _json_of_log(log_column)
+        return decoded(_blob(log_column), column.charset)
 
     return Form(schema_of(SchemaType.STRING), cast(pa.string()), log, same, large=word in _LARGE)
 
@@ -184,8 +184,8 @@ def _text(column: Column) -> Form:
 def _binary(column: Column, modes: Modes) -> Form:
     length = column.length if column.type == "BINARY" else None
 
-    def log(found: LogColumn) -> pa.Array:
-        made = _blob(found)
+    def log(column: LogColumn) -> pa.Array:
+        made = _blob(column)
         if length:  # the log leaves zeros at the end out
             return pa.array([None if v is None else v.ljust(length, b"\0") for v in made.to_pylist()], pa.binary())
         return made
@@ -204,13 +204,13 @@ def _binary(column: Column, modes: Modes) -> Form:
 def _enum(column: Column) -> Form:
     labels = np.array(["", *column.labels], object)
 
-    def log(found: LogColumn) -> pa.Array:
-        if found.physical.code != 247:
-            raise DataError(f"the binary log holds a value of type {found.physical.code} where an ENUM was expected")
-        numbers = values.integers(found.numbers, found.cells, found.physical.size, unsigned=True)
+    def log(column: LogColumn) -> pa.Array:
+        if column.physical.code != 247:
+            raise DataError(f"the binary log holds a value of type {column.physical.code} where an ENUM was expected")
+        numbers = values.integers(column.numbers, column.cells, column.physical.size, unsigned=True)
         at = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False)
         made = labels[np.where(at < len(labels), at, 0)]
-        return pa.array(made, pa.string(), mask=found.cells.null if found.cells.null.any() else None)
+        return pa.array(made, pa.string(), mask=column.cells.null if column.cells.null.any() else None)
 
     schema = schema_of(SchemaType.STRING, ENUM, parameters={"allowed": ",".join(column.labels)})
     return Form(schema, cast(pa.string()), log, same)
@@ -220,10 +220,10 @@ def _set(column: Column) -> Form:
     def chosen(number: int) -> str:
         return ",".join(label for i, label in enumerate(column.labels) if number >> i & 1)
 
-    def log(found: LogColumn) -> pa.Array:
-        if found.physical.code != 248:
-            raise DataError(f"the binary log holds a value of type {found.physical.code} where a SET was expected")
-        numbers = values.integers(found.numbers, found.cells, found.physical.size, unsigned=True)
+    def log(column: LogColumn) -> pa.Array:
+        if column.physical.code != 248:
+            raise DataError(f"the binary log holds a value of type {column.physical.code} where a SET was expected")
+        numbers = values.integers(column.numbers, column.cells, column.physical.size, unsigned=True)
         return each(chosen, pa.string())(numbers)
 
     schema = schema_of(SchemaType.STRING, "io.debezium.data.EnumSet", parameters={"allowed": ",".join(column.labels)})
@@ -234,15 +234,15 @@ def _bit(column: Column) -> Form:
     length = column.length or 1
     size = (length + 7) // 8
 
-    def log(found: LogColumn) -> pa.Array:
-        if found.physical.code != 16:
-            raise DataError(f"the binary log holds a value of type {found.physical.code} where bits were expected")
-        return values.bits_of(found.numbers, found.cells, found.physical.size)
+    def log(column: LogColumn) -> pa.Array:
+        if column.physical.code != 16:
+            raise DataError(f"the binary log holds a value of type {column.physical.code} where bits were expected")
+        return values.bits_of(column.numbers, column.cells, column.physical.size)
 
-    def text(found: pa.Array) -> pa.Array:
-        if pa.types.is_string(found.type):  # a default: digits
-            return each(lambda v: int(v, 2), pa.uint64())(found)
-        return each(lambda v: int.from_bytes(v, "big"), pa.uint64())(found)
+    def text(column: pa.Array) -> pa.Array:
+        if pa.types.is_string(column.type):  # a default: digits
+            return each(lambda v: int(v, 2), pa.uint64())(column)
+        return each(lambda v: int.from_bytes(v, "big"), pa.uint64())(column)
 
     if length == 1:
         return Form(schema_of(SchemaType.BOOLEAN), text, log, lambda c: pc.not_equal(c, pa.scalar(0, pa.uint64())))
@@ -251,22 +251,22 @@ def _bit(column: Column) -> Form:
 
 
 def _year() -> Form:
-    def log(found: LogColumn) -> pa.Array:
-        return values.years(found.numbers, found.cells)
+    def log(column: LogColumn) -> pa.Array:
+        return values.years(column.numbers, column.cells)
 
     return Form(schema_of(SchemaType.INT32, "io.debezium.time.Year"), number(pa.int64()), log, cast(pa.int32()))
 
 
-def _json_of_log(found: LogColumn) -> pa.Array:
-    blobs = values.blobs(found.data, found.cells)
+def _json_of_log(column: LogColumn) -> pa.Array:
+    blobs = values.blobs(column.data, column.cells)
     return each(json_text, pa.string())(blobs)
 
 
 def _json() -> Form:
-    def log(found: LogColumn) -> pa.Array:
-        if found.physical.code == 245:  # MySQL's own form; MariaDB has it as text
-            return _json_of_log(found)
-        return decoded(_blob(found), "utf8mb4")
+    def log(column: LogColumn) -> pa.Array:
+        if column.physical.code == 245:  # MySQL's own form; MariaDB has it as text
+            return _json_of_log(column)
+        return decoded(_blob(column), "utf8mb4")
 
     return Form(schema_of(SchemaType.STRING, "io.debezium.data.Json"), cast(pa.string()), log, same, large=True)
 
@@ -300,40 +300,40 @@ def _temporal(column: Column, word: str, modes: Modes) -> Form:
     """``length`` of such a column is its digits after the second."""
     digits = column.length or 0
 
-    def expected(found: LogColumn, *codes: int) -> None:
-        if found.physical.code not in codes:
-            raise DataError(f"the binary log holds a value of type {found.physical.code} where a {word} was expected")
+    def expected(column: LogColumn, *codes: int) -> None:
+        if column.physical.code not in codes:
+            raise DataError(f"the binary log holds a value of type {column.physical.code} where a {word} was expected")
 
     if word == "DATE":
 
-        def date(found: LogColumn) -> pa.Array:
-            expected(found, 10, 14)
-            return values.dates(found.numbers, found.cells)
+        def date(column: LogColumn) -> pa.Array:
+            expected(column, 10, 14)
+            return values.dates(column.numbers, column.cells)
 
         schema, finish = temporal.date_form(modes.time)
         return Form(schema, temporal.days_of_text, date, temporal.with_years(finish, temporal.DAY, modes.adjust_years))
     if word == "TIME":
 
-        def time(found: LogColumn) -> pa.Array:
-            expected(found, 11, 19)
-            return values.times(found.numbers, found.cells, found.physical)
+        def time(column: LogColumn) -> pa.Array:
+            expected(column, 11, 19)
+            return values.times(column.numbers, column.cells, column.physical)
 
         schema, finish = temporal.time_form(modes.time)
         return Form(schema, temporal.clock_of_text, time, finish)
     if word == "DATETIME":
 
-        def datetime(found: LogColumn) -> pa.Array:
-            expected(found, 12, 18)
-            return values.datetimes(found.numbers, found.cells, found.physical)
+        def datetime(column: LogColumn) -> pa.Array:
+            expected(column, 12, 18)
+            return values.datetimes(column.numbers, column.cells, column.physical)
 
         schema, finish = temporal.datetime_form(digits, modes.time)
         return Form(
             schema, temporal.micros_of_text, datetime, temporal.with_years(finish, temporal.MICRO, modes.adjust_years)
         )
 
-    def timestamp(found: LogColumn) -> pa.Array:
-        expected(found, 7, 17)
-        return values.timestamps(found.numbers, found.cells, found.physical)
+    def timestamp(column: LogColumn) -> pa.Array:
+        expected(column, 7, 17)
+        return values.timestamps(column.numbers, column.cells, column.physical)
 
     schema, finish = temporal.timestamp_form(digits)
     return Form(schema, temporal.micros_of_text, timestamp, finish)

@@ -40,9 +40,9 @@ def _of_partitioners(*names: str) -> Visible:
     return lambda values: str(values.get("partitioner.class")).rpartition(".")[2] in names
 
 
-def separator_of(given: str | None) -> bytes:
+def separator_of(text: str | None) -> bytes:
     """What ``format.bytearray.separator`` means: a newline by default, escapes as in Java's sources."""
-    return b"\n" if given is None else given.encode().decode("unicode_escape").encode()
+    return b"\n" if text is None else text.encode().decode("unicode_escape").encode()
 
 
 @config
@@ -295,8 +295,8 @@ class ObjectSinkConfig:
             yield Problem("timezone", f"{self.partitioner} needs a timezone, such as UTC")
         by_pattern = self.partitioner.endswith("TimeBasedPartitioner")
         if by_pattern and self.partition_duration_ms <= 0:
-            given = f"partition.duration.ms is {self.partition_duration_ms}"
-            yield Problem("partition.duration.ms", f"{given}; {self.partitioner} needs a positive number")
+            duration = f"partition.duration.ms is {self.partition_duration_ms}"
+            yield Problem("partition.duration.ms", f"{duration}; {self.partitioner} needs a positive number")
         if by_pattern and not self.path_format:
             yield Problem("path.format", f"{self.partitioner} needs a path.format, such as 'year'=YYYY/'month'=MM")
         if self.rotate_schedule_interval_ms > 0 and not self.timezone:

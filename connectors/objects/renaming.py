@@ -85,9 +85,9 @@ class RenamingStore(Store):
         if not self.names_end_offset:
             return None
         folder = "/".join(filter(None, [self._topics_dir, partition.topic]))
-        found = (_NAME.fullmatch(name) for name in self._names(folder))
-        ours = [match for match in found if match and (match[1], int(match[2])) == partition]
-        return max((int(match[4]) for match in ours), default=-1) + 1 or None
+        matches = (_NAME.fullmatch(name) for name in self._names(folder))
+        of_partition = [match for match in matches if match and (match[1], int(match[2])) == partition]
+        return max((int(match[4]) for match in of_partition), default=-1) + 1 or None
 
     def _log(self, partition: TopicPartition) -> str:
         return f"{self._logs_dir}/{partition.topic}/{partition.partition}/log.json"

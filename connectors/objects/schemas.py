@@ -25,34 +25,34 @@ def must_rotate(rule: str, current: Schema | None, arriving: Schema | None) -> b
     return not newer if rule == "FORWARD" else newer
 
 
-def project(batch: RecordBatch, wanted: Schema | None) -> RecordBatch:
+def project(batch: RecordBatch, target: Schema | None) -> RecordBatch:
     """The batch with its values in another version of their schema: fields by name, defaults or nulls for new ones."""
-    if batch.value_schema == wanted or wanted is None:
+    if batch.value_schema == target or target is None:
         return batch
     assert batch.value_schema is not None
     return batch.replace(
-        values=_column(batch.values, batch.value_schema, wanted, wanted.name or "value"), value_schema=wanted
+        values=_column(batch.values, batch.value_schema, target, target.name or "value"), value_schema=target
     )
 
 
-def _column(column: pa.Array, given: Schema, wanted: Schema, path: str) -> pa.Array:
-    if given.type is not SchemaType.STRUCT or wanted.type is not SchemaType.STRUCT:
+def _column(column: pa.Array, source: Schema, target: Schema, path: str) -> pa.Array:
+    if source.type is not SchemaType.STRUCT or target.type is not SchemaType.STRUCT:
         try:
-            return column.cast(wanted.arrow_type)
+            return column.cast(target.arrow_type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise DataError(f"{path} cannot be written with the schema of the open file: {error}") from error
-    there = {member.name: i for i, member in enumerate(given.fields)}
+    there = {member.name: i for i, member in enumerate(source.fields)}
     columns = []
-    for member in wanted.fields:
+    for member in target.fields:
         if member.name in there:
             child = column.field(there[member.name])
             columns.append(
-                _column(child, given.fields[there[member.name]].schema, member.schema, f"{path}.{member.name}")
+                _column(child, source.fields[there[member.name]].schema, member.schema, f"{path}.{member.name}")
             )
         elif member.schema.default is not None or member.schema.optional:
             value = pa.scalar(member.schema.default, member.schema.arrow_type)
             columns.append(pa.repeat(value, len(column)))
         else:
             raise DataError(f"{path}.{member.name} has neither a value nor a default in records of an older schema")
-    fields = [member.schema.arrow_field(member.name) for member in wanted.fields]
+    fields = [member.schema.arrow_field(member.name) for member in target.fields]
     return pa.StructArray.from_arrays(columns, fields=fields, mask=column.is_null() if column.null_count else None)

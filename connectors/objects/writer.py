@@ -178,12 +178,14 @@ class PartitionWriter:
     def _storable(self, batch: RecordBatch, encoded: Encoded) -> tuple[RecordBatch, Encoded]:
         """The rows whose folders can be; the others are refused."""
         store, delimiter = self._parts.store, self._parts.config.directory_delim
-        found = {n: why for n, folder in enumerate(encoded.folders) if (why := store.folder_problem(folder, delimiter))}
-        if not found or encoded.codes is None:
+        problems = {
+            n: why for n, folder in enumerate(encoded.folders) if (why := store.folder_problem(folder, delimiter))
+        }
+        if not problems or encoded.codes is None:
             return batch, encoded
-        for code, why in found.items():
+        for code, why in problems.items():
             self._parts.refuse(batch.filter(pa.array(encoded.codes == code)), why)
-        kept = ~np.isin(encoded.codes, list(found))
+        kept = ~np.isin(encoded.codes, list(problems))
         return batch.filter(pa.array(kept)), Encoded(encoded.folders, encoded.codes[kept])
 
     def _room(self, folders: Sequence[str], codes: Any, rows: int) -> int:

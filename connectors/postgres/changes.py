@@ -125,7 +125,7 @@ class _Decoding:
         starts = begins + _TUPLE
         starts[old_rows] = old_ends + 1
         self._new, _ = messages.walk(starts[new_rows], ends[new_rows], width)
-        old_at, new_at = _places(old_rows, len(kinds)), _places(new_rows, len(kinds))
+        old_at, new_at = _positions_of(old_rows, len(kinds)), _positions_of(new_rows, len(kinds))
         # an old row that is whole tells what an unchanged large value is
         self._whole = marks == _OLD
         both = np.flatnonzero(updates & has_old)
@@ -155,13 +155,13 @@ class _Decoding:
         """Columns of the new rows: those of the key are wanted twice."""
 
     def _complete(self, new: Numbers, old: Numbers, whole: Any) -> None:
-        for place, column in enumerate(self._new):
+        for index, column in enumerate(self._new):
             missing = column.unchanged
             if missing is None:
                 continue
             other = np.full(len(missing), -1, np.int64)
             other[new[whole]] = old[whole]
-            self._new[place] = column.instead(missing & (other >= 0), self._old[place].take(other))
+            self._new[index] = column.instead(missing & (other >= 0), self._old[index].take(other))
 
     def _key_changed(self, old: Numbers, new: Numbers) -> Any:
         changed = np.zeros(len(old), np.bool_)
@@ -169,9 +169,9 @@ class _Decoding:
             return changed
         for position in self._shape.key_positions:
             at = self._shape.positions[position]
-            one, other = self._old[at].take(old), self._new[at].take(new)
-            same = pc.equal(self._messages.texts(one), self._messages.texts(other)).fill_null(False)
-            unlike = ~same.to_numpy(zero_copy_only=False) & ~one.null
+            before, other = self._old[at].take(old), self._new[at].take(new)
+            same = pc.equal(self._messages.texts(before), self._messages.texts(other)).fill_null(False)
+            unlike = ~same.to_numpy(zero_copy_only=False) & ~before.null
             if (kept := other.unchanged) is not None:
                 unlike &= ~kept
             changed |= unlike
@@ -193,7 +193,7 @@ class _Decoding:
         return self._rows(self._old, np.where(rows, self._old_at, -1), ~rows)
 
     def _rows(self, columns: Sequence[Spans], rows: Numbers, absent: Any) -> pa.Array:
-        made = [self._column(columns, place, rows) for place in range(len(self._shape.forms))]
+        made = [self._column(columns, index, rows) for index in range(len(self._shape.forms))]
         return struct_column(self._shape.layout.row, made, absent)
 
     def keys(self) -> pa.Array | None:
@@ -201,28 +201,28 @@ class _Decoding:
         if layout.key is None:
             return None
         columns = []
-        for place in self._shape.key_positions:
+        for index in self._shape.key_positions:
             if not self._is_old.any():
-                columns.append(self._column(self._new, place, self._new_at))
+                columns.append(self._column(self._new, index, self._new_at))
                 continue
-            at = self._shape.positions[place]
+            at = self._shape.positions[index]
             new, old = self._new[at].take(self._new_at), self._old[at].take(np.where(self._is_old, self._old_at, -1))
-            columns.append(self._converted(place, new.instead(self._is_old, old)))
+            columns.append(self._converted(index, new.instead(self._is_old, old)))
         return struct_column(layout.key, columns, ~(self._is_new | self._is_old))
 
-    def _column(self, columns: Sequence[Spans], place: int, rows: Numbers) -> pa.Array:
-        if rows is self._new_at and place in self._made:
-            return self._made[place]
-        spans = columns[self._shape.positions[place]]
+    def _column(self, columns: Sequence[Spans], index: int, rows: Numbers) -> pa.Array:
+        if rows is self._new_at and index in self._made:
+            return self._made[index]
+        spans = columns[self._shape.positions[index]]
         if len(rows) != len(spans.starts) or (len(rows) and (rows[0] != 0 or (np.diff(rows) != 1).any())):
             spans = spans.take(rows)
-        made = self._converted(place, spans)
+        made = self._converted(index, spans)
         if rows is self._new_at:
-            self._made[place] = made
+            self._made[index] = made
         return made
 
-    def _converted(self, place: int, spans: Spans) -> pa.Array:
-        form = self._shape.forms[place]
+    def _converted(self, index: int, spans: Spans) -> pa.Array:
+        form = self._shape.forms[index]
         column = form.convert(self._messages.texts(spans))
         if form.unavailable is not None and (unchanged := spans.unchanged) is not None:
             column = _replaced(column, pa.array(unchanged), form.unavailable)
@@ -237,7 +237,7 @@ class _Decoding:
         made: list[tuple[Header, ...]] = [()] * len(self.message)
         old = self._key_texts(self._old, self._moved_old)
         new = self._key_texts(self._new, self._moved_new)
-        which = _places(self._moved, len(self._messages.begins))[self.message]
+        which = _positions_of(self._moved, len(self._messages.begins))[self.message]
         for event in np.flatnonzero(which >= 0).tolist():
             if self.ops[event] == _C:
                 made[event] = (Header("__debezium.oldkey", old[which[event]]),)
@@ -248,14 +248,14 @@ class _Decoding:
     def _key_texts(self, columns: Sequence[Spans], rows: Numbers) -> list[bytes]:
         key = self._shape.layout.key
         assert key is not None
-        cells = struct_column(key, [self._column(columns, place, rows) for place in self._shape.key_positions])
+        cells = struct_column(key, [self._column(columns, index, rows) for index in self._shape.key_positions])
         return [
             json.dumps(cell, ensure_ascii=False, separators=(",", ":"), default=str).encode()
             for cell in cells.to_pylist()
         ]
 
 
-def _places(rows: Numbers, length: int) -> Numbers:
+def _positions_of(rows: Numbers, length: int) -> Numbers:
     """Where each of ``length`` rows lies among those chosen; -1 for the others."""
     made = np.full(length, -1, np.int64)
     made[rows] = np.arange(len(rows))

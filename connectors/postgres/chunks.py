@@ -121,10 +121,10 @@ class PostgresChunks:
         blocks: list[pa.RecordBatch] = []
         for block in self._arrow.select(query):
             blocks.append(block)
-            if sum(one.nbytes for one in blocks) >= MAX_BATCH_BYTES:
+            if sum(piece.nbytes for piece in blocks) >= MAX_BATCH_BYTES:
                 break
-        found = pa.Table.from_batches(blocks).combine_chunks().to_batches() if blocks else []
-        return found[0] if found and found[0].num_rows else None
+        table = pa.Table.from_batches(blocks).combine_chunks().to_batches() if blocks else []
+        return table[0] if table and table[0].num_rows else None
 
     def behind(self, part: TablePart) -> None:
         """Tables are read as they are now, whatever the stream knows of them."""
@@ -149,13 +149,13 @@ class PostgresChunks:
     ) -> Iterator[list[RecordBatch]]:
         """As of now; changes from the stream's position on come again after it, and end as the tables are."""
         oids = self._names()
-        found = Catalog(self._connection()).tables([oids[name] for name in tables if name in oids])
+        tables_ = Catalog(self._connection()).tables([oids[name] for name in tables if name in oids])
         chosen = {name: text for name in tables if (text := request.condition(name))}
         config = replace(self._config, snapshot_tables=[], snapshot_selects=chosen)
         with database_errors(config, "reading tables of"):
             moment, exporter = exported(config)
             with exporter:
-                self._snapshot = Snapshot(config, [self._shapes.of(table) for table in found], moment, self._headers)
+                self._snapshot = Snapshot(config, [self._shapes.of(table) for table in tables_], moment, self._headers)
                 self._snapshot.start()
             for batches in self._snapshot.batches(self._stopping, dict(offset)):
                 yield [batch.replace(source_offset=dict(offset)) for batch in batches]

@@ -80,7 +80,7 @@ def database_errors(config: PostgresConfig, doing: str) -> Iterator[None]:
 def _conninfo(config: PostgresConfig, **more: Any) -> str:
     unchecked = bool(config.sslfactory)  # Java's factory that checks no certificate
     mode = config.sslmode.lower()
-    given = {
+    parameters = {
         "host": config.hostname,
         "port": config.port,
         "dbname": config.database,
@@ -98,7 +98,7 @@ def _conninfo(config: PostgresConfig, **more: Any) -> str:
         "options": SESSION,
         **more,
     }
-    return make_conninfo("", **{name: value for name, value in given.items() if value is not None})
+    return make_conninfo("", **{name: value for name, value in parameters.items() if value is not None})
 
 
 def connect(config: PostgresConfig) -> psycopg.Connection[Any]:
@@ -180,8 +180,10 @@ class ReplicationStream:
 
     def __init__(self, config: PostgresConfig, lsn: int, options: dict[str, str]) -> None:
         self._connection = replication(config)
-        given = ", ".join(f"\"{name}\" '{value.replace(chr(39), chr(39) * 2)}'" for name, value in options.items())
-        command = f'START_REPLICATION SLOT "{config.slot}" LOGICAL {lsn_text(lsn)} ({given})'
+        options_text = ", ".join(
+            f"\"{name}\" '{value.replace(chr(39), chr(39) * 2)}'" for name, value in options.items()
+        )
+        command = f'START_REPLICATION SLOT "{config.slot}" LOGICAL {lsn_text(lsn)} ({options_text})'
         result = self._connection.exec_(command.encode())
         if result.status != pq.ExecStatus.COPY_BOTH:
             error = _refusal(result)

@@ -203,21 +203,24 @@ class Decoder:
         still = {"source_partition": {"server": self._config.prefix}, "source_offset": dict(before)}
         config = self._config
         tombstones = config.tombstones
-        gathered = [one for one in (*self._ready, *self._gathering.values()) if len(one)]
-        found = [(one.shape, one.events(tombstones=tombstones, skipped=self._skipped)) for one in gathered]
-        found = [(shape, events) for shape, events in found if len(events)]
-        blocks: list[pa.Array | None] = [None] * len(found)
+        gathered = [table_events for table_events in (*self._ready, *self._gathering.values()) if len(table_events)]
+        gathered_batches = [
+            (table_events.shape, table_events.events(tombstones=tombstones, skipped=self._skipped))
+            for table_events in gathered
+        ]
+        gathered_batches = [(shape, events) for shape, events in gathered_batches if len(events)]
+        blocks: list[pa.Array | None] = [None] * len(gathered_batches)
         message_blocks: list[Any] = [None] * len(self._messages)
         batches: list[RecordBatch] = []
         if self._topic is not None:
-            named = [(shape.table.full_name, events) for shape, events in found]
+            named = [(shape.table.full_name, events) for shape, events in gathered_batches]
             made, batches = self._topic.numbered([*named, ("message", self._messages.events())])
             *blocks, last = made
             message_blocks = last.to_pylist()
         if len(self._messages):
             batches.append(self._messages.batch(config, self._shapes.topic("message"), message_blocks))
         batches = [batch.replace(**still) for batch in batches]
-        for (shape, events), block in zip(found, blocks, strict=True):
+        for (shape, events), block in zip(gathered_batches, blocks, strict=True):
             batches += bounded(self._batch(shape, events, block, still))
         self._ready, self._messages, self.rows = [], LogicalMessages(), 0
         self._gathering.clear()

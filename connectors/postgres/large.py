@@ -79,9 +79,9 @@ class WholeTransactions:
         """The next message; None when nothing is at hand. Raises DataError for what is no such message."""
         while True:
             if self._replayed is not None:
-                found = next(self._replayed, None)
-                if found is not None:
-                    return found
+                batch = next(self._replayed, None)
+                if batch is not None:
+                    return batch
                 self._replayed = None
             message = self._stream.next()
             if message is None:

@@ -101,8 +101,8 @@ class Snapshot:
         self, config: PostgresConfig, shapes: Sequence[Shape], moment: Moment, context: ContextHeaders
     ) -> None:
         self._config, self._moment, self._context = config, moment, context
-        wanted = compiled(config.snapshot_tables)
-        self._shapes = [s for s in shapes if not wanted or any(p.fullmatch(s.table.full_name) for p in wanted)]
+        tables = compiled(config.snapshot_tables)
+        self._shapes = [s for s in shapes if not tables or any(p.fullmatch(s.table.full_name) for p in tables)]
         self._blocks: queue.Queue[tuple[Shape, pa.RecordBatch] | BaseException | None] = queue.Queue(
             _AHEAD * config.snapshot_threads
         )
@@ -135,9 +135,9 @@ class Snapshot:
         table = shape.table
         if not shape.forms:
             return
-        own = self._config.snapshot_selects.get(table.full_name)
-        if own is not None:
-            yield f"SELECT {select_list(shape)} FROM ({own}) chosen"
+        own_select = self._config.snapshot_selects.get(table.full_name)
+        if own_select is not None:
+            yield f"SELECT {select_list(shape)} FROM ({own_select}) chosen"
             return
         select = f"SELECT {select_list(shape)} FROM {table.quoted}"
         parts = self._config.snapshot_threads * self._config.snapshot_parts
@@ -198,23 +198,23 @@ class Snapshot:
     def batches(self, stopping: threading.Event, offset: dict[str, Any]) -> Iterator[list[RecordBatch]]:
         """Batches to hand on, block by block; the very last is the snapshot's last and completes ``offset``."""
         marks = SnapshotMarks()
-        held: tuple[Shape, pa.RecordBatch] | None = None
+        pending: tuple[Shape, pa.RecordBatch] | None = None
         partition = {"server": self._config.prefix}
         position = {"source_partition": partition, "source_offset": offset}
         for block in self.blocks(stopping):
             if block is None:
                 yield []
                 continue
-            if held is not None:
-                yield self._made(held, marks, ends_table=held[0] is not block[0], position=position)
-            held = block
+            if pending is not None:
+                yield self._made(pending, marks, ends_table=pending[0] is not block[0], position=position)
+            pending = block
         if stopping.is_set():
             return
         done = {**offset, "last_snapshot_record": True, "snapshot_completed": True}
-        if held is None:
+        if pending is None:
             yield []
             return
-        batches = self._made(held, marks, ends_table=True, ends_all=True, position=position)
+        batches = self._made(pending, marks, ends_table=True, ends_all=True, position=position)
         batches[-1] = batches[-1].replace(source_offset=done)
         yield batches
 

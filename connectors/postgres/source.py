@@ -81,7 +81,7 @@ class PostgresTask(CaptureTask[PostgresConfig]):
 
     def _begin(self) -> Sequence[RecordBatch]:
         config = self.config
-        self._let_go()
+        self._close_connections()
         self._connection = connection = connect(config)
         self._catalog = catalog = Catalog(connection)
         names = catalog.names()
@@ -102,9 +102,9 @@ class PostgresTask(CaptureTask[PostgresConfig]):
                 + ". Set snapshot.mode=when_needed to read the tables again, or reset the connector's offsets"
             )
         fresh = not position or snapshot_pending(position) or lost
-        wanted = (mode == "always" and self._first) or (fresh and mode not in ("no_data", "never", "schema_only"))
+        snapshots = (mode == "always" and self._first) or (fresh and mode not in ("no_data", "never", "schema_only"))
         self._first = False
-        if wanted:
+        if snapshots:
             self._start_snapshot(slot, tables)
         elif mode == "initial_only":
             self._finished = True
@@ -209,7 +209,7 @@ class PostgresTask(CaptureTask[PostgresConfig]):
 
     # changes
 
-    def _here(self) -> dict[str, Any]:
+    def _current_offset(self) -> dict[str, Any]:
         return self._offset if self._decoder is None else dict(self._decoder.offset)
 
     def _changes(self) -> Changes:
@@ -244,8 +244,8 @@ class PostgresTask(CaptureTask[PostgresConfig]):
         if message is None and not decoder.in_transaction and self._ahead is None:
             decoder.caught_up(stream.server_lsn)
         batches = decoder.take(self._offset or {"lsn": decoder.done_lsn})
-        here = dict(decoder.offset)
-        return Changes(batches, here if batches else self._offset, here, decoder.done_lsn)
+        current = dict(decoder.offset)
+        return Changes(batches, current if batches else self._offset, current, decoder.done_lsn)
 
     def _refresh_xmin(self, decoder: Decoder) -> None:
         interval = self.config.xmin_interval_ms / 1000
@@ -280,7 +280,7 @@ class PostgresTask(CaptureTask[PostgresConfig]):
             if not snapshot_pending(offset):
                 self._flushed = int(offset.get("lsn_commit") or offset.get("lsn") or 0) or self._flushed
 
-    def _let_go(self) -> None:
+    def _close_connections(self) -> None:
         for part in (self._whole, self._stream, self._connection):
             if part is not None:
                 with suppress(Exception):  # one that was lost cannot say goodbye

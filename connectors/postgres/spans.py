@@ -48,12 +48,12 @@ class Spans:
             made.kinds[absent], made.lengths[absent] = _NULL, 0
         return made
 
-    def instead(self, here: Mask, other: Spans) -> Spans:
-        """The other's values ``here``."""
+    def instead(self, mask: Mask, other: Spans) -> Spans:
+        """With the other's values where ``mask`` is set."""
         return Spans(
-            np.where(here, other.starts, self.starts),
-            np.where(here, other.lengths, self.lengths),
-            np.where(here, other.kinds, self.kinds),
+            np.where(mask, other.starts, self.starts),
+            np.where(mask, other.lengths, self.lengths),
+            np.where(mask, other.kinds, self.kinds),
         )
 
     @property
@@ -86,8 +86,8 @@ class Messages:
 
     def numbers(self, at: Positions) -> Positions:
         """The 64-bit numbers at these places."""
-        found: Positions = self._longs[at].astype(np.int64)
-        return found
+        numbers: Positions = self._longs[at].astype(np.int64)
+        return numbers
 
     def walk(self, at: Positions, ends: Positions, width: int) -> tuple[list[Spans], Positions]:
         """The values of rows of ``width`` columns from their counts on, and where each row ends, at most at its ``ends``.

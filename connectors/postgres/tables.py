@@ -80,12 +80,12 @@ class Catalog:
 
     def names(self) -> list[tuple[int, str, str]]:
         """(oid, schema, name) of every permanent table that is the user's, partitioned ones included, by name."""
-        found = self.connection.execute(
+        rows = self.connection.execute(
             "SELECT c.oid::int8, n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             "WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND n.nspname <> ALL (%s) ORDER BY 2, 3",
             [list(_SYSTEM)],
         )
-        return list(found.fetchall())
+        return list(rows.fetchall())
 
     def tables(self, oids: Sequence[int]) -> list[Table]:
         """Those of the tables that there are, in the given order."""
@@ -126,10 +126,10 @@ class Catalog:
 
     def row_counts(self, oids: Sequence[int]) -> dict[int, float]:
         """How many rows the server takes tables to have; -1 where it never looked."""
-        found = self.connection.execute(
+        rows = self.connection.execute(
             "SELECT oid::int8, reltuples::float8 FROM pg_class WHERE oid = ANY (%s)", [list(oids)]
         )
-        return dict.fromkeys(oids, -1.0) | dict(found.fetchall())
+        return dict.fromkeys(oids, -1.0) | dict(rows.fetchall())
 
     def type(self, oid: int, modifier: int) -> ColumnType:
         if oid not in self._types:

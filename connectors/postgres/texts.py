@@ -201,11 +201,11 @@ def zoned_time(text: str) -> str:
 
 
 def _interval(text: str) -> tuple[int, int, int, int, int, Decimal]:
-    found = _INTERVAL.fullmatch(text)
-    if found is None:
+    match = _INTERVAL.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    years, months, weeks, day, hours, minutes = (int(part or 0) for part in found.groups()[:6])
-    return years, months, day + 7 * weeks, hours, minutes, Decimal(found[7] or 0)
+    years, months, weeks, day, hours, minutes = (int(part or 0) for part in match.groups()[:6])
+    return years, months, day + 7 * weeks, hours, minutes, Decimal(match[7] or 0)
 
 
 @_reads("interval")
@@ -226,8 +226,8 @@ def interval_text(text: str) -> str:
 
 def hstore(text: str) -> dict[str, str | None]:
     return {
-        _ESCAPED.sub(r"\1", found[1]): None if found[2] is None else _ESCAPED.sub(r"\1", found[2])
-        for found in _HSTORE.finditer(text)
+        _ESCAPED.sub(r"\1", match[1]): None if match[2] is None else _ESCAPED.sub(r"\1", match[2])
+        for match in _HSTORE.finditer(text)
     }
 
 
@@ -246,6 +246,6 @@ def array(text: str) -> list[str | None]:
     """The elements of an array, of all its dimensions one after the other."""
     body = text[text.index("{") :]
     return [
-        _ESCAPED.sub(r"\1", found[1]) if found[1] is not None else None if found[2] == "NULL" else found[2]
-        for found in _ITEM.finditer(body)
+        _ESCAPED.sub(r"\1", match[1]) if match[1] is not None else None if match[2] == "NULL" else match[2]
+        for match in _ITEM.finditer(body)
     ]

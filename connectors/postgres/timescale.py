@@ -109,9 +109,9 @@ class TimescaleDb(Transformation):
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         if self._names_schemas(batch) and batch.values.null_count < len(batch):
-            found = batch.values.field(batch.value_schema.field_names.index("source"))  # type: ignore[union-attr]
-            place = batch.value_schema.field("source").schema.field_names.index("schema")  # type: ignore[union-attr]
-            if self._schemas.intersection(found.field(place).unique().to_pylist()):
+            source = batch.values.field(batch.value_schema.field_names.index("source"))  # type: ignore[union-attr]
+            index = batch.value_schema.field("source").schema.field_names.index("schema")  # type: ignore[union-attr]
+            if self._schemas.intersection(source.field(index).unique().to_pylist()):
                 return super().apply(batch)
         return [batch]
 

@@ -56,17 +56,17 @@ class TransactionTopic:
 
     def position(self, lsn: int) -> dict[str, Any]:
         """What the position in the midst of a transaction says of it."""
-        for one in self._open.values():
-            if one.end is None and one.counts:
-                counts = {f"{_ORDERS}{name}": count for name, count in one.counts.items()}
-                return {"transaction_id": f"{one.transaction.xid}:{lsn}", **counts}
+        for open_one in self._open.values():
+            if open_one.end is None and open_one.counts:
+                counts = {f"{_ORDERS}{name}": count for name, count in open_one.counts.items()}
+                return {"transaction_id": f"{open_one.transaction.xid}:{lsn}", **counts}
         return {}
 
-    def numbered(self, found: Sequence[tuple[str, Events]]) -> tuple[list[pa.Array], list[RecordBatch]]:
+    def numbered(self, batches: Sequence[tuple[str, Events]]) -> tuple[list[pa.Array], list[RecordBatch]]:
         """The transaction block of every event, by the name of its table; and the records of beginnings and ends."""
-        cells: list[list[dict[str, Any] | None]] = [[None] * len(events) for _, events in found]
+        cells: list[list[dict[str, Any] | None]] = [[None] * len(events) for _, events in batches]
         turns: dict[int, list[tuple[int, int, int, int]]] = {}
-        for place, (_, events) in enumerate(found):
+        for index, (_, events) in enumerate(batches):
             assert events.orders is not None
             counted = np.flatnonzero(events.ops.is_valid().to_numpy(zero_copy_only=False))
             numbers = np.repeat([t.number for t in events.transactions], events.runs)
@@ -74,36 +74,36 @@ class TransactionTopic:
             for event, number, order, lsn in zip(
                 counted.tolist(), *(c[counted].tolist() for c in columns), strict=True
             ):
-                turns.setdefault(number, []).append((order, place, event, lsn))
+                turns.setdefault(number, []).append((order, index, event, lsn))
         records = []
-        for number, one in list(self._open.items()):
-            if one.begin is not None and number in turns:
-                records.append(self._record(one, "BEGIN", one.begin))
-                one.begin = None
-            for _, place, event, lsn in sorted(turns.get(number, ())):
-                name = found[place][0]
-                one.counts[name] = one.counts.get(name, 0) + 1
-                one.total += 1
-                cells[place][event] = {
-                    "id": f"{one.transaction.xid}:{lsn}",
-                    "total_order": one.total,
-                    "data_collection_order": one.counts[name],
+        for number, transaction in list(self._open.items()):
+            if transaction.begin is not None and number in turns:
+                records.append(self._record(transaction, "BEGIN", transaction.begin))
+                transaction.begin = None
+            for _, index, event, lsn in sorted(turns.get(number, ())):
+                name = batches[index][0]
+                transaction.counts[name] = transaction.counts.get(name, 0) + 1
+                transaction.total += 1
+                cells[index][event] = {
+                    "id": f"{transaction.transaction.xid}:{lsn}",
+                    "total_order": transaction.total,
+                    "data_collection_order": transaction.counts[name],
                 }
-            if one.end is not None:
-                if one.counts:
-                    records.append(self._record(one, "END", one.end))
+            if transaction.end is not None:
+                if transaction.counts:
+                    records.append(self._record(transaction, "END", transaction.end))
                 del self._open[number]
         blocks = [pa.array(column, TRANSACTION_BLOCK.arrow_type) for column in cells]
         return blocks, [RecordBatch.from_records([record]) for record in records]
 
-    def _record(self, one: _Open, status: str, number: str) -> Record:
+    def _record(self, transaction: _Open, status: str, number: str) -> Record:
         ended = status == "END"
-        collections = [{"data_collection": name, "event_count": n} for name, n in sorted(one.counts.items())]
+        collections = [{"data_collection": name, "event_count": n} for name, n in sorted(transaction.counts.items())]
         value = {
             "status": status,
             "id": number,
-            "event_count": one.total if ended else None,
+            "event_count": transaction.total if ended else None,
             "data_collections": collections if ended else None,
-            "ts_ms": one.transaction.micros // 1000,
+            "ts_ms": transaction.transaction.micros // 1000,
         }
         return Record(self._topic, value, TRANSACTION_VALUE, {"id": number}, TRANSACTION_KEY)

@@ -167,13 +167,13 @@ def _numeric(modifier: int, modes: Modes) -> Form:
         return Form(_s(SchemaType.STRING), casts.decimal_text)
     if modes.decimal == "double":
         return Form(_s(SchemaType.FLOAT64), casts.cast(pa.float64()))
-    given = precision_and_scale(modifier)
-    if given is None or not 0 <= given[1] <= given[0] <= 76:
+    precision = precision_and_scale(modifier)
+    if precision is None or not 0 <= precision[1] <= precision[0] <= 76:
         members = {"scale": _s(SchemaType.INT32), "value": _s(SchemaType.BYTES)}
         name = "io.debezium.data.VariableScaleDecimal"
         schema = Schema.struct(members, name=name, version=1, doc="Variable scaled decimal")
         return Form(schema, casts.each(texts.variable_decimal, schema.arrow_type))
-    schema = Schema.decimal(given[1], given[0])
+    schema = Schema.decimal(precision[1], precision[0])
     return Form(schema, casts.cast(schema.arrow_type, texts.decimal_or_none))
 
 

@@ -147,11 +147,11 @@ class S3AccessConfig:
                 f"{_ROLE}, or give aws.access.key.id and aws.secret.access.key",
             )
         known = {declared.name for declared in keys_of(S3AccessConfig)}
-        for own in sorted(f"{_PROVIDER}{part}" for part in self.provider_keys):
-            if own not in known:
+        for provider_key in sorted(f"{_PROVIDER}{part}" for part in self.provider_keys):
+            if provider_key not in known:
                 yield Problem(
-                    own,
-                    f"{own} is not a key of Amazon's providers: let the keys that assume a role come from the environment, a "
+                    provider_key,
+                    f"{provider_key} is not a key of Amazon's providers: let the keys that assume a role come from the environment, a "
                     "profile or the instance, and leave it out",
                 )
         if self.provider == _ROLE and not self.role_arn:

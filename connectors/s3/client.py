@@ -87,8 +87,8 @@ class S3Objects:
             if not infos and self._files.get_file_info(self._bucket).type == FileType.NotFound:
                 raise ConnectError(f"there is no bucket {self._bucket!r}, or it may not be seen with these credentials")
         cut = len(self._bucket) + 1
-        found = [Found(i.path[cut:], i.mtime_ns // 1_000_000) for i in infos if i.type == FileType.File]
-        return sorted(each for each in found if each.name.startswith(prefix))
+        found_objects = [Found(i.path[cut:], i.mtime_ns // 1_000_000) for i in infos if i.type == FileType.File]
+        return sorted(each for each in found_objects if each.name.startswith(prefix))
 
     @contextmanager
     def open(self, name: str, *, seeks: bool, compression: str | None) -> Iterator[BinaryIO]:
@@ -172,11 +172,11 @@ def _judged(text: str, path: str) -> tuple[str, bool]:
     """
     bucket, _, key = path.partition("/")
     text = text.partition(f"for key '{key}' in bucket '{bucket}': ")[2] or text
-    found = _ERROR.search(text)
-    if found is None:
+    match = _ERROR.search(text)
+    if match is None:
         return text.splitlines()[0] if text else "no reason is given", False
-    code, status = found.groups()
-    return text[found.start() :].splitlines()[0], code in _FOR_GOOD or (
+    code, status = match.groups()
+    return text[match.start() :].splitlines()[0], code in _FOR_GOOD or (
         code == "UNKNOWN" and status in _STATUS_FOR_GOOD
     )
 

@@ -131,8 +131,8 @@ class CloudS3SinkConfig(S3SinkConfig):
 
     @staticmethod
     def _class(name: str) -> str:
-        found = _FORMATS[name.upper()]
-        return f"{_PACKAGE}.{found.removesuffix('Format').lower()}.{found}"
+        format_class = _FORMATS[name.upper()]
+        return f"{_PACKAGE}.{format_class.removesuffix('Format').lower()}.{format_class}"
 
     @property
     def platform_keys(self) -> Mapping[str, str]:

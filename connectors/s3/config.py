@@ -113,9 +113,9 @@ class S3SinkConfig(S3AccessConfig, ObjectSinkConfig):
         by_bucket = (
             "objects are stored as the bucket says: set its default encryption (SSE-S3 or SSE-KMS) and leave {} out"
         )
-        for name, given in (("s3.ssea.name", self.server_encryption), ("s3.sse.kms.key.id", self.kms_key)):
-            if given:
-                yield Problem(name, f"{name} is {given!r}; " + by_bucket.format(name))
+        for name, value in (("s3.ssea.name", self.server_encryption), ("s3.sse.kms.key.id", self.kms_key)):
+            if value:
+                yield Problem(name, f"{name} is {value!r}; " + by_bucket.format(name))
         if self.customer_key.reveal():
             yield Problem("s3.sse.customer.key", "objects cannot be encrypted with a key of one's own (SSE-C) here")
         if self.tagging:

@@ -40,7 +40,7 @@ class Layout(ABC):
         self.bucket, self.prefix = bucket, prefix
 
     @abstractmethod
-    def item(self, found: Found) -> Item | None:
+    def item(self, listed: Found) -> Item | None:
         """What the object is, None for one that is not to be read."""
 
 
@@ -57,21 +57,21 @@ class Backup(Layout):
         name = rf"([a-zA-Z0-9._-]+){delim}(\d+){delim}(\d+)"
         self._name = re.compile(rf"({name})(?:\.(?!keys\.|headers\.)\w+)?(?:{ends})")
 
-    def item(self, found: Found) -> Item | None:
-        folder, _, name = found.name.rpartition(self._folder_delim)
+    def item(self, listed: Found) -> Item | None:
+        folder, _, name = listed.name.rpartition(self._folder_delim)
         match = self._name.fullmatch(name)
         if match is None:
             return None
         topic, partition, first = match[2], int(match[3]), int(match[4])
         return Item(
-            name=found.name,
+            name=listed.name,
             topic=topic,
             source_partition={"bucket": self.bucket, "folder": folder, "topic": topic, "partition": partition},
-            rank=(topic, partition, first, found.name),
+            rank=(topic, partition, first, listed.name),
             share=f"{topic}-{partition}",
             partition=partition,
             first=first,
-            stem=found.name.removesuffix(name) + match[1],
+            stem=listed.name.removesuffix(name) + match[1],
         )
 
 
@@ -83,16 +83,16 @@ class Objects(Layout):
         self._topics = [(topic, JavaRegex(pattern)) for topic, pattern in topics]
         self._since_ms = since_ms
 
-    def item(self, found: Found) -> Item | None:
-        topic = next((topic for topic, pattern in self._topics if pattern.fullmatch(found.name)), None)
-        if topic is None or found.modified_ms < self._since_ms:
+    def item(self, listed: Found) -> Item | None:
+        topic = next((topic for topic, pattern in self._topics if pattern.fullmatch(listed.name)), None)
+        if topic is None or listed.modified_ms < self._since_ms:
             return None
         return Item(
-            name=found.name,
+            name=listed.name,
             topic=topic,
-            source_partition={"bucket": self.bucket, "object": found.name},
-            rank=(found.modified_ms, found.name),
-            share=found.name,
+            source_partition={"bucket": self.bucket, "object": listed.name},
+            rank=(listed.modified_ms, listed.name),
+            share=listed.name,
         )
 
 
@@ -107,9 +107,9 @@ class Template(Layout):
         self._pattern = template_pattern(template)
         self._topic, self._by_partition, self._after = topic, by_partition, after
 
-    def item(self, found: Found) -> Item | None:
-        match = self._pattern.search(found.name)
-        if match is None or (self._after is not None and found.name <= self._after):
+    def item(self, listed: Found) -> Item | None:
+        match = self._pattern.search(listed.name)
+        if match is None or (self._after is not None and listed.name <= self._after):
             return None
         parts = match.groupdict()
         topic = self._topic or parts.get("topic")
@@ -117,13 +117,13 @@ class Template(Layout):
         if topic is None or (self._by_partition and partition is None):
             return None
         return Item(
-            name=found.name,
+            name=listed.name,
             topic=topic,
-            source_partition={"bucket": self.bucket, "objectKey": found.name},
-            rank=(found.name,),
-            share=str(partition) if self._by_partition else found.name,
+            source_partition={"bucket": self.bucket, "objectKey": listed.name},
+            rank=(listed.name,),
+            share=str(partition) if self._by_partition else listed.name,
             partition=partition,
-            key=found.name.encode(),
+            key=listed.name.encode(),
         )
 
 

@@ -57,8 +57,8 @@ class Position(NamedTuple):
 
     @property
     def offset(self) -> Mapping[str, Any]:
-        found: dict[str, Any] = {"recordCount": self.rows, "done": self.done}
-        return found if self.first is None else {"startOffset": self.first, **found}
+        offset: dict[str, Any] = {"recordCount": self.rows, "done": self.done}
+        return offset if self.first is None else {"startOffset": self.first, **offset}
 
 
 class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
@@ -77,23 +77,23 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
         self._next_look = time.monotonic()
 
     def poll(self) -> Sequence[RecordBatch]:
-        found: list[RecordBatch] = []
+        batches: list[RecordBatch] = []
         size = 0
-        while len(found) < _BATCHES_A_POLL and size < MAX_BATCH_BYTES and not self.context.stopping.is_set():
+        while len(batches) < _BATCHES_A_POLL and size < MAX_BATCH_BYTES and not self.context.stopping.is_set():
             try:
                 batch = self._next()
             except Exception:
                 self._reading = None  # what has failed is over: it is read again from where the position is
-                if found:
-                    return found
+                if batches:
+                    return batches
                 raise
             if batch is None:
                 break
-            found.append(batch)
+            batches.append(batch)
             size += batch.nbytes
-        if not found:
+        if not batches:
             self.context.stopping.wait(max(0.0, min(self._next_look - time.monotonic(), _IDLE_S)))
-        return found
+        return batches
 
     def _next(self) -> RecordBatch | None:
         """The next batch, None while there is nothing to read."""
@@ -122,9 +122,9 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
 
     def _unread(self) -> list[Item]:
         """What is in the bucket, is this task's and was not read to its end."""
-        items = (self._layout.item(found) for found in self._objects.list(self._layout.prefix))
-        ours = (item for item in items if item is not None and self._is_ours(item))
-        return sorted((item for item in ours if not self._is_read(item)), key=lambda item: item.rank)
+        items = (self._layout.item(listed) for listed in self._objects.list(self._layout.prefix))
+        unread = (item for item in items if item is not None and self._is_ours(item))
+        return sorted((item for item in unread if not self._is_read(item)), key=lambda item: item.rank)
 
     def _is_ours(self, item: Item) -> bool:
         return zlib.crc32(item.share.encode()) % self.config.tasks == self.context.task % self.config.tasks
@@ -147,16 +147,16 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
         position = self._position(item)
         read = position.rows if position.first == item.first else 0
         keys = self._keys(item)
-        held: RecordBatch | None = None
+        pending: RecordBatch | None = None
         for schema, values in self._chunks(item, read):
-            if held is not None:
-                yield self._placed(item, held, read, done=False)
-            held = self._batch(item, schema, values)
+            if pending is not None:
+                yield self._placed(item, pending, read, done=False)
+            pending = self._batch(item, schema, values)
             if keys is not None:
-                held = held.replace(keys=_part(keys.values, read, len(values), item), key_schema=keys.schema)
+                pending = pending.replace(keys=_part(keys.values, read, len(values), item), key_schema=keys.schema)
             read += len(values)
-        if held is not None:
-            yield self._placed(item, held, read, done=True)
+        if pending is not None:
+            yield self._placed(item, pending, read, done=True)
 
     def _placed(self, item: Item, batch: RecordBatch, end: int, *, done: bool) -> RecordBatch:
         position = Position(end, done, item.first)

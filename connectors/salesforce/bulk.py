@@ -32,19 +32,19 @@ class BulkClient:
 
     def open_ingest(self, name: str, operation: str, external_id: str) -> str:
         """A new job that is open for its file; its id."""
-        wanted = {"object": name, "operation": operation, "contentType": "CSV", "lineEnding": "LF"}
+        body = {"object": name, "operation": operation, "contentType": "CSV", "lineEnding": "LF"}
         if operation == "upsert":
-            wanted["externalIdFieldName"] = external_id
-        return str(self._client.call_json("POST", "jobs/ingest", wanted)["id"])
+            body["externalIdFieldName"] = external_id
+        return str(self._client.call_json("POST", "jobs/ingest", body)["id"])
 
     def upload(self, job: str, data: bytes) -> None:
         self._client.call("PUT", f"jobs/ingest/{job}/batches", data, "text/csv")
 
     def close_ingest(self, job: str) -> Mapping[str, Any]:
         """Let Salesforce work off what was uploaded; the job as it is then. Asking twice is no fault."""
-        found = self.job("ingest", job)
-        if found["state"] != "Open":
-            return found
+        job_state = self.job("ingest", job)
+        if job_state["state"] != "Open":
+            return job_state
         return self._client.call_json("PATCH", f"jobs/ingest/{job}", {"state": "UploadComplete"})
 
     def failed_rows(self, job: str) -> str:
@@ -53,8 +53,8 @@ class BulkClient:
 
     def open_query(self, soql: str, *, deleted_too: bool = False) -> Mapping[str, Any]:
         """A new query job; ``createdDate`` is the org's clock."""
-        wanted = {"operation": "queryAll" if deleted_too else "query", "query": soql}
-        return self._client.call_json("POST", "jobs/query", wanted)
+        body = {"operation": "queryAll" if deleted_too else "query", "query": soql}
+        return self._client.call_json("POST", "jobs/query", body)
 
     def page(self, job: str, locator: str | None, max_rows: int) -> Page:
         """Results of a job that is complete, from a locator on; ConnectError when the job is not there any more."""
@@ -71,12 +71,12 @@ class BulkClient:
         """The job once it has ended, well or badly; raises RetriableConnectError when it has not within the time."""
         deadline, pause_s = time.monotonic() + timeout_ms / 1000, _SHORTEST_S
         while True:
-            found = self.job(kind, job)
-            if found.get("state") in ENDED:
-                return found
+            job_state = self.job(kind, job)
+            if job_state.get("state") in ENDED:
+                return job_state
             if stopping.wait(min(pause_s, max(0.0, deadline - time.monotonic()))) or time.monotonic() >= deadline:
                 raise RetriableConnectError(
-                    f"{kind} job {job} is {found.get('state')} still; it is waited for again (max.timeout.ms)"
+                    f"{kind} job {job} is {job_state.get('state')} still; it is waited for again (max.timeout.ms)"
                 )
             pause_s = min(pause_s * 1.5, _LONGEST_S)
 

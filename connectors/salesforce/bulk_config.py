@@ -7,7 +7,7 @@ from datetime import date
 from typing import Final
 
 from connect.api import Problem, at_least, between, config, key, non_empty, one_of
-from connectors.salesforce.bulk_query import Wanted
+from connectors.salesforce.bulk_query import ObjectQuery
 from connectors.salesforce.config import SalesforceConfig, WriteConfig
 
 __all__ = ["POLLING", "STREAMING", "BulkSinkConfig", "BulkSourceConfig", "ObjectSourceConfig", "QueryConfig"]
@@ -83,10 +83,10 @@ class BulkSinkConfig(WriteConfig):
 
 def _is_day(text: str) -> str | None:
     try:
-        given = date.fromisoformat(text).isoformat() == text if text else True
+        is_iso = date.fromisoformat(text).isoformat() == text if text else True
     except ValueError:
-        given = False
-    return None if given else "must be a day as yyyy-MM-dd"
+        is_iso = False
+    return None if is_iso else "must be a day as yyyy-MM-dd"
 
 
 @config
@@ -201,8 +201,8 @@ class BulkSourceConfig(QueryConfig):
         group="Query",
     )
 
-    def wanted(self) -> Wanted:
-        return Wanted(
+    def query(self) -> ObjectQuery:
+        return ObjectQuery(
             self.object_name,
             self.topic,
             offset_field=self.offset_field,
@@ -320,8 +320,8 @@ class ObjectSourceConfig(QueryConfig):
     def topic_of(self, name: str) -> str:
         return f"{self.topic_prefix}.{name}"
 
-    def wanted(self, name: str) -> Wanted:
-        return Wanted(
+    def query(self, name: str) -> ObjectQuery:
+        return ObjectQuery(
             name,
             self.topic_of(name),
             since=self.since,

@@ -135,27 +135,27 @@ def from_csv(data: bytes, schema: Schema, names: Sequence[str]) -> dict[str, pa.
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
         raise ConnectError(f"the results of the query cannot be read: {error}") from error
-    found = {}
+    columns = {}
     for name in names:
         column = table.column(name).combine_chunks()
         try:
-            found[name] = _typed(column, schema.field(name).schema)
+            columns[name] = _typed(column, schema.field(name).schema)
         except (pa.ArrowInvalid, ValueError) as error:
             raise ConnectError(f"the results of the query have another type in the column {name}: {error}") from error
-    return found
+    return columns
 
 
 def _typed(column: pa.Array, schema: Schema) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    wanted = schema.arrow_type
-    if pa.types.is_time(wanted):
+    arrow_type = schema.arrow_type
+    if pa.types.is_time(arrow_type):
         parsed = [None if v is None else time.fromisoformat(v.removesuffix("Z")) for v in column.to_pylist()]
-        return pa.array(parsed, wanted)
+        return pa.array(parsed, arrow_type)
     try:
-        return pc.cast(column, wanted)
+        return pc.cast(column, arrow_type)
     except pa.ArrowInvalid:
-        if not pa.types.is_integer(wanted):
+        if not pa.types.is_integer(arrow_type):
             raise
-        return pc.cast(pc.cast(column, pa.float64()), wanted)  # 3 may be written as 3.0
+        return pc.cast(pc.cast(column, pa.float64()), arrow_type)  # 3 may be written as 3.0

@@ -21,11 +21,11 @@ class Part(NamedTuple):
     batch: RecordBatch
     rows: Sequence[int]
 
-    def take(self, places: Sequence[int]) -> Part:
-        return Part(self.cells.take(list(places)), self.batch, [self.rows[place] for place in places])
+    def take(self, rows: Sequence[int]) -> Part:
+        return Part(self.cells.take(list(rows)), self.batch, [self.rows[row] for row in rows])
 
-    def record(self, place: int) -> Record:
-        return next(self.batch.slice(self.rows[place], 1).records())
+    def record(self, row: int) -> Record:
+        return next(self.batch.slice(self.rows[row], 1).records())
 
 
 @dataclass(slots=True)
@@ -84,11 +84,11 @@ class Layers:
         ``cells`` has all rows of the batch, as each operation writes them.
         """
         chosen: dict[int, tuple[str, list[int]]] = {}
-        for place, operation, identity in rows:
+        for row, operation, identity in rows:
             number = self._place(operation, identity)
-            chosen.setdefault(number, (operation, []))[1].append(place)
-        for number, (operation, places) in chosen.items():
-            part = Part(cells[operation].take(places), batch, places)
+            chosen.setdefault(number, (operation, []))[1].append(row)
+        for number, (operation, rows_) in chosen.items():
+            part = Part(cells[operation].take(rows_), batch, rows_)
             self._layers[number - self._gone].parts.append(part)
 
     def _place(self, operation: str, identity: str) -> int:

@@ -18,7 +18,7 @@ from connectors.salesforce.schemas import EVENT_TYPE, OBJECT_TYPE, object_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ObjectReader", "Wanted", "instant", "time_text"]
+__all__ = ["ObjectQuery", "ObjectReader", "instant", "time_text"]
 
 logger = get_logger(__name__)
 
@@ -28,7 +28,7 @@ _KEY: Final = Schema(SchemaType.STRING)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ObjectQuery:
     """What is read of an object, and where it goes."""
 
     name: str
@@ -69,7 +69,7 @@ class ObjectReader:
     def __init__(
         self,
         bulk: BulkClient,
-        wanted: Wanted,
+        query: ObjectQuery,
         description: Mapping[str, Any],
         *,
         partition: Mapping[str, str],
@@ -77,11 +77,11 @@ class ObjectReader:
         stopping: Event,
     ) -> None:
         """Raises ConnectError where the object does not have what is wanted."""
-        self._bulk, self._wanted, self._partition, self._stopping = bulk, wanted, partition, stopping
+        self._bulk, self._query, self._partition, self._stopping = bulk, query, partition, stopping
         self._names = self._fields(description)
         kept = [field for field in description["fields"] if field["name"] in self._names]
         self.schema = object_schema(
-            wanted.name, [field | {"type": "string"} if field["name"] in wanted.as_text else field for field in kept]
+            query.name, [field | {"type": "string"} if field["name"] in query.as_text else field for field in kept]
         )
         self.position: dict[str, Any] = dict(position or {})
         self._seen: dict[str, int] = {}
@@ -89,17 +89,19 @@ class ObjectReader:
         self._fresh: dict[str, int] = {}
         """Likewise for the next one."""
 
-    def window(self, place: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict) -> Iterator[Sequence[RecordBatch]]:
+    def window(
+        self, offset_of: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    ) -> Iterator[Sequence[RecordBatch]]:
         """Read what has changed since ``position``; called again after a break it goes on after the last row.
 
-        ``place`` makes the offset to be committed from each position.
+        ``offset_of`` makes the offset to be committed from each position.
         """
         if "jobId" not in self.position:
             self._open()
         if not (yield from self._complete()):
             return
         while "jobId" in self.position:
-            yield from self._page(place)
+            yield from self._page(offset_of)
         self._seen = self._fresh
 
     def polling(self, interval_ms: int) -> Iterator[Sequence[RecordBatch]]:
@@ -112,24 +114,24 @@ class ObjectReader:
 
     def soql(self) -> str:
         """The query of the next window."""
-        wanted = self._wanted
+        query = self._query
         if begin := self._begin():
-            condition = f"{wanted.offset_field} >= {time_text(begin)}"
+            condition = f"{query.offset_field} >= {time_text(begin)}"
         else:
-            since = wanted.since or datetime.now(UTC).date().isoformat()
-            first = "CreatedDate" if "CreatedDate" in self._names else wanted.offset_field
+            since = query.since or datetime.now(UTC).date().isoformat()
+            first = "CreatedDate" if "CreatedDate" in self._names else query.offset_field
             condition = f"{first} >= {since}T00:00:00Z"
-        more = f" AND ({wanted.where})" if wanted.where else ""
-        return f"SELECT {', '.join(self._names)} FROM {wanted.name} WHERE {condition}{more}"
+        more = f" AND ({query.where})" if query.where else ""
+        return f"SELECT {', '.join(self._names)} FROM {query.name} WHERE {condition}{more}"
 
     def _begin(self) -> datetime | None:
         """The first moment of the window; None for the first window of all."""
         if "time" not in self.position:
             return None
-        return instant(self.position["time"]) - timedelta(milliseconds=self._wanted.overlap_ms)
+        return instant(self.position["time"]) - timedelta(milliseconds=self._query.overlap_ms)
 
     def _open(self) -> None:
-        job = self._bulk.open_query(self.soql(), deleted_too=self._wanted.deleted_too)
+        job = self._bulk.open_query(self.soql(), deleted_too=self._query.deleted_too)
         until = time_text(instant(str(job["createdDate"])))
         self._fresh = {}
         self.position |= {"until": until, "jobId": str(job["id"]), "locator": None, "rows": 0}
@@ -157,9 +159,9 @@ class ObjectReader:
             pause_s = min(pause_s * 1.5, 5.0)
         return False
 
-    def _page(self, place: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Iterator[Sequence[RecordBatch]]:
+    def _page(self, offset_of: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Iterator[Sequence[RecordBatch]]:
         position = self.position
-        page = self._bulk.page(position["jobId"], position["locator"], self._wanted.page_rows)
+        page = self._bulk.page(position["jobId"], position["locator"], self._query.page_rows)
         begun = {name: position[name] for name in ("time",) if name in position}
         within = begun | {name: position[name] for name in ("until", "jobId")}
         columns = from_csv(page.data, self.schema, self._names)
@@ -168,9 +170,9 @@ class ObjectReader:
             end: dict[str, Any] = {"time": position["until"]}
         else:
             end = within | {"locator": page.next_locator, "rows": max(0, position["rows"] - count)}
-        offsets = [place(within | {"locator": position["locator"], "rows": n + 1}) for n in range(count)]
+        offsets = [offset_of(within | {"locator": position["locator"], "rows": n + 1}) for n in range(count)]
         if offsets:
-            offsets[-1] = place(end)
+            offsets[-1] = offset_of(end)
         whole = self._batch(columns, offsets)
         done = min(position["rows"], count)
         for batch in within_bounds(whole.slice(done)) if done < count else ():
@@ -187,12 +189,12 @@ class ObjectReader:
 
         count = len(columns["Id"])
         made = dict(columns)
-        made[OBJECT_TYPE] = pa.array([self._wanted.name] * count, pa.string())
+        made[OBJECT_TYPE] = pa.array([self._query.name] * count, pa.string())
         made[EVENT_TYPE] = self._event_types(columns)
         members = [made[name] for name in self.schema.field_names]
-        changed = columns[self._wanted.offset_field]
+        changed = columns[self._query.offset_field]
         return RecordBatch(
-            topic=self._wanted.topic,
+            topic=self._query.topic,
             values=pa.StructArray.from_arrays(members, fields=list(self.schema.arrow_type)),
             value_schema=self.schema,
             keys=columns["Id"],
@@ -231,8 +233,8 @@ class ObjectReader:
         ids, times = batch.keys, batch.timestamps_ms
         assert ids is not None
         assert times is not None
-        translating = int(instant(self.position["until"]).timestamp() * 1000) - self._wanted.overlap_ms
-        late = pc.fill_null(pc.greater_equal(times, translating), False)
+        newest_ms = int(instant(self.position["until"]).timestamp() * 1000) - self._query.overlap_ms
+        late = pc.fill_null(pc.greater_equal(times, newest_ms), False)
         self._fresh.update(zip(ids.filter(late).to_pylist(), times.filter(late).to_pylist(), strict=True))
         if not self._seen:
             return batch
@@ -240,21 +242,21 @@ class ObjectReader:
         return batch if all(mask) else batch.filter(pa.array(mask))
 
     def _fields(self, description: Mapping[str, Any]) -> list[str]:
-        wanted = self._wanted
+        query = self._query
         there = {field["name"]: field["type"] for field in description["fields"]}
         names = [name for name, kind in there.items() if kind not in _NOT_IN_BULK]
         if description.get("queryable") is False:
-            raise ConnectError(f"{wanted.name} cannot be queried")
-        chosen = list(wanted.fields) or names
-        for name in ("Id", wanted.offset_field, *chosen):
+            raise ConnectError(f"{query.name} cannot be queried")
+        chosen = list(query.fields) or names
+        for name in ("Id", query.offset_field, *chosen):
             if name not in names:
                 reason = f"is of type {there[name]}, which query jobs do not read" if name in there else "is not there"
-                raise ConnectError(f"the field {name} of {wanted.name} {reason}")
-        for name in ("Id", wanted.offset_field):
+                raise ConnectError(f"the field {name} of {query.name} {reason}")
+        for name in ("Id", query.offset_field):
             if name not in chosen:
-                raise ConnectError(f"the fields that are read of {wanted.name} have to include {name}")
-        if there[wanted.offset_field] != "datetime" or wanted.offset_field in wanted.as_text:
+                raise ConnectError(f"the fields that are read of {query.name} have to include {name}")
+        if there[query.offset_field] != "datetime" or query.offset_field in query.as_text:
             raise ConnectError(
-                f"the field {wanted.offset_field} of {wanted.name} is {there[wanted.offset_field]}; a datetime is needed"
+                f"the field {query.offset_field} of {query.name} is {there[query.offset_field]}; a datetime is needed"
             )
         return chosen

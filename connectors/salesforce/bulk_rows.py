@@ -40,26 +40,26 @@ class BulkRows:
         identities = {name: self._column(table, name) for name in {"Id", self._config.custom_id} if name}
         refused = self._unwritable(batch, table)
         rows: list[tuple[int, str, str]] = []
-        for place in range(len(batch)):
+        for row_index in range(len(batch)):
             try:
-                row = self._row(place, asked, identities, refused, tombstone=not batch.values[place].is_valid)
+                row = self._row(row_index, asked, identities, refused, tombstone=not batch.values[row_index].is_valid)
             except DataError as error:
-                self._refuse(next(batch.slice(place, 1).records()), str(error))
+                self._refuse(next(batch.slice(row_index, 1).records()), str(error))
                 continue
             if row is not None:
                 rows.append(row)
         table = self._without_unchanged(batch, table)
         cells = {name: self._cells(table, name) for name in {row[1] for row in rows}}
-        for place in [place for place, operation, _ in rows if not cells[operation].num_columns]:
+        for row_index in [row_index for row_index, operation, _ in rows if not cells[operation].num_columns]:
             names = ", ".join(table.column_names)
             self._refuse(
-                next(batch.slice(place, 1).records()), f"no field of the record may be written; it has: {names}"
+                next(batch.slice(row_index, 1).records()), f"no field of the record may be written; it has: {names}"
             )
         layers.add(batch, cells, [row for row in rows if cells[row[1]].num_columns])
 
     def _row(
         self,
-        place: int,
+        row: int,
         asked: Sequence[str | None],
         identities: Mapping[str, Sequence[str | None]],
         refused: Mapping[int, str],
@@ -69,20 +69,22 @@ class BulkRows:
         """(place, operation, identity); None for a tombstone, which says nothing that could be written."""
         if tombstone:
             return None
-        if place in refused:
-            raise DataError(refused[place])
-        given = operation_of(asked[place])
-        operation = self._config.operation if self._config.override_event_type or given is None else given
+        if row in refused:
+            raise DataError(refused[row])
+        row_operation = operation_of(asked[row])
+        operation = (
+            self._config.operation if self._config.override_event_type or row_operation is None else row_operation
+        )
         if operation == "update" and self._config.use_custom_id:
             operation = "upsert"
-        id_ = identities["Id"][place] or ""
+        id_ = identities["Id"][row] or ""
         needed = self._needed(operation)
         if needed is None:
-            return place, operation, id_
-        identity = identities[needed][place] or ""
+            return row, operation, id_
+        identity = identities[needed][row] or ""
         if not identity:
             raise DataError(f"to {operation} {self._config.object_name} a record needs the field {needed}")
-        return place, operation, id_ or identity
+        return row, operation, id_ or identity
 
     def _needed(self, operation: str) -> str | None:
         """The field by which a record is found."""
@@ -118,7 +120,7 @@ class BulkRows:
         """Rows that a file cannot hold: with a field that the object does not have, or with the text that stands for null."""
         import pyarrow.compute as pc
 
-        found: dict[int, str] = {}
+        unwritable: dict[int, str] = {}
         for name in table.column_names:
             if self._is_ignored(name) or name == "Id":
                 continue
@@ -129,8 +131,8 @@ class BulkRows:
             else:
                 words = f"the field {name} is {NULL}, which the Bulk API reads as no value at all"
                 present = pc.fill_null(pc.equal(column, NULL), False)
-            found |= dict.fromkeys(pc.indices_nonzero(present).to_pylist(), words)
-        return found
+            unwritable |= dict.fromkeys(pc.indices_nonzero(present).to_pylist(), words)
+        return unwritable
 
     def _without_unchanged(self, batch: RecordBatch, table: pa.Table) -> pa.Table:
         """Change events of updates hold null for what did not change: these cells become empty, which changes nothing."""

@@ -84,10 +84,10 @@ class BulkSinkTask(SinkTask[BulkSinkConfig]):
         safe = dict(positions)
         for part in self._waiting():
             assert part.batch.origin is not None and part.batch.offsets is not None
-            place = TopicPartition(part.batch.origin.topic, part.batch.origin.partition)
+            partition = TopicPartition(part.batch.origin.topic, part.batch.origin.partition)
             first = part.batch.offsets[min(part.rows)].as_py()
-            if place in safe:
-                safe[place] = min(safe[place], first)
+            if partition in safe:
+                safe[partition] = min(safe[partition], first)
         return safe
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
@@ -157,14 +157,14 @@ class BulkSinkTask(SinkTask[BulkSinkConfig]):
         again: dict[int, list[int]] = defaultdict(list)
         message = ""
         reports: list[tuple[Record, str]] = []
-        for (number, place), row in zip(_places(job, failed), failed, strict=True):
+        for (number, row_number), row in zip(_failed_rows(job, failed), failed, strict=True):
             words = row.get("sf__Error", "")
-            found = _ERROR.match(words)
-            if found and found[1] in RETRIABLE_CODES and self._may_try_again():
-                again[number].append(place)
+            match = _ERROR.match(words)
+            if match and match[1] in RETRIABLE_CODES and self._may_try_again():
+                again[number].append(row_number)
                 message = words
             else:
-                reports.append((job.parts[number].record(place), words))
+                reports.append((job.parts[number].record(row_number), words))
         self._layers.put_back(job.layer, [job.parts[number].take(sorted(again[number])) for number in sorted(again)])
         for record, words in reports:
             self._refuse(record, f"Salesforce refused the record: {words}")
@@ -193,22 +193,22 @@ def _file(parts: Sequence[Part]) -> pa.Table:
     return pa.table({name: pc.fill_null(table.column(name), "") for name in table.column_names})
 
 
-def _places(job: _Job, failed: Sequence[Mapping[str, str]]) -> Iterable[tuple[int, int]]:
+def _failed_rows(job: _Job, failed: Sequence[Mapping[str, str]]) -> Iterable[tuple[int, int]]:
     """Which rows of a job were refused, as (part, place). Salesforce gives them back in no order, so their cells tell."""
     if not failed:
         return
     names = job.cells.column_names
-    held: dict[tuple[str, ...], deque[tuple[int, int]]] = defaultdict(deque)
-    where = [(number, place) for number, part in enumerate(job.parts) for place in range(len(part.rows))]
+    waiting: dict[tuple[str, ...], deque[tuple[int, int]]] = defaultdict(deque)
+    where = [(number, index) for number, part in enumerate(job.parts) for index in range(len(part.rows))]
     for at, row in zip(where, zip(*(column.to_pylist() for column in job.cells.columns), strict=True), strict=True):
-        held[tuple(map(_plain, row))].append(at)
-    for given in failed:
-        found = held[tuple(_plain(given.get(name, "")) for name in names)]
-        if not found:
+        waiting[tuple(map(_plain, row))].append(at)
+    for failed_row in failed:
+        queue = waiting[tuple(_plain(failed_row.get(name, "")) for name in names)]
+        if not queue:
             raise ConnectError(
-                f"job {job.id} refused a row that was not in its file: {dict(given)!r:.300}; see its failed records in Salesforce"
+                f"job {job.id} refused a row that was not in its file: {dict(failed_row)!r:.300}; see its failed records in Salesforce"
             )
-        yield found.popleft()
+        yield queue.popleft()
 
 
 def _plain(cell: str) -> str:

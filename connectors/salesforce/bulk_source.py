@@ -25,7 +25,7 @@ class BulkSourceTask(SourceTask[BulkSourceConfig]):
         partition = {"object": self.config.object_name}
         reader = ObjectReader(
             BulkClient(client),
-            self.config.wanted(),
+            self.config.query(),
             client.describe(self.config.object_name),
             partition=partition,
             position=self.context.offset(partition),
@@ -50,7 +50,7 @@ class BulkSource(SourceConnector[BulkSourceConfig]):
         """Log in, and look for the object and its fields."""
 
         def look(client: SalesforceClient) -> None:
-            found = client.describe(config.object_name)
-            ObjectReader(BulkClient(client), config.wanted(), found, partition={}, position=None, stopping=Event())
+            description = client.describe(config.object_name)
+            ObjectReader(BulkClient(client), config.query(), description, partition={}, position=None, stopping=Event())
 
         return problems_of(config, "salesforce.object", look)

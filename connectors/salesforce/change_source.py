@@ -72,11 +72,11 @@ class ChangeSourceTask(ChannelTask[ChangeSourceConfig]):
         client = SalesforceClient(self.config)
         self.resources.callback(client.close)
         self._changes = Changes(client)
-        self._wanted = {_entity(name) for name in self.config.entities}
+        self._entities = {_entity(name) for name in self.config.entities}
         self.follow(client, self.config.path, {"channel": self.config.path})
 
     def read(self, event: Mapping[str, Any], before: int) -> Iterator[Placed]:
-        if self._wanted and _entity(event["payload"][_HEADER]["entityName"]) not in self._wanted:
+        if self._entities and _entity(event["payload"][_HEADER]["entityName"]) not in self._entities:
             return
         records = list(self._changes.records(event, self.config.topic_of))
         # Only the last record of an event of several is past it: from those before it, the whole event is read again.

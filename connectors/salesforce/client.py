@@ -62,8 +62,10 @@ class SalesforceClient:
 
     def describe(self, name: str) -> Mapping[str, Any]:
         """Salesforce's description of an object or event; raises ConnectError when there is none of that name."""
-        found: Mapping[str, Any] = self._call(f"describing {name}", lambda sf: sf.restful(f"sobjects/{name}/describe"))
-        return found
+        description: Mapping[str, Any] = self._call(
+            f"describing {name}", lambda sf: sf.restful(f"sobjects/{name}/describe")
+        )
+        return description
 
     def log_in(self) -> None:
         """Log in unless there is a session; raises ConnectError when the login is refused."""
@@ -79,8 +81,8 @@ class SalesforceClient:
 
     def _compact(self, path: str) -> Mapping[str, Any]:
         asked = {"payloadFormat": "COMPACT"}
-        found: Mapping[str, Any] = self._call(f"reading {path}", lambda sf: sf.restful(path, params=asked))
-        return found
+        answer: Mapping[str, Any] = self._call(f"reading {path}", lambda sf: sf.restful(path, params=asked))
+        return answer
 
     def create(self, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Create up to 200 records, each with its ``attributes.type``; one result each, in their order."""
@@ -100,20 +102,22 @@ class SalesforceClient:
         """Delete up to 200 records."""
         query = {"ids": ",".join(ids), "allOrNone": "false"}
         path = "composite/sobjects"
-        found: list[dict[str, Any]] = self._call("deleting", lambda sf: sf.restful(path, params=query, method="DELETE"))
-        return found
+        results: list[dict[str, Any]] = self._call(
+            "deleting", lambda sf: sf.restful(path, params=query, method="DELETE")
+        )
+        return results
 
     def _collection(self, method: str, path: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
         text = json.dumps(body, default=str)
-        found: list[dict[str, Any]] = self._call(
+        results: list[dict[str, Any]] = self._call(
             f"{method} {path}", lambda sf: sf.restful(path, method=method, data=text)
         )
-        return found
+        return results
 
     def query(self, soql: str) -> list[dict[str, Any]]:
         """The first records, up to 2000, that a SOQL query finds."""
-        found: dict[str, Any] = self._call(f"asking {soql}", lambda sf: sf.restful("query", params={"q": soql}))
-        return list(found["records"])
+        answer: dict[str, Any] = self._call(f"asking {soql}", lambda sf: sf.restful("query", params={"q": soql}))
+        return list(answer["records"])
 
     def call(
         self,
@@ -144,12 +148,12 @@ class SalesforceClient:
         """As ``call``, with a JSON object each way."""
         answer = self.call(method, path, None if body is None else json.dumps(body).encode())
         try:
-            found = answer.json()
+            decoded = answer.json()
         except requests.JSONDecodeError:
-            found = None
-        if not isinstance(found, dict):
+            decoded = None
+        if not isinstance(decoded, dict):
             raise RetriableConnectError(f"{method} {path}: the answer is no JSON object: {answer.text[:100]}")
-        return found
+        return decoded
 
     def _call(self, doing: str, call: Callable[[Salesforce], T]) -> T:
         """Once more with a new login when the session was over."""

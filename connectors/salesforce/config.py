@@ -12,9 +12,9 @@ _GRANTS = ("PASSWORD", "CLIENT_CREDENTIALS", "JWT_BEARER")
 
 
 def _is_data_uri(text: Password) -> str | None:
-    given = text.reveal()
+    text_ = text.reveal()
     return (
-        None if not given or (given.startswith("data:") and ";base64," in given) else "must be data:text/plain;base64,…"
+        None if not text_ or (text_.startswith("data:") and ";base64," in text_) else "must be data:text/plain;base64,…"
     )
 
 

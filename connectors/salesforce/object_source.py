@@ -61,21 +61,21 @@ class _Object:
         self.partition = {"object": name}
         self._client = client
         self._position = dict(position or {})
-        given = {
+        settings = {
             key: value for key, value in self._position.items() if key in ("time", "until", "jobId", "locator", "rows")
         }
-        found = self._client.describe(name)
+        description = self._client.describe(name)
         self._reader = ObjectReader(
             BulkClient(self._client),
-            config.wanted(name),
-            found,
+            config.query(name),
+            description,
             partition=self.partition,
-            position=given,
+            position=settings,
             stopping=stopping,
         )
         topic = config.topic_of(name)
-        self._events = ObjectEvents(name, topic, self._reader.schema, found["fields"], config.tombstones)
-        if not config.snapshot and not given and not config.streams:
+        self._events = ObjectEvents(name, topic, self._reader.schema, description["fields"], config.tombstones)
+        if not config.snapshot and not settings and not config.streams:
             self._reader.position["time"] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}Z"
         self._last = int(self._position.get(OFFSET, START["all" if config.snapshot else config.start]))
         self._follower = Follower(
@@ -160,8 +160,8 @@ class _Object:
         """Until the first event is past the snapshot, those before it are left out."""
         if OFFSET in self._position or committed is None or "time" not in self._position:
             return False
-        translating = instant(self._position["time"]).timestamp() * 1000 - self._config.overlap_ms
-        return committed < translating
+        newest_ms = instant(self._position["time"]).timestamp() * 1000 - self._config.overlap_ms
+        return committed < newest_ms
 
     def _offset(self, replay_id: int) -> dict[str, Any]:
         offset: dict[str, Any] = {"mode": _STREAMING}

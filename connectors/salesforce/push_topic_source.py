@@ -41,12 +41,12 @@ def query_of(config: PushTopicSourceConfig, description: Mapping[str, Any]) -> s
 def find(config: PushTopicSourceConfig, client: SalesforceClient) -> bool:
     """Whether there is the push topic; raises ConnectError where it is of another object, or is not to be created."""
     name = config.push_topic.replace("\\", "\\\\").replace("'", "\\'")
-    found = client.query(f"SELECT Id, Query FROM PushTopic WHERE Name = '{name}'")
-    if not found and not config.create:
+    rows = client.query(f"SELECT Id, Query FROM PushTopic WHERE Name = '{name}'")
+    if not rows and not config.create:
         raise ConnectError(f"there is no push topic {config.push_topic}, and salesforce.push.topic.create is false")
-    if not found:
+    if not rows:
         return False
-    words = str(found[0].get("Query", "")).split()
+    words = str(rows[0].get("Query", "")).split()
     of = next((after for word, after in pairwise(words) if word.upper() == "FROM"), "")
     if of.lower() != config.object_name.lower():
         raise ConnectError(f"the push topic {config.push_topic} is of {of}, not of {config.object_name}")
@@ -85,15 +85,15 @@ class PushTopicSourceTask(ChannelTask[PushTopicSourceConfig]):
         self.follow(client, f"/topic/{self.config.push_topic}", {"pushTopic": self.config.push_topic})
 
     def read(self, event: Mapping[str, Any], before: int) -> Iterable[Placed]:
-        about, given = event["event"], event["sobject"]
-        value = {field.name: python_value(given.get(field.name), field.schema) for field in self._schema.fields}
+        about, fields = event["event"], event["sobject"]
+        value = {field.name: python_value(fields.get(field.name), field.schema) for field in self._schema.fields}
         value |= {OBJECT_TYPE: self.config.object_name, EVENT_TYPE: about["type"]}
         at = datetime.fromisoformat(about["createdDate"]) if about.get("createdDate") else None
         record = Record(
             self.config.topic_of(value),
             value,
             self._schema,
-            key=given["Id"],
+            key=fields["Id"],
             key_schema=_KEY,
             timestamp_ms=None if at is None else int(at.timestamp() * 1000),
         )

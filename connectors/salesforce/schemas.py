@@ -86,7 +86,7 @@ _HEADER: Final = Schema.struct(
 
 def object_schema(name: str, fields: Iterable[Mapping[str, Any]]) -> Schema:
     """The value schema of an object's records from fields of its describe call: the id first, then what the source adds."""
-    members = [Field(given["name"], _DESCRIBED.get(given["type"], _TEXT)) for given in fields]
+    members = [Field(described["name"], _DESCRIBED.get(described["type"], _TEXT)) for described in fields]
     members.sort(key=lambda member: member.name != "Id")
     return _struct(name, [*members, Field(OBJECT_TYPE, _TEXT), Field(EVENT_TYPE, _TEXT)])
 
@@ -94,7 +94,7 @@ def object_schema(name: str, fields: Iterable[Mapping[str, Any]]) -> Schema:
 def event_schema(description: Mapping[str, Any]) -> Schema:
     """The value schema of a platform event from its describe call."""
     added = {"ReplayId": Schema(SchemaType.STRING), "EventUuid": _TEXT, OBJECT_TYPE: _TEXT, EVENT_TYPE: _TEXT}
-    fields = [Field(given["name"], _DESCRIBED.get(given["type"], _TEXT)) for given in description["fields"]]
+    fields = [Field(described["name"], _DESCRIBED.get(described["type"], _TEXT)) for described in description["fields"]]
     members = [member for member in fields if member.name not in added]
     return _struct(description["name"], [*members, *(Field(name, schema) for name, schema in added.items())])
 
@@ -104,25 +104,25 @@ def change_schema(avro: Mapping[str, Any]) -> Schema:
     first = [Field("Id", _ID), Field("ReplayId", _TEXT), Field("ChangeEventHeader", _HEADER)]
     last = [Field(OBJECT_TYPE, _TEXT), Field(EVENT_TYPE, _TEXT)]
     taken = {member.name for member in (*first, *last)}
-    own = [Field(given["name"], _avro_field(given)) for given in avro["fields"] if given["name"] not in taken]
-    return _struct(avro["name"], [*first, *own, *last])
+    fields_ = [Field(form["name"], _avro_field(form)) for form in avro["fields"] if form["name"] not in taken]
+    return _struct(avro["name"], [*first, *fields_, *last])
 
 
 def _struct(name: str, members: list[Field]) -> Schema:
     return Schema.struct(members, name=f"{_NAMESPACE}.{name}")
 
 
-def _avro_field(given: Mapping[str, Any]) -> Schema:
-    kinds = given["type"] if isinstance(given["type"], list) else [given["type"]]
+def _avro_field(form: Mapping[str, Any]) -> Schema:
+    kinds = form["type"] if isinstance(form["type"], list) else [form["type"]]
     kind = next((member for member in kinds if member != "null"), "string")
     if isinstance(kind, Mapping):
         if kind.get("type") == "record":
             parts = [Field(part["name"], _avro_field(part)) for part in kind["fields"]]
             return Schema.struct(parts, name=f"{_NAMESPACE}.{kind['name']}", optional=True)
         return _TEXTS if kind.get("type") == "array" else _TEXT
-    doc = str(given.get("doc", "")).split(":")
-    found = _BY_DOC.get(doc[1]) if len(doc) > 1 else None
-    return found or _BY_AVRO.get(kind, _TEXT)
+    doc = str(form.get("doc", "")).split(":")
+    by_doc = _BY_DOC.get(doc[1]) if len(doc) > 1 else None
+    return by_doc or _BY_AVRO.get(kind, _TEXT)
 
 
 def python_value(value: Any, schema: Schema) -> Any:

@@ -38,11 +38,11 @@ def signing_key(config: SalesforceConfig) -> bytes:
 
 def _of_store(config: SalesforceConfig, path: Path, name: str) -> bytes:
     try:
-        found = read_store(path, "JKS", config.jwt_keystore_password.reveal() or None, None)
+        store = read_store(path, "JKS", config.jwt_keystore_password.reveal() or None, None)
     except OSError as error:
         raise ConnectError(f"cannot read {name}: {error.strerror}") from error
     except KeyStoreError as error:
         raise ConnectError(f"cannot read {name} with salesforce.jwt.keystore.password: {error}") from error
-    if found.key is None:
+    if store.key is None:
         raise ConnectError(f"{name} has no private key")
-    return found.key
+    return store.key

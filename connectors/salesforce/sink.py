@@ -48,9 +48,9 @@ def _references(client: SalesforceClient, name: str) -> set[str]:
 Writer = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
 
 
-def check_login(config: SalesforceConfig, wanted: str, key: str) -> Iterable[Problem]:
+def check_login(config: SalesforceConfig, required: str, key: str) -> Iterable[Problem]:
     """Log in and look for an object."""
-    return problems_of(config, key, lambda client: client.describe(wanted))
+    return problems_of(config, key, lambda client: client.describe(required))
 
 
 class _SalesforceSinkTask(SinkTask[Any]):
@@ -134,15 +134,15 @@ class ObjectSinkTask(_SalesforceSinkTask):
                     self.context.errant_records.report(record, error)
 
     def _prepared(self, record: Record) -> tuple[str, Record, Mapping[str, Any]]:
-        given = self._fields(record)
-        asked = operation_of(given.get("_EventType"))
+        fields = self._fields(record)
+        asked = operation_of(fields.get("_EventType"))
         operation = self.config.operation if self.config.override_event_type or asked is None else asked
         if operation != "insert" and self.config.use_custom_id and operation != "delete":
             operation = "upsert"
-        unchanged = _unchanged(given) - {self.config.custom_id}
+        unchanged = _unchanged(fields) - {self.config.custom_id}
         kept = {
             name: value
-            for name, value in given.items()
+            for name, value in fields.items()
             if name not in self.config.ignore_fields
             and name.lower() not in self._references
             and not self._ignored.fullmatch(name)
@@ -216,13 +216,13 @@ class EventSink(SinkConnector[EventSinkConfig]):
         return check_login(config, config.event, "salesforce.platform.event.name")
 
 
-def _unchanged(given: Mapping[str, Any]) -> frozenset[str]:
+def _unchanged(fields: Mapping[str, Any]) -> frozenset[str]:
     """Fields that a change event of an update holds as null because they did not change: to write them would clear them."""
-    header = given.get("ChangeEventHeader")
+    header = fields.get("ChangeEventHeader")
     if not isinstance(header, Mapping) or header.get("changeType") != "UPDATE":
         return frozenset()
     changed = {name.partition(".")[0] for name in header.get("changedFields") or ()}
-    return frozenset(name for name in given if name not in changed and name != "Id")
+    return frozenset(name for name in fields if name not in changed and name != "Id")
 
 
 def _shown(fields: Mapping[str, Any]) -> str:

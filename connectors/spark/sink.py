@@ -88,12 +88,12 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
         """Every version of the topic's value subject as (id, schema text), oldest first."""
         registry = self.context.registry()
         subject = f"{topic}-value"
-        found = [registry.version(subject, number) for number in registry.versions(subject)]
-        if not found:
+        schemas = [registry.version(subject, number) for number in registry.versions(subject)]
+        if not schemas:
             raise ConnectError(
                 f"topic {topic} has no schema under subject {subject}; for other values set spark.value.format"
             )
-        return [(registered.id, registered.text) for registered in found]
+        return [(registered.id, registered.text) for registered in schemas]
 
 
 class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
@@ -104,7 +104,7 @@ class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
 
 
 def _by_topic(ranges: Sequence[OffsetRange]) -> dict[str, list[OffsetRange]]:
-    found: dict[str, list[OffsetRange]] = {}
-    for given in ranges:
-        found.setdefault(given.partition.topic, []).append(given)
-    return found
+    by_topic: dict[str, list[OffsetRange]] = {}
+    for range_ in ranges:
+        by_topic.setdefault(range_.partition.topic, []).append(range_)
+    return by_topic

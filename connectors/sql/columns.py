@@ -44,9 +44,9 @@ def to_connect(
             return pc.not_equal(column, 0)
         return column.cast(schema.arrow_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-        wanted = schema.name.rpartition(".")[2] if schema.name else schema.type.value
+        kind = schema.name.rpartition(".")[2] if schema.name else schema.type.value
         reason = str(error).splitlines()[0]
-        raise DataError(f"column {name!r} holds a value that does not fit its type, {wanted}: {reason}") from error
+        raise DataError(f"column {name!r} holds a value that does not fit its type, {kind}: {reason}") from error
 
 
 def _lists(column: pa.Array, schema: Schema, name: str, timezone: str) -> pa.Array:
@@ -127,20 +127,20 @@ def epoch_micros(column: pa.Array, timezone: str) -> pa.Array:
     return column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
 
 
-def _from_text(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Texts of dates and times, read as ``wanted``; digits alone are milliseconds since the epoch."""
+def _from_text(column: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    """Texts of dates and times, read as ``arrow_type``; digits alone are milliseconds since the epoch."""
     if not pa.types.is_string(column.type):
         return column
     try:
-        return column.cast(wanted)
+        return column.cast(arrow_type)
     except pa.ArrowInvalid:
         numbers = pc.match_substring_regex(column, r"^-?[0-9]+$")
         zoned = pc.match_substring_regex(column, r"[0-9](Z|[+-][0-9]{2}:?[0-9]{2})$")
-        if not pa.types.is_timestamp(wanted) or not pc.any(pc.or_(numbers, zoned)).as_py():
+        if not pa.types.is_timestamp(arrow_type) or not pc.any(pc.or_(numbers, zoned)).as_py():
             raise
     null = pa.scalar(None, pa.string())
-    plain = pc.if_else(pc.or_(numbers, zoned), null, column).cast(wanted)
-    from_zoned = pc.if_else(zoned, column, null).cast(pa.timestamp("us", "UTC")).cast(pa.int64()).cast(wanted)
+    plain = pc.if_else(pc.or_(numbers, zoned), null, column).cast(arrow_type)
+    from_zoned = pc.if_else(zoned, column, null).cast(pa.timestamp("us", "UTC")).cast(pa.int64()).cast(arrow_type)
     millis = pc.if_else(numbers, column, null).cast(pa.int64())
-    from_numbers = pc.multiply(millis, 1000).cast(wanted)
+    from_numbers = pc.multiply(millis, 1000).cast(arrow_type)
     return pc.coalesce(plain, from_zoned, from_numbers)

@@ -73,12 +73,12 @@ def login_fault(error: BaseException) -> LoginFault | Literal["refused"] | None:
         return _MYSQL_FAULTS.get(code)
     if _driver(original) not in ("psycopg", "adbc_driver_manager") or getattr(original, "sqlstate", None):
         return None  # with a code it is the answer to a statement, whose names and values may say anything
-    found = _REFUSED_LOGIN.search(str(original))
-    if found is None:
+    match = _REFUSED_LOGIN.search(str(original))
+    if match is None:
         return None
-    if found["password"] or found["no_password"]:
+    if match["password"] or match["no_password"]:
         return "password"
-    return "user" if found["user"] else "database" if found["database"] else "refused"
+    return "user" if match["user"] else "database" if match["database"] else "refused"
 
 
 def is_locked_sqlite(error: BaseException) -> bool:

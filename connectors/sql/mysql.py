@@ -38,7 +38,7 @@ def connect_mysql(database: Database, **options: Any) -> Any:
     elif mode == "disabled":
         tls = {"ssl_disabled": True}
     variables = parameters.get("session_variables")
-    given = {
+    arguments = {
         "user": database.user,
         "password": database.password.reveal() if database.password is not None else "",
         "database": database.name or None,
@@ -48,15 +48,15 @@ def connect_mysql(database: Database, **options: Any) -> Any:
         "init_command": "SET SESSION time_zone = '+00:00'" + (f", {variables}" if variables else ""),
     }
     if "read_timeout" in parameters:
-        given["read_timeout"] = int(parameters["read_timeout"])
+        arguments["read_timeout"] = int(parameters["read_timeout"])
     for host, port in database.hosts[:-1]:
         try:
-            return pymysql.connect(host=host, port=port, **given | tls | options)
+            return pymysql.connect(host=host, port=port, **arguments | tls | options)
         except pymysql.err.OperationalError as error:
             if error.args[0] not in LOST_CONNECTION:
                 raise
     host, port = database.hosts[-1]
-    return pymysql.connect(host=host, port=port, **given | tls | options)
+    return pymysql.connect(host=host, port=port, **arguments | tls | options)
 
 
 def abort_mysql(connection: Any) -> None:

@@ -163,13 +163,13 @@ def _texts(data: npt.NDArray[np.uint8], at: _Numbers) -> tuple[_Numbers, _Number
     if (first >= 0xFB).any():
         lengths[null] = 0
         for mark, width in ((0xFC, 2), (0xFD, 3), (0xFE, 8)):
-            places = np.flatnonzero(first == mark)
-            if len(places):
-                long = np.zeros(len(places), np.int64)
+            positions = np.flatnonzero(first == mark)
+            if len(positions):
+                long = np.zeros(len(positions), np.int64)
                 for i in range(width):
-                    long |= data[at[places] + 1 + i].astype(np.int64) << (8 * i)
-                lengths[places] = long
-                begins[places] += width
+                    long |= data[at[positions] + 1 + i].astype(np.int64) << (8 * i)
+                lengths[positions] = long
+                begins[positions] += width
     ends = begins + lengths
     if (lengths < 0).any():
         raise ValueError("a text of negative length")

@@ -33,47 +33,53 @@ def sqlserver(rest: str, user: str | None, password: Password | None) -> Parts:
     """``//host\\instance:port;property=value;...``; a value with semicolons stands in braces."""
     if not rest.startswith("//"):
         raise ConnectError(f"jdbc:sqlserver:{rest!r} should look like jdbc:sqlserver://host:1433;databaseName=name")
-    place, _, properties = rest[2:].partition(";")
-    given = {
+    server, _, properties = rest[2:].partition(";")
+    options = {
         key.strip().lower(): value[1:-1].replace("}}", "}") if value.startswith("{") else value
         for key, value in re.findall(r"([^=;]+)=(\{(?:[^}]|\}\})*\}|[^;]*)", properties)
     }
-    found = re.fullmatch(r"(\[[^\]]+\]|[^:\\\[\]]*)(?:\\([^:]+))?(?::([0-9]{1,5}))?/?", place)
-    if found is None:
-        raise ConnectError(f"{place!r} is not a host with an optional instance and port, as host\\instance:1433")
-    host = found[1] or given.get("servername") or given.get("server") or "localhost"
-    instance = found[2] or given.get("instancename")
-    port = _port(found[3] or given.get("portnumber") or given.get("port") or "1433")
-    if instance and not found[3]:
+    match = re.fullmatch(r"(\[[^\]]+\]|[^:\\\[\]]*)(?:\\([^:]+))?(?::([0-9]{1,5}))?/?", server)
+    if match is None:
+        raise ConnectError(f"{server!r} is not a host with an optional instance and port, as host\\instance:1433")
+    host = match[1] or options.get("servername") or options.get("server") or "localhost"
+    instance = match[2] or options.get("instancename")
+    port = _port(match[3] or options.get("portnumber") or options.get("port") or "1433")
+    if instance and not match[3]:
         host, port = f"{host}\\{instance}", 0
     query = {"driver": "ODBC Driver 18 for SQL Server"}
-    for key, value in given.items():
+    for key, value in options.items():
         if key in _ODBC:
             query[_ODBC[key]] = {"true": "yes", "false": "no"}.get(value.lower(), value)
-    if given.get("integratedsecurity", "").lower() == "true":
+    if options.get("integratedsecurity", "").lower() == "true":
         query["Trusted_Connection"] = "yes"
-    name = given.get("databasename") or given.get("database") or ""
-    return name, ((host, port),), user or given.get("user") or given.get("username"), _secret(password, given), query
+    name = options.get("databasename") or options.get("database") or ""
+    return (
+        name,
+        ((host, port),),
+        user or options.get("user") or options.get("username"),
+        _secret(password, options),
+        query,
+    )
 
 
 def oracle(rest: str, user: str | None, password: Password | None) -> Parts:
     """``thin:[user/password]@`` and then ``//host:port/service``, ``host:port:sid``, ``host:port/service``,
     ``tcps://host:port/service``, ``(DESCRIPTION=...)`` or the name of a place in tnsnames.ora."""
-    kind, _, place = rest.partition(":")
+    kind, _, address = rest.partition(":")
     if kind.lower() not in ("thin", "oci"):
         raise ConnectError(
             f"jdbc:oracle:{kind}: is not known; it should look like jdbc:oracle:thin:@//host:1521/service"
         )
-    credentials, _, where = place.rpartition("@")
+    credentials, _, where = address.rpartition("@")
     if credentials:
         given_user, _, given_password = credentials.partition("/")
         user, password = user or given_user, password or (Password(given_password) if given_password else None)
     where, _, parameters = where.partition("?") if not where.startswith("(") else (where, "", "")
     encrypted, where = where.lower().startswith("tcps:"), re.sub(r"^(tcps?:)?//", "", where, flags=re.IGNORECASE)
-    found = re.fullmatch(r"(\[[^\]]+\]|[^:/()\[\]]+):([0-9]{1,5})(?:([:/])([^:/]+)(?::[a-z]+)?)?", where)
-    if found is None:
+    match = re.fullmatch(r"(\[[^\]]+\]|[^:/()\[\]]+):([0-9]{1,5})(?:([:/])([^:/]+)(?::[a-z]+)?)?", where)
+    if match is None:
         return "", ((where, 0),), user, password, {}
-    host, port, name = found[1].strip("[]"), _port(found[2]), found[4] or ""
+    host, port, name = match[1].strip("[]"), _port(match[2]), match[4] or ""
     if encrypted:
         security = "".join(f"({key.upper()}={value})" for key, value in parse_qsl(parameters))
         descriptor = (
@@ -81,7 +87,7 @@ def oracle(rest: str, user: str | None, password: Password | None) -> Parts:
             f"{f'(SECURITY={security})' if security else ''})"
         )
         return "", ((descriptor, 0),), user, password, {}
-    if found[3] == ":":
+    if match[3] == ":":
         return name, ((host, port),), user, password, {}
     return "", ((host, port),), user, password, {"service_name": name} if name else {}
 
@@ -92,5 +98,5 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _secret(password: Password | None, given: Mapping[str, str]) -> Password | None:
-    return password or (Password(given["password"]) if "password" in given else None)
+def _secret(password: Password | None, options: Mapping[str, str]) -> Password | None:
+    return password or (Password(options["password"]) if "password" in options else None)

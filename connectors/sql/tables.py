@@ -43,13 +43,13 @@ _QUOTED_ID = re.compile(r'"(?:[^"]|"")+"(?:\."(?:[^"]|"")+")*|[^,"]+')
 
 def parse_table_ids(text: str) -> list[TableId]:
     """Tables from a comma-separated list of quoted full names: the reverse of ``TableId.quoted``."""
-    found = []
+    ids = []
     for written in _QUOTED_ID.findall(text):
         quoted = re.findall(r'"((?:[^"]|"")+)"', written)
         parts = [part.replace('""', '"') for part in quoted] if quoted else written.strip().split(".")
         padded = [None] * (3 - len(parts)) + parts
-        found.append(TableId(padded[0], padded[1], parts[-1]))
-    return found
+        ids.append(TableId(padded[0], padded[1], parts[-1]))
+    return ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +74,25 @@ def find_tables(
     The patterns are JDBC's: ``%`` for anything, ``_`` for one character; None for no restriction.
     """
     inspector = sqlalchemy.inspect(connection)
-    wanted = {kind.upper() for kind in types}
+    kinds = {kind.upper() for kind in types}
     if connection.dialect.name == "sqlite":
-        return sorted(TableId(None, None, name) for name in _names(inspector, None, wanted))
+        return sorted(TableId(None, None, name) for name in _names(inspector, None, kinds))
     catalog = connection.engine.url.database
     if catalog_pattern and catalog is not None and not like(catalog_pattern, catalog):
         return []
-    found = []
+    tables = []
     for schema in inspector.get_schema_names():
         if schema in _SYSTEM_SCHEMAS or (schema_pattern and not like(schema_pattern, schema)):
             continue
-        found += [TableId(catalog, schema, name) for name in _names(inspector, schema, wanted)]
-    return sorted(found)
+        tables += [TableId(catalog, schema, name) for name in _names(inspector, schema, kinds)]
+    return sorted(tables)
 
 
-def _names(inspector: sqlalchemy.Inspector, schema: str | None, wanted: set[str]) -> list[str]:
-    names = inspector.get_table_names(schema) if wanted & {"TABLE", "BASE TABLE", "PARTITIONED TABLE"} else []
-    if "VIEW" in wanted:
+def _names(inspector: sqlalchemy.Inspector, schema: str | None, kinds: set[str]) -> list[str]:
+    names = inspector.get_table_names(schema) if kinds & {"TABLE", "BASE TABLE", "PARTITIONED TABLE"} else []
+    if "VIEW" in kinds:
         names = names + inspector.get_view_names(schema)
-    if "MATERIALIZED VIEW" in wanted and inspector.bind.dialect.name == "postgresql":
+    if "MATERIALIZED VIEW" in kinds and inspector.bind.dialect.name == "postgresql":
         names = names + inspector.get_materialized_view_names(schema)
     return [name for name in names if not name.startswith("sqlite_")]
 

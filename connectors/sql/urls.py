@@ -92,10 +92,10 @@ def parse_jdbc_url(url: str, user: str | None = None, password: Password | None 
 
     Raises ConnectError for what is not one, or names a kind of database that is not known.
     """
-    found = re.fullmatch(r"jdbc:([a-z0-9]+):(.*)", url.strip(), re.IGNORECASE | re.DOTALL)
-    if found is None:
+    match = re.fullmatch(r"jdbc:([a-z0-9]+):(.*)", url.strip(), re.IGNORECASE | re.DOTALL)
+    if match is None:
         raise ConnectError(f"{_masked(url)!r} is not a jdbc: URL; it should look like jdbc:postgresql://host:5432/name")
-    kind, rest = found[1].lower(), found[2]
+    kind, rest = match[1].lower(), match[2]
     if (reader := _READERS.get(kind)) is not None:
         return reader(rest, user, password)
     if (others := _OTHERS.get(kind)) is not None:
@@ -125,8 +125,8 @@ def _other(kind: str, rest: str, user: str | None, password: Password | None) ->
     """``//host:port/name?key=value`` of a kind that SQLAlchemy may have a dialect for; parameters are passed on."""
     if not re.match(r"//[^/]", rest):
         raise ConnectError(f"there is no driver for such jdbc:{kind}: URLs; there is one for {', '.join(_KNOWN)}")
-    address, name, given = _server(rest, 0)
-    parameters = dict(given)
+    address, name, options = _server(rest, 0)
+    parameters = dict(options)
     user = user or parameters.pop("user", None)
     secret = _secret(password, parameters)
     parameters.pop("password", None)
@@ -134,10 +134,10 @@ def _other(kind: str, rest: str, user: str | None, password: Password | None) ->
 
 
 def _postgresql(rest: str, user: str | None, password: Password | None) -> Database:
-    address, name, given = _server(rest, 5432)
-    lowered = {key.lower(): value for key, value in given}
+    address, name, options = _server(rest, 5432)
+    lowered = {key.lower(): value for key, value in options}
     parameters = {}
-    for key, value in given:
+    for key, value in options:
         if (libpq := _LIBPQ.get(key.lower())) is not None:
             parameters[libpq] = value
     if lowered.get("ssl", "false").lower() in ("true", "") and "ssl" in lowered:
@@ -154,8 +154,8 @@ def _postgresql(rest: str, user: str | None, password: Password | None) -> Datab
 def _mysql(rest: str, user: str | None, password: Password | None) -> Database:
     """Connector/J's and MariaDB Connector/J's URLs; of several hosts the first that answers is taken."""
     rest = re.sub(r"^(loadbalance|replication|sequential|failover|aurora):", "", rest, flags=re.IGNORECASE)
-    address, name, given = _server(rest, 3306)
-    lowered = {key.lower(): value for key, value in given}
+    address, name, options = _server(rest, 3306)
+    lowered = {key.lower(): value for key, value in options}
     parameters = {}
     if (mode := _mysql_tls(lowered)) is not None:
         parameters["ssl_mode"] = mode
@@ -228,16 +228,16 @@ def _secret(password: Password | None, parameters: Mapping[str, str]) -> Passwor
 def _server(rest: str, default_port: int) -> tuple[tuple[tuple[str, int], ...], str, list[tuple[str, str]]]:
     """``//host:port,host/name?key=value`` as hosts, name and parameters; without ``//`` the name alone, on localhost."""
     location, _, query = rest.partition("?")
-    given = parse_qsl(query, keep_blank_values=True)
+    options = parse_qsl(query, keep_blank_values=True)
     if not location.startswith("//"):
-        return (("localhost", default_port),), unquote(location), given
+        return (("localhost", default_port),), unquote(location), options
     authority, _, name = location[2:].partition("/")
     hosts = tuple(_host(part.rpartition("@")[2], default_port) for part in authority.split(","))
-    return hosts, unquote(name), given
+    return hosts, unquote(name), options
 
 
 def _host(text: str, default_port: int) -> tuple[str, int]:
-    found = re.fullmatch(r"(\[[^\]]+\]|[^:\[\]]*)(?::([0-9]{1,5}))?", text)
-    if found is None or int(found[2] or 0) > 65535:
+    match = re.fullmatch(r"(\[[^\]]+\]|[^:\[\]]*)(?::([0-9]{1,5}))?", text)
+    if match is None or int(match[2] or 0) > 65535:
         raise ConnectError(f"{text!r} is not a host with an optional port; it should look like host:{default_port}")
-    return found[1].strip("[]") or "localhost", int(found[2] or default_port)
+    return match[1].strip("[]") or "localhost", int(match[2] or default_port)

@@ -90,8 +90,8 @@ class Events:
         """The rows before, or after, the events that have them."""
         if not any(has):
             return None
-        places = [i for i, there in zip(at, has, strict=True) if there]
-        columns = [column_of(shape, k, [values[i] for i in places]) for k, values in enumerate(cells)]
+        positions = [i for i, there in zip(at, has, strict=True) if there]
+        columns = [column_of(shape, k, [values[i] for i in positions]) for k, values in enumerate(cells)]
         if all(has):
             return struct_column(shape.layout.row, columns)
         numbers = np.cumsum(has) - 1

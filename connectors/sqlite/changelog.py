@@ -31,10 +31,8 @@ class ChangeLog:
 
     @property
     def exists(self) -> bool:
-        found = self._connection.execute(
-            "SELECT 1 FROM sqlite_schema WHERE name = ?", [f"{self._name}_owner"]
-        ).fetchone()
-        return found is not None
+        row = self._connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", [f"{self._name}_owner"]).fetchone()
+        return row is not None
 
     def owner(self) -> tuple[str, str, int]:
         """(id of the log, topic.prefix of its connector, the last change that was pruned)."""
@@ -83,7 +81,7 @@ class ChangeLog:
         rows = self._connection.execute(f"SELECT id, description FROM {self._shapes_table} WHERE current")
         current = {table.name: (number, table) for number, table in ((n, Table.from_description(t)) for n, t in rows)}
         prefix = trigger_prefix(self._name)
-        found = dict(
+        existing = dict(
             self._connection.execute(
                 "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, ?) = ?",
                 [len(prefix), prefix],
@@ -94,11 +92,11 @@ class ChangeLog:
         for table in tables:
             number, known = current.get(table.name, (0, None))
             names = triggers(self._name, number, table) if known == table else {}
-            if names and all(found.get(name) == table.name for name in names):
+            if names and all(existing.get(name) == table.name for name in names):
                 kept.update(names)
             else:
                 stale.append(table)
-        return stale, current, set(found), set(found) - kept
+        return stale, current, set(existing), set(existing) - kept
 
     def renew(self, look: Callable[[], Sequence[Table]], *, copy: bool) -> list[str]:
         """Make the triggers follow the tables as ``look`` finds them; returns the names of those that were new or had changed.
@@ -110,16 +108,18 @@ class ChangeLog:
             return []
         with writing(self._connection):
             tables = look()
-            stale, current, found, dropped = self._stale(tables)
+            stale, current, existing, dropped = self._stale(tables)
             run = self._connection.execute
             complete = {
-                name for name, (number, table) in current.items() if set(triggers(self._name, number, table)) <= found
+                name
+                for name, (number, table) in current.items()
+                if set(triggers(self._name, number, table)) <= existing
             }
             for name in dropped:
                 run(f"DROP TRIGGER {quoted(name)}")
-            wanted = {table.name for table in tables}
+            names = {table.name for table in tables}
             for name, (number, _) in current.items():
-                if name not in wanted:
+                if name not in names:
                     run(f"UPDATE {self._shapes_table} SET current = 0 WHERE id = ?", [number])
             for table in stale:
                 old = current.get(table.name)
@@ -186,11 +186,11 @@ class ChangeLog:
         prefix = trigger_prefix(self._name)
         with writing(self._connection):
             run = self._connection.execute
-            found = run(
+            rows = run(
                 "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, ?) = ?",
                 [len(prefix), prefix],
             )
-            for (name,) in found.fetchall():
+            for (name,) in rows.fetchall():
                 run(f"DROP TRIGGER {quoted(name)}")
             for table in (self._quoted, self._shapes_table, self._owner_table):
                 run(f"DROP TABLE IF EXISTS {table}")

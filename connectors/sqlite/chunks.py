@@ -42,7 +42,7 @@ class SqliteChunks:
 
     def _shape(self, part: TablePart) -> tuple[Shape, list[str]]:
         """The table and the columns that it is read by."""
-        shape = next((one for one in self._shapes() if one.table.full_name == part.table), None)
+        shape = next((shape_ for shape_ in self._shapes() if shape_.table.full_name == part.table), None)
         if shape is None:
             raise unknown_table(part)
         columns = {column.name for column in shape.table.columns}
@@ -73,29 +73,29 @@ class SqliteChunks:
         connection.execute("BEGIN")
         try:
             rows = self._asked(query, [*values, size], size)
-            reached = ChangeLog(connection, self._config.log, self._config.prefix).last()
+            last_seq = ChangeLog(connection, self._config.log, self._config.prefix).last()
         finally:
             connection.execute("COMMIT")
         if not rows:
             return None
         if any(isinstance(value, bytes) for value in maximum):
             raise DataError(f"table {part.table} has binary keys: name a column of numbers or texts in surrogate-key")
-        places = [[column.name for column in shape.table.columns].index(key) for key in keys]
+        indexes = [[column.name for column in shape.table.columns].index(key) for key in keys]
         marks = pa.repeat(pa.scalar("incremental", pa.string()), len(rows))
         batch = self._events.of_rows(shape, rows, marks, time.time_ns() // 1_000_000, {})
-        return Chunk(batch, tuple(rows[-1][place] for place in places), reached)
+        return Chunk(batch, tuple(rows[-1][index] for index in indexes), last_seq)
 
     def _asked(self, query: str, values: Sequence[Any], rows: int = 1) -> list[Any]:
         """The first piece of the rows, bounded in bytes. A condition that is no SQL is the signal's fault."""
         try:
             cursor = self._connection().execute(query, values)
-            found = next(pieces(cursor, rows + 64), [])
+            first_piece = next(pieces(cursor, rows + 64), [])
             cursor.close()
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_ERROR:
                 raise DataError(f"{error} in {query}") from error
             raise
-        return found
+        return first_piece
 
     def behind(self, part: TablePart) -> None:
         """Nobody alters tables without the triggers being made anew."""

@@ -28,9 +28,9 @@ def pieces(cursor: sqlite3.Cursor, rows: int) -> Iterator[list[Any]]:
     """What a cursor has, in pieces of at most so many rows and about ``BATCH_BYTES``."""
     piece: list[Any] = []
     size = 0
-    while found := cursor.fetchmany(_STEP):
-        piece += found
-        size += _size(found)
+    while fetched_rows := cursor.fetchmany(_STEP):
+        piece += fetched_rows
+        size += _size(fetched_rows)
         if size >= BATCH_BYTES or len(piece) + _STEP > rows:
             yield piece
             piece, size = [], 0
@@ -59,7 +59,7 @@ def changes(
     if not heads:
         return [], after
     until = max(last for _, last in heads)
-    found: list[tuple[Shape, list[LogRow]]] = []
+    changes_: list[tuple[Shape, list[LogRow]]] = []
     for number, _ in heads:
         if number not in shapes:
             continue
@@ -73,7 +73,7 @@ def changes(
         if cursor.fetchone() is not None:
             until = piece[-1][0]
         cursor.close()
-        found.append((shapes[number], piece))
+        changes_.append((shapes[number], piece))
     # a shape that was cut short holds the others back: what is later than its last comes with the next call
-    kept = [(shape, [row for row in piece if row[0] <= until]) for shape, piece in found]
+    kept = [(shape, [row for row in piece if row[0] <= until]) for shape, piece in changes_]
     return [(shape, piece) for shape, piece in kept if piece], until

@@ -43,7 +43,7 @@ class Snapshot:
         as completed; ``selects`` has, by a table's whole name, a SELECT to read its rows by."""
         marks, millis = SnapshotMarks(), time.time_ns() // 1_000_000
         position = {"source_partition": {"server": self._config.prefix}, "source_offset": dict(offset)}
-        held: tuple[Shape, list[Any]] | None = None
+        pending: tuple[Shape, list[Any]] | None = None
 
         def made(block: tuple[Shape, list[Any]], **ends: bool) -> RecordBatch:
             shape, rows = block
@@ -54,12 +54,12 @@ class Snapshot:
                 continue
             cursor = self._connection.execute(select(shape, (selects or {}).get(shape.table.full_name, "")))
             for rows in pieces(cursor, self._config.max_queue_size):
-                if held is not None:
-                    yield [made(held, ends_table=held[0] is not shape)]
-                held = (shape, rows)
-        if held is not None:
+                if pending is not None:
+                    yield [made(pending, ends_table=pending[0] is not shape)]
+                pending = (shape, rows)
+        if pending is not None:
             done = ends if ends is not None else {**offset, "last_snapshot_record": True, "snapshot_completed": True}
-            yield [made(held, ends_table=True, ends_all=True).replace(source_offset=done)]
+            yield [made(pending, ends_table=True, ends_all=True).replace(source_offset=done)]
 
     def interrupt(self) -> None:
         """From another thread: have the statement that runs end with an error."""

@@ -76,9 +76,11 @@ class SqliteTask(CaptureTask[SqliteConfig]):
             )
         beginning = not position or snapshot_pending(position) or lost
         self._follow_tables(copy=not (fresh or beginning))
-        wanted = (mode == "always" and self._first) or (beginning and mode not in ("no_data", "never", "schema_only"))
+        snapshots = (mode == "always" and self._first) or (
+            beginning and mode not in ("no_data", "never", "schema_only")
+        )
         self._first = False
-        if wanted:
+        if snapshots:
             self._start_snapshot()
         elif mode == "initial_only":
             self._finished = True
@@ -118,9 +120,9 @@ class SqliteTask(CaptureTask[SqliteConfig]):
 
     def _start_snapshot(self) -> None:
         config = self.config
-        wanted = compiled(config.snapshot_tables)
+        patterns = compiled(config.snapshot_tables)
         tables = [t for t in self._tables() if not config.is_signals(t.full_name)]
-        tables = [t for t in tables if not wanted or any(p.fullmatch(t.full_name) for p in wanted)]
+        tables = [t for t in tables if not patterns or any(p.fullmatch(t.full_name) for p in patterns)]
         self._snapshot = Snapshot(config, self._events)
         self._seq = self._snapshot.seq
         pending = {"snapshot": "INITIAL", "snapshot_completed": False, "last_snapshot_record": False}
@@ -134,7 +136,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
 
     # changes
 
-    def _here(self) -> dict[str, Any]:
+    def _current_offset(self) -> dict[str, Any]:
         return self._offset
 
     def _changes(self) -> Changes:
@@ -160,7 +162,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
 
     def _handed_over(self, changes: Changes) -> None:
         super()._handed_over(changes)
-        self._seq = changes.reached
+        self._seq = changes.position
 
     def _read(self) -> tuple[Changes, bool]:
         """The next changes, and whether to look again at once."""
@@ -169,7 +171,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
         connection.execute("BEGIN")
         try:
             schema, last = self._pragma("schema_version"), self._log.last()
-            found, until = changes(connection, config.log, self._shapes, self._seq, config.max_queue_size)
+            read, until = changes(connection, config.log, self._shapes, self._seq, config.max_queue_size)
         finally:
             connection.execute("COMMIT")
         if schema != self._schema_version:
@@ -178,7 +180,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
         if until == self._seq:  # numbers up to the last one may have gone to rows that are no changes
             return self._at(last), False
         still = {"source_partition": self._partition, "source_offset": self._offset}
-        batches = [batch for shape, rows in found if (batch := self._events.of_changes(shape, rows, still)) is not None]
+        batches = [batch for shape, rows in read if (batch := self._events.of_changes(shape, rows, still)) is not None]
         if batches:
             batches[-1] = batches[-1].replace(source_offset=self._position(until))
         return self._at(until, batches), True
@@ -207,7 +209,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
             if offset.get("log") == self._log_id and not snapshot_pending(offset):
                 self._done = int(offset["seq"])
 
-    def _let_go(self) -> None:
+    def _close_connections(self) -> None:
         if self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.close()
@@ -229,9 +231,9 @@ def _drop_log(config: SqliteConfig) -> None:
     with database_errors(config, "removing the change log of"):
         connection = connect(config)
         try:
-            found = ChangeLog(connection, config.log, config.prefix)
-            if found.exists and found.owner()[1] == config.prefix:
-                found.drop()
+            log = ChangeLog(connection, config.log, config.prefix)
+            if log.exists and log.owner()[1] == config.prefix:
+                log.drop()
         finally:
             connection.close()
 

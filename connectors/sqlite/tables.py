@@ -69,13 +69,13 @@ class Table:
 
     @classmethod
     def from_description(cls, text: str) -> Table:
-        given = json.loads(text)
+        form = json.loads(text)
         return cls(
-            name=given["name"],
-            columns=tuple(Column(**column) for column in given["columns"]),
-            key=tuple(given["key"]),
-            identity=tuple(given["identity"]),
-            uniques=tuple(Unique(tuple((n, c) for n, c in u["columns"])) for u in given["uniques"]),
+            name=form["name"],
+            columns=tuple(Column(**column) for column in form["columns"]),
+            key=tuple(form["key"]),
+            identity=tuple(form["identity"]),
+            uniques=tuple(Unique(tuple((n, c) for n, c in u["columns"])) for u in form["uniques"]),
         )
 
 
@@ -100,7 +100,7 @@ def _table(connection: sqlite3.Connection, name: str, without_rowid: bool, filte
     rows = connection.execute(
         'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid', [name]
     ).fetchall()
-    primary = [column for column, *_, place in sorted(rows, key=lambda row: row[4]) if place]
+    primary = [column for column, *_, key_position in sorted(rows, key=lambda row: row[4]) if key_position]
     declared = {row[0]: (row[1] or "").upper() for row in rows}
     required = {row[0] for row in rows if row[2]}
     if without_rowid or (len(primary) == 1 and declared[primary[0]] == "INTEGER"):
@@ -192,10 +192,10 @@ _LITERAL: Final = re.compile(
 
 def _default(expression: str, form: Form) -> Any:
     """The value of a default that is a literal; None of any other."""
-    found = _LITERAL.fullmatch(expression.strip())
-    if found is None:
+    match = _LITERAL.fullmatch(expression.strip())
+    if match is None:
         return None
-    text, whole, number, truth = found.groups()
+    text, whole, number, truth = match.groups()
     value: Any = text.replace("''", "'") if text is not None else int(whole) if whole is not None else None
     if value is None:
         value = float(number) if number is not None else int(truth.lower() == "true")

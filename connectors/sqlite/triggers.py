@@ -42,8 +42,8 @@ def triggers(log: str, shape: int, table: Table) -> dict[str, str]:
 
     def note(op: str, columns: Sequence[str], values: Sequence[str], rest: str = "") -> str:
         into = ", ".join(["shape", "op", "at", *columns])
-        given = ", ".join([str(shape), f"'{op}'", NOW, *values])
-        return f"INSERT INTO {quoted(log)} ({into}) SELECT {given} {rest};"
+        values_text = ", ".join([str(shape), f"'{op}'", NOW, *values])
+        return f"INSERT INTO {quoted(log)} ({into}) SELECT {values_text} {rest};"
 
     made = {
         "insert": ("AFTER INSERT", [note("c", new, names, source)]),
@@ -55,19 +55,19 @@ def triggers(log: str, shape: int, table: Table) -> dict[str, str]:
         identity = [quoted(name) for name in table.identity]
         waiting = f"op = '{REPLACED}' AND shape = {shape}"
         gone = " AND ".join(f"t.{name} IS {row}" for name, row in zip(identity, rows, strict=True))
-        settle = [
+        resolve = [
             f"UPDATE {quoted(log)} SET op = 'd' WHERE {waiting} AND NOT EXISTS (SELECT 1 FROM {quoted(table.name)} t WHERE {gone});",
             f"DELETE FROM {quoted(log)} WHERE {waiting};",
         ]
         conflicts = " OR ".join(f"({_equal(unique.columns)})" for unique in table.uniques)
-        found = f"FROM {quoted(table.name)} WHERE ({conflicts})"
-        noted = note(REPLACED, [*rows, *old], [*identity, *names], found)
-        again = f"DELETE FROM {quoted(log)} WHERE {waiting} AND ({', '.join(rows)}) IN (SELECT {', '.join(identity)} {found});"
+        conflicting = f"FROM {quoted(table.name)} WHERE ({conflicts})"
+        noted = note(REPLACED, [*rows, *old], [*identity, *names], conflicting)
+        again = f"DELETE FROM {quoted(log)} WHERE {waiting} AND ({', '.join(rows)}) IN (SELECT {', '.join(identity)} {conflicting});"
         other = " OR ".join(f"{name} IS NOT OLD.{name}" for name in identity)
         moved = ", ".join(dict.fromkeys(quoted(column) for unique in table.uniques for column, _ in unique.columns))
         deleted = " AND ".join(f"{row} IS OLD.{name}" for name, row in zip(identity, rows, strict=True))
         for name in ("insert", "update"):
-            made[name][1].extend(settle)
+            made[name][1].extend(resolve)
         made["delete"][1].append(f"DELETE FROM {quoted(log)} WHERE {waiting} AND {deleted};")
         made["before_insert"] = ("BEFORE INSERT", [again, noted])
         made["before_update"] = (f"BEFORE UPDATE OF {moved}", [again, f"{noted[:-1]} AND ({other});"])

@@ -51,8 +51,8 @@ _TIMES: Final = frozenset(["date", "datetime", "timestamp", "time"])
 
 def form_of(declared: str, modes: Modes) -> Form:
     """The form of a declared type: its name where that is telling, else by SQLite's rules of affinity."""
-    found = _DECLARED.fullmatch(declared)
-    name, first, second = found.groups() if found else (declared, None, None)
+    match = _DECLARED.fullmatch(declared)
+    name, first, second = match.groups() if match else (declared, None, None)
     word = name.lower().split(" ")[0] if name else ""
     if word in ("bool", "boolean"):
         return Form(Schema(SchemaType.BOOLEAN), _booleans)
@@ -72,9 +72,9 @@ def form_of(declared: str, modes: Modes) -> Form:
     return _numeric(int(first) if first else None, int(second or 0), modes)
 
 
-def _refused(value: Any, wanted: str) -> DataError:
+def _refused(value: Any, expected: str) -> DataError:
     shown = repr(value) if len(repr(value)) < 40 else f"{type(value).__name__} of length {len(value)}"
-    return DataError(f"{shown} is no {wanted}")
+    return DataError(f"{shown} is no {expected}")
 
 
 def _each(read: Callable[[Any], Any], arrow: pa.DataType) -> Convert:
@@ -262,7 +262,7 @@ def _time(modes: Modes) -> Form:
 
 def source_parameters(name: str, declared: str) -> dict[str, str]:
     """What ``column.propagate.source.type`` adds to a schema."""
-    found = _DECLARED.fullmatch(declared)
-    kind, length, scale = found.groups() if found else (declared, None, None)
+    match = _DECLARED.fullmatch(declared)
+    kind, length, scale = match.groups() if match else (declared, None, None)
     made = {"type": kind.upper(), "length": length, "scale": scale, "name": name}
     return {f"__debezium.source.column.{part}": value for part, value in made.items() if value is not None}

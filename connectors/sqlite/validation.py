@@ -61,8 +61,8 @@ def _problems(config: SqliteConfig, connection: sqlite3.Connection) -> Iterable[
                 "and its folder",
             )
         return
-    found = ChangeLog(connection, config.log, config.prefix)
-    if found.exists and (server := found.owner()[1]) != config.prefix:
+    log = ChangeLog(connection, config.log, config.prefix)
+    if log.exists and (server := log.owner()[1]) != config.prefix:
         yield Problem(
             "change.log.name",
             f"change log {config.log!r} belongs to a connector with topic.prefix={server}: give this one another name",

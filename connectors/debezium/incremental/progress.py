@@ -68,12 +68,12 @@ class Progress:
         try:
             parts = [
                 TablePart(
-                    one[f"{_COLLECTIONS}_id"],
-                    one.get(f"{_COLLECTIONS}_additional_condition") or "",
-                    one.get(f"{_COLLECTIONS}_surrogate_key") or "",
-                    one.get(f"{_COLLECTIONS}_correlation_id") or offset.get(_CORRELATION) or "",
+                    state[f"{_COLLECTIONS}_id"],
+                    state.get(f"{_COLLECTIONS}_additional_condition") or "",
+                    state.get(f"{_COLLECTIONS}_surrogate_key") or "",
+                    state.get(f"{_COLLECTIONS}_correlation_id") or offset.get(_CORRELATION) or "",
                 )
-                for one in json.loads(text)
+                for state in json.loads(text)
             ]
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise DataError(f"{_COLLECTIONS} {str(text)[:80]!r} is no list of tables") from error
@@ -108,5 +108,5 @@ class Progress:
 
 
 def _key(text: Any) -> tuple[Any, ...] | None:
-    found = read_keys(text) if isinstance(text, str) else None
-    return None if found is None else tuple(found)
+    keys = read_keys(text) if isinstance(text, str) else None
+    return None if keys is None else tuple(keys)

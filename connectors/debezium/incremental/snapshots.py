@@ -124,13 +124,13 @@ class IncrementalSnapshots:
                 return None
             request, tables = self._blocking[0]
             self._pieces = self._chunks.whole(tables, request, {**offset, **self._progress.members()})
-        found = next(self._pieces, None)
-        if found is None:
+        piece = next(self._pieces, None)
+        if piece is None:
             self._pieces = None
             del self._blocking[0]
             logger.info("the blocking snapshot is complete")
             return []
-        return found
+        return piece
 
     def streamed(
         self, batches: Sequence[RecordBatch], offset: Mapping[str, Any], position: int, now: float
@@ -178,7 +178,7 @@ class IncrementalSnapshots:
         window = self._window
         if window is not None:
             window.drop(batches)
-            if closed or (window.reached is not None and position >= window.reached):
+            if closed or (window.position_reached is not None and position >= window.position_reached):
                 self._window = None
                 if (chunk := window.ended()) is not None:
                     made += self._delivered(chunk, offset)
@@ -238,15 +238,15 @@ class IncrementalSnapshots:
             return False
         self._next_look = now + self._interval_s
         self._looked_at += [signal for channel in self._channels for signal in channel.read()]
-        found = self._looked_at
-        for signal in found:
+        seen = self._looked_at
+        for signal in seen:
             try:
                 self._act(signal)
             except DataError as error:
                 logger.warning("a signal cannot be acted upon", id=signal.id, type=signal.type, problem=str(error))
-        if found:
+        if seen:
             self._handed = []
-        return bool(found)
+        return bool(seen)
 
     def _act(self, signal: Signal) -> None:
         match signal.type:
@@ -275,9 +275,9 @@ class IncrementalSnapshots:
         known = self._chunks.captured()
         tables: list[str] = []
         for pattern in request.tables:
-            found = [name for name in known if JavaRegex(pattern, ignore_case=True).fullmatch(name)]
+            chosen = [name for name in known if JavaRegex(pattern, ignore_case=True).fullmatch(name)]
             # a name of no table goes along, as with the original, and ends as a table that is not known
-            tables += found or ([] if request.blocking else [pattern])
+            tables += chosen or ([] if request.blocking else [pattern])
         if missing := [
             p for p in request.tables if not any(JavaRegex(p, ignore_case=True).fullmatch(name) for name in known)
         ]:

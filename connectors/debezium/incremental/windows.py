@@ -18,28 +18,28 @@ def _always() -> bool:
 
 class Chunk(NamedTuple):
     """Rows of one table (``op`` r, ``snapshot`` incremental; no positions), in order of the key they were read by; ``last`` is
-    the last one's. The window is over once the stream has passed ``reached``; None: once the mark of its end comes by.
+    the last one's. The window is over once the stream has passed ``position_reached``; None: once the mark of its end comes by.
 
     ``stands`` is asked then: whether the stream saw no alteration of the table; else the chunk is read again.
     """
 
     batch: RecordBatch
     last: tuple[Any, ...]
-    reached: int | None
+    position_reached: int | None
     stands: Callable[[], bool] = _always
 
 
 class Behind(NamedTuple):
     """In place of a chunk that could not be read: it is tried again once the stream is where the log ended then."""
 
-    reached: int | None
+    position_reached: int | None
 
 
 class Window:
     """A chunk that waits; rows are dropped from it by their keys."""
 
     def __init__(self, chunk_id: str, chunk: Chunk | Behind) -> None:
-        self.id, self._chunk, self.reached = chunk_id, chunk, chunk.reached
+        self.id, self._chunk, self.position_reached = chunk_id, chunk, chunk.position_reached
         keys = chunk.batch.keys if isinstance(chunk, Chunk) else None
         rows = [] if keys is None else keys.to_pylist()
         self._rows = {tuple(key.values()): at for at, key in enumerate(rows)}

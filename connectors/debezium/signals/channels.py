@@ -31,13 +31,13 @@ class Channel(Protocol):
 
 def _signals(texts: Iterable[str], where: str) -> list[Signal]:
     """Those that can be read; the others are told of in the log."""
-    found = []
+    signals = []
     for text in filter(None, (text.strip() for text in texts)):
         try:
-            found.append(signal_of_json(text))
+            signals.append(signal_of_json(text))
         except DataError as error:
             logger.warning("a signal cannot be read", channel=where, problem=str(error))
-    return found
+    return signals
 
 
 class FileChannel:

@@ -40,12 +40,12 @@ class SnapshotRequest:
         if not isinstance(kind, str) or kind.lower() not in ("incremental", "blocking"):
             raise DataError(f"type {kind!r} should be incremental or blocking")
         conditions = []
-        given = data.get("additional-conditions") or []
-        for one in given if isinstance(given, list) else [given]:
+        additional = data.get("additional-conditions") or []
+        for condition in additional if isinstance(additional, list) else [additional]:
             names = ("data-collection", "filter")
-            if not isinstance(one, dict) or not all(isinstance(one.get(name), str) for name in names):
-                raise DataError(f"additional-conditions has {one!r}: should have data-collection and filter")
-            conditions.append((_checked(one["data-collection"].strip()), one["filter"]))
+            if not isinstance(condition, dict) or not all(isinstance(condition.get(name), str) for name in names):
+                raise DataError(f"additional-conditions has {condition!r}: should have data-collection and filter")
+            conditions.append((_checked(condition["data-collection"].strip()), condition["filter"]))
         surrogate = data.get("surrogate-key") or ""
         if not isinstance(surrogate, str):
             raise DataError(f"surrogate-key {surrogate!r} should be a column's name")
@@ -64,10 +64,10 @@ def stop_patterns(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _patterns(data: Mapping[str, Any]) -> tuple[str, ...]:
-    given = data.get("data-collections") or []
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise DataError(f"data-collections {given!r} should be a list of texts")
-    return tuple(_checked(one.strip()) for one in given)
+    collections = data.get("data-collections") or []
+    if not isinstance(collections, list) or not all(isinstance(collection, str) for collection in collections):
+        raise DataError(f"data-collections {collections!r} should be a list of texts")
+    return tuple(_checked(collection.strip()) for collection in collections)
 
 
 def _checked(pattern: str) -> str:
@@ -97,15 +97,15 @@ def signal_of_json(text: str) -> Signal:
     return Signal(str(made.get("id") or ""), made["type"], _data(made.get("data")))
 
 
-def _data(given: Any) -> Mapping[str, Any]:
+def _data(data: Any) -> Mapping[str, Any]:
     """An object, or its JSON; Debezium takes nothing for an empty one."""
-    if isinstance(given, str):
+    if isinstance(data, str):
         try:
-            given = json.loads(given) if given.strip() else {}
+            data = json.loads(data) if data.strip() else {}
         except (ValueError, RecursionError) as error:
-            raise DataError(f"data {given[:80]!r} is no JSON: {error}") from error
-    if given is None:
+            raise DataError(f"data {data[:80]!r} is no JSON: {error}") from error
+    if data is None:
         return {}
-    if not isinstance(given, dict):
-        raise DataError(f"data {str(given)[:80]!r} should be an object")
-    return given
+    if not isinstance(data, dict):
+        raise DataError(f"data {str(data)[:80]!r} should be an object")
+    return data

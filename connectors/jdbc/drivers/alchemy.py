@@ -37,9 +37,9 @@ class AlchemyReader(RowReader):
 
     def value(self, statement: str) -> Any:
         with database_errors(self._database, "asking"):
-            found = self._connection.exec_driver_sql(statement).scalar_one()
+            value = self._connection.exec_driver_sql(statement).scalar_one()
             self._connection.rollback()
-            return found
+            return value
 
     def read(self, statement: str, likeness: str, widest: str | None) -> Rows:
         with database_errors(self._database, "reading from"):

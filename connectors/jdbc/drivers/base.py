@@ -38,7 +38,7 @@ class Rows:
     def __init__(self, database: Database, chunks: Chunks, *, ahead: bool = True) -> None:
         self._database, self._chunks, self._ahead = database, chunks, ahead
         self._following: Future[pa.RecordBatch | None] | None = None
-        self._wanted: SimpleQueue[Future[pa.RecordBatch | None] | None] | None = None
+        self._requests: SimpleQueue[Future[pa.RecordBatch | None] | None] | None = None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         chunk = self._read()
@@ -58,15 +58,15 @@ class Rows:
 
     def _in_background(self) -> Future[pa.RecordBatch | None]:
         """Ask the thread for the next chunk. It begins with the first: most statements of a table at rest find nothing."""
-        if self._wanted is None:
-            self._wanted = SimpleQueue()
-            threading.Thread(target=self._serve, args=(self._wanted,), name="rows ahead", daemon=True).start()
+        if self._requests is None:
+            self._requests = SimpleQueue()
+            threading.Thread(target=self._serve, args=(self._requests,), name="rows ahead", daemon=True).start()
         future: Future[pa.RecordBatch | None] = Future()
-        self._wanted.put(future)
+        self._requests.put(future)
         return future
 
-    def _serve(self, wanted: SimpleQueue[Future[pa.RecordBatch | None] | None]) -> None:
-        while (future := wanted.get()) is not None:
+    def _serve(self, requests: SimpleQueue[Future[pa.RecordBatch | None] | None]) -> None:
+        while (future := requests.get()) is not None:
             try:
                 future.set_result(self._read())
             except BaseException as error:  # noqa: BLE001 - it is raised where the chunk is asked for
@@ -76,8 +76,8 @@ class Rows:
         """Let go of the statement, once nothing is being read ahead."""
         if self._following is not None:
             wait([self._following])
-        if self._wanted is not None:
-            self._wanted.put(None)
+        if self._requests is not None:
+            self._requests.put(None)
         self._chunks.close()
 
 

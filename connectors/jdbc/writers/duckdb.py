@@ -36,15 +36,15 @@ class DuckDbWriter(Writer):
         return ""
 
     def run(self, sql: str) -> int:
-        found = self._execute(sql, "writing to")
+        result = self._execute(sql, "writing to")
         with self.errors("writing to"):
-            row = found.fetchone()
+            row = result.fetchone()
         return int(row[0]) if row and isinstance(row[0], int) else -1
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
-        found = self._execute(sql, "asking")
+        result = self._execute(sql, "asking")
         with self.errors("asking"):
-            return list(found.fetchall())
+            return list(result.fetchall())
 
     def columns(self, table: TableId) -> list[TargetColumn] | None:
         text = self.dialect.text
@@ -70,8 +70,8 @@ class DuckDbWriter(Writer):
             with suppress(Exception):  # the transaction may have failed
                 self._connection.unregister(_ROWS)
 
-    def _bound(self, column: pa.Array, wanted: str) -> pa.Array:
-        if pa.types.is_timestamp(column.type) and not wanted.startswith("TIMESTAMP WITH"):
+    def _bound(self, column: pa.Array, type_name: str) -> pa.Array:
+        if pa.types.is_timestamp(column.type) and not type_name.startswith("TIMESTAMP WITH"):
             return wall_clock(column, self.timezone)
         return column
 

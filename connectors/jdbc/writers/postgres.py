@@ -77,26 +77,26 @@ class PostgresWriter(AdbcWriter):
         self.run(self.staged(change, targets, staging, source))
         self.run(f"TRUNCATE {staging}")
 
-    def _bound(self, column: pa.Array, wanted: str) -> tuple[pa.Array, str]:
+    def _bound(self, column: pa.Array, type_name: str) -> tuple[pa.Array, str]:
         """The column as COPY takes it, and the cast that it needs afterwards."""
         kind = column.type
-        bare = re.sub(r"\([^)]*\)", "", wanted)
+        bare = re.sub(r"\([^)]*\)", "", type_name)
         if pa.types.is_timestamp(kind):
             if bare == "timestamp with time zone":
                 return column.cast(pa.timestamp("us", "UTC")), ""
-            return wall_clock(column, self.timezone), "" if bare == "timestamp without time zone" else f"::{wanted}"
+            return wall_clock(column, self.timezone), "" if bare == "timestamp without time zone" else f"::{type_name}"
         if pa.types.is_decimal(kind):
-            return column, "" if bare == "numeric" else f"::{wanted}"
+            return column, "" if bare == "numeric" else f"::{type_name}"
         if pa.types.is_list(kind):
-            return _list(column), "" if f"{_BARE.get(_list(column).type.value_type)}[]" == bare else f"::{wanted}"
+            return _list(column), "" if f"{_BARE.get(_list(column).type.value_type)}[]" == bare else f"::{type_name}"
         if bare in _BINARY and _is_lossless(kind, _BINARY[bare]):
             return column.cast(_BINARY[bare]), ""
         if pa.types.is_time(kind):
-            return column.cast(pa.time64("us")), f"::{wanted}"
+            return column.cast(pa.time64("us")), f"::{type_name}"
         if kind == pa.int8():
             column = column.cast(pa.int16())
         # a text becomes what the column is where only its form is at stake; a text for a number is the user's mistake
-        return column, f"::{wanted}" if pa.types.is_string(column.type) and bare not in _BINARY else ""
+        return column, f"::{type_name}" if pa.types.is_string(column.type) and bare not in _BINARY else ""
 
     def _folded(self, name: Any) -> Any:
         """A name as the server has it: without quotes in lower case."""
@@ -141,13 +141,13 @@ def _list(column: pa.Array) -> pa.Array:
 _BARE: Final = {kind: name for name, kind in _BINARY.items() if not name.startswith("character")}
 
 
-def _is_lossless(given: pa.DataType, wanted: pa.DataType) -> bool:
-    if given == wanted:
+def _is_lossless(source: pa.DataType, target: pa.DataType) -> bool:
+    if source == target:
         return True
-    if pa.types.is_integer(given) and pa.types.is_integer(wanted):
-        return bool(given.bit_width < wanted.bit_width)
+    if pa.types.is_integer(source) and pa.types.is_integer(target):
+        return bool(source.bit_width < target.bit_width)
     same_family = (pa.types.is_floating, pa.types.is_time)
-    return any(family(given) and family(wanted) and given.bit_width <= wanted.bit_width for family in same_family)
+    return any(family(source) and family(target) and source.bit_width <= target.bit_width for family in same_family)
 
 
 def _type_name(kind: pa.DataType) -> str:

@@ -54,7 +54,9 @@ class SqliteWriter(AdbcWriter):
 
     def apply(self, change: Change) -> None:
         targets = fits((*change.keys, *change.rest), change.columns)
-        names = {given: target.name for given, target in zip(change.rows.schema.names, targets, strict=True)}
+        names = {
+            column_name: target.name for column_name, target in zip(change.rows.schema.names, targets, strict=True)
+        }
         keys, rest = [names[name] for name in change.keys], [names[name] for name in change.rest]
         statement = self.dialect.statement(change.operation, change.table, keys, rest)
         bound = {t.name: self._bound(c) for t, c in zip(targets, change.rows.columns, strict=True)}

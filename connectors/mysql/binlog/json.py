@@ -91,24 +91,24 @@ def _container(data: bytes, start: int, width: int, depth: int, *, is_object: bo
     keys: list[str] = []
     if is_object:
         for _ in range(count):
-            place, length = _number(data, at, width), _number(data, at + width, 2)
-            keys.append(_quoted(_part(data, start + place, length).decode()))
+            offset, length = _number(data, at, width), _number(data, at + width, 2)
+            keys.append(_quoted(_part(data, start + offset, length).decode()))
             at += width + 2
-    found: list[str] = []
+    texts: list[str] = []
     for _ in range(count):
         kind = data[at]
         inline = kind in (0x04, 0x05, 0x06) or (width == 4 and kind in (0x07, 0x08))
         if inline:
-            found.append(_value(kind, data, at + 1, depth + 1))
+            texts.append(_value(kind, data, at + 1, depth + 1))
         else:
-            place = _number(data, at + 1, width)
-            if place < 2 * width or place >= size:
+            offset = _number(data, at + 1, width)
+            if offset < 2 * width or offset >= size:
                 raise IndexError("a value outside of its container")
-            found.append(_value(kind, data, start + place, depth + 1))
+            texts.append(_value(kind, data, start + offset, depth + 1))
         at += 1 + width
     if is_object:
-        return "{" + ",".join(f"{name}:{value}" for name, value in zip(keys, found, strict=True)) + "}"
-    return "[" + ",".join(found) + "]"
+        return "{" + ",".join(f"{name}:{value}" for name, value in zip(keys, texts, strict=True)) + "}"
+    return "[" + ",".join(texts) + "]"
 
 
 def _opaque(data: bytes, at: int) -> str:
@@ -132,12 +132,12 @@ def _decimal(raw: bytes) -> str:
     precision, scale = raw[0], raw[1]
     if not 0 <= scale <= precision <= 76 or len(raw) - 2 < decimal_bytes(precision - scale) + decimal_bytes(scale):
         raise ValueError("a decimal that is none")
-    places = np.array([2])
-    cells = Cells(places, places, np.array([False]))
-    found = decimals(
+    digits = np.array([2])
+    cells = Cells(digits, digits, np.array([False]))
+    texts = decimals(
         np.frombuffer(raw + bytes(PADDING), np.uint8), cells, Physical(246, len(raw) - 2, 0, precision | scale << 8)
     )
-    return f"{found[0].as_py():f}"
+    return f"{texts[0].as_py():f}"
 
 
 def _temporal(kind: int, packed: int) -> str:

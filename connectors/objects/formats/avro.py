@@ -220,12 +220,12 @@ class _Source:
         """The metadata, a map of bytes in blocks."""
         if self._file.read(len(_MAGIC)) != _MAGIC:
             raise DataError("not an Avro container file: it does not begin with Obj 01")
-        found: dict[str, bytes] = {}
+        metadata: dict[str, bytes] = {}
         while count := self.number():
             if count < 0:
                 count = -count
                 self.number()
             for _ in range(count):
                 name = self.sized().decode(errors="replace")
-                found[name] = self.sized()
-        return found
+                metadata[name] = self.sized()
+        return metadata

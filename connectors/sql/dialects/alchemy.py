@@ -41,10 +41,10 @@ class AlchemyDialect(Dialect):
 
     def reflect_query(self, connection: sqlalchemy.Connection, query: str) -> list[ReflectedColumn]:
         """The driver describes the result of a statement that delivers no row."""
-        found = connection.exec_driver_sql(f"SELECT * FROM {self.subselect(query)} WHERE 1 = 0")
-        described: Any = found.cursor.description if found.cursor is not None else ()
+        result = connection.exec_driver_sql(f"SELECT * FROM {self.subselect(query)} WHERE 1 = 0")
+        described: Any = result.cursor.description if result.cursor is not None else ()
         columns = [ReflectedColumn(each[0], type_of_result(each), nullable=each[6] is not False) for each in described]
-        found.close()
+        result.close()
         return columns
 
     def _column(self, column: ReflectedColumn, schema: Schema) -> Column:
@@ -93,8 +93,8 @@ class OracleDialect(AlchemyDialect):
         return "SELECT (CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE) - DATE '1970-01-01') * 86400000000 FROM DUAL"
 
     def micros(self, now: Any) -> int:
-        found: int = round(now)
-        return found
+        micros_: int = round(now)
+        return micros_
 
     def subselect(self, query: str) -> str:
         return f"({query}) q"
@@ -109,9 +109,9 @@ class OracleDialect(AlchemyDialect):
     def find_tables(
         self, connection: Any, *, types: Iterable[str], catalog_pattern: str | None, schema_pattern: str | None
     ) -> list[TableId]:
-        found = super().find_tables(connection, types=types, catalog_pattern=None, schema_pattern=None)
-        given = [TableId(None, _upper(table.schema), str(_upper(table.name))) for table in found]
-        return [table for table in given if not schema_pattern or like(schema_pattern, table.schema or "")]
+        tables = super().find_tables(connection, types=types, catalog_pattern=None, schema_pattern=None)
+        tables_ = [TableId(None, _upper(table.schema), str(_upper(table.name))) for table in tables]
+        return [table for table in tables_ if not schema_pattern or like(schema_pattern, table.schema or "")]
 
     def reflect_table(self, connection: Any, table: TableId) -> list[ReflectedColumn]:
         known = TableId(None, _lower(table.schema), str(_lower(table.name)))

@@ -50,16 +50,16 @@ class DuckDbDialect(Dialect):
     def find_tables(
         self, connection: Any, *, types: Iterable[str], catalog_pattern: str | None, schema_pattern: str | None
     ) -> list[TableId]:
-        wanted = {kind.upper() for kind in types}
+        kinds = {kind.upper() for kind in types}
         sources = []
-        if wanted & {"TABLE", "BASE TABLE"}:
+        if kinds & {"TABLE", "BASE TABLE"}:
             sources.append("SELECT database_name, schema_name, table_name FROM duckdb_tables() WHERE NOT internal")
-        if "VIEW" in wanted:
+        if "VIEW" in kinds:
             sources.append("SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal")
-        found = connection.execute(" UNION ALL ".join(sources)).fetchall() if sources else []
+        rows = connection.execute(" UNION ALL ".join(sources)).fetchall() if sources else []
         return sorted(
             TableId(*row)
-            for row in found
+            for row in rows
             if (not catalog_pattern or like(catalog_pattern, row[0]))
             and (not schema_pattern or like(schema_pattern, row[1]))
         )

@@ -68,14 +68,14 @@ class MySqlDialect(Dialect):
         self, connection: Any, *, types: Iterable[str], catalog_pattern: str | None, schema_pattern: str | None
     ) -> list[TableId]:
         """Databases are JDBC's catalogs there; without a pattern the one of the URL, or all where it names none."""
-        wanted = {name for kind in types for name in _TABLE_TYPES.get(kind.upper(), (kind.upper(),))}
+        kinds = {name for kind in types for name in _TABLE_TYPES.get(kind.upper(), (kind.upper(),))}
         with connection.cursor() as cursor:
             cursor.execute("SELECT table_schema, table_name, table_type, DATABASE() FROM information_schema.tables")
-            found = cursor.fetchall()
+            rows = cursor.fetchall()
         chosen = []
-        for catalog, name, kind, current in found:
+        for catalog, name, kind, current in rows:
             meant = like(catalog_pattern, catalog) if catalog_pattern else catalog == current if current else True
-            if meant and kind in wanted and catalog.lower() not in _SYSTEM:
+            if meant and kind in kinds and catalog.lower() not in _SYSTEM:
                 chosen.append(TableId(catalog, None, name))
         return sorted(chosen)
 

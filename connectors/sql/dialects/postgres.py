@@ -51,13 +51,13 @@ class PostgresDialect(Dialect):
         """The server describes the result: types with their modifiers, and for plain columns whether they may be null."""
         cursor = connection.exec_driver_sql(f"SELECT * FROM ({query}) AS q LIMIT 0").cursor
         described: Any = cursor.pgresult
-        found = []
+        columns = []
         for i in range(described.nfields):
             kind, modifier = described.ftype(i), described.fmod(i)
             table, number = described.ftable(i), described.ftablecol(i)
             name, typtype, not_null = connection.exec_driver_sql(_DESCRIBE, (kind, modifier, kind, table, number)).one()
-            found.append(ReflectedColumn(described.fname(i).decode(), _pg_type(name, typtype), nullable=not not_null))
-        return found
+            columns.append(ReflectedColumn(described.fname(i).decode(), _pg_type(name, typtype), nullable=not not_null))
+        return columns
 
 
 _AS_TEXTS: Final = (types.Uuid, types.JSON, types.Enum, types.Numeric)

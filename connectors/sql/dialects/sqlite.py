@@ -60,10 +60,10 @@ class SqliteDialect(Dialect):
         vague = [c for c in columns if isinstance(c.type, types.NullType) or _is_plain_numeric(c.type)]
         if not vague:
             return columns
-        wanted = ", ".join(f"group_concat(DISTINCT typeof({self.quote(c.name)}))" for c in vague)
+        probes = ", ".join(f"group_concat(DISTINCT typeof({self.quote(c.name)}))" for c in vague)
         names = ", ".join(self.quote(c.name) for c in vague)
         row = connection.exec_driver_sql(
-            f"SELECT {wanted} FROM (SELECT {names} FROM {source} LIMIT {_PROBED_ROWS})"
+            f"SELECT {probes} FROM (SELECT {names} FROM {source} LIMIT {_PROBED_ROWS})"
         ).one()
         kinds = {c.name: _kind_of_cells(set((seen or "").split(",")), c) for c, seen in zip(vague, row, strict=True)}
         return [

@@ -27,7 +27,7 @@ _PART: Final = re.compile(r'"((?:[^"]|"")+)"|`((?:[^`]|``)+)`|\[([^\]]+)\]|([^.]
 
 def parse_table(name: str) -> TableId:
     """``[[catalog.]schema.]table``, each part plain or in quotes; raises ConnectError for what is none."""
-    parts = [next(filter(None, found.groups())).replace('""', '"') for found in _PART.finditer(name)]
+    parts = [next(filter(None, match.groups())).replace('""', '"') for match in _PART.finditer(name)]
     if not 1 <= len(parts) <= 3 or not name.strip():
         raise ConnectError(
             f"{name!r} is not a table's name; it should look like table, schema.table or catalog.schema.table"
@@ -86,14 +86,14 @@ class WriteDialect:
     def type_of(self, column: ColumnSpec) -> str:
         """The type that a new column gets; raises DataError where the database has none for it."""
         kind = column.kind if column.kind in self.types else "string"
-        found = (self.key_types.get(kind) if column.key else None) or self.types[kind]
+        type_name = (self.key_types.get(kind) if column.key else None) or self.types[kind]
         precision = min(column.precision or self.max_precision, self.max_precision)
-        found = found.format(precision=precision, scale=column.scale)
+        type_name = type_name.format(precision=precision, scale=column.scale)
         if column.array:
             if not self.arrays:
                 raise DataError(f"field {column.name!r} is an array, which {self.kind} has no column type for")
-            return found + "[]"
-        return found
+            return type_name + "[]"
+        return type_name
 
     def default(self, column: ColumnSpec) -> str | None:
         """The default of a new column as a literal; None where there is none that is safely written."""
