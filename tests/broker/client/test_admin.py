@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -73,18 +74,24 @@ async def test_refusals_name_the_topic(config: ClientConfig, topic: str, name: C
 async def test_configs_are_set_and_taken_back(config: ClientConfig, topic: str) -> None:
     async with Admin(config) as admin:
         await admin.alter_configs(topic, {"retention.ms": "12345", "max.message.bytes": "2000000"})
-        configs = await admin.describe_configs(topic)
-        assert (configs["retention.ms"].value, configs["max.message.bytes"].value) == ("12345", "2000000")
+        # Apache Kafka's controller answers before its broker has heard of a change.
+        async with asyncio.timeout(60):
+            while (configs := await admin.describe_configs(topic))["retention.ms"].value != "12345":
+                await asyncio.sleep(0.05)
+        assert configs["max.message.bytes"].value == "2000000"
         await admin.alter_configs(topic, {"retention.ms": None})
-        configs = await admin.describe_configs(topic)
-        assert configs["retention.ms"].source != "DYNAMIC_TOPIC_CONFIG"
+        async with asyncio.timeout(60):
+            while (configs := await admin.describe_configs(topic))["retention.ms"].source == "DYNAMIC_TOPIC_CONFIG":
+                await asyncio.sleep(0.05)
         assert configs["max.message.bytes"].value == "2000000"
 
 
 async def test_partitions_are_added(config: ClientConfig, topic: str) -> None:
     async with Admin(config) as admin:
         await admin.create_partitions(topic, 4)
-        assert len((await admin.describe_topics([topic]))[topic].partitions) == 4
+        async with asyncio.timeout(60):
+            while len((await admin.describe_topics([topic]))[topic].partitions) != 4:
+                await asyncio.sleep(0.05)
 
 
 async def test_offsets_by_end_beginning_and_time(config: ClientConfig, topic: str) -> None:

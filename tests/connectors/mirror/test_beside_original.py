@@ -119,7 +119,7 @@ def test_both_write_the_same(three):
         for cluster in (theirs, ours):
             wait_until(
                 lambda c=cluster: (
-                    last <= {(s.place, s.upstream, s.downstream) for s in newest(c, SYNCS, OffsetSync).values()}
+                    last <= {(s.partition, s.upstream, s.downstream) for s in newest(c, SYNCS, OffsetSync).values()}
                 ),
                 "the last syncs",
             )
@@ -128,7 +128,7 @@ def test_both_write_the_same(three):
         due = {(n, n) for n in range(0, 400, 101)}
         for cluster in (theirs, ours):
             made = [OffsetSync.read(record.key, record.value) for record in cluster.records(SYNCS)]
-            assert count > 400 or due <= {(s.upstream, s.downstream) for s in made if s.place == ("orders", 0)}
+            assert count > 400 or due <= {(s.upstream, s.downstream) for s in made if s.partition == ("orders", 0)}
         for topic in ("west.orders", "west.orders-one", SYNCS):
             assert own_configs(ours, topic) == own_configs(theirs, topic)
         wait_until(lambda: len(records.positions) == 3, "positions")

@@ -26,7 +26,7 @@ def told(record):
 
 def syncs(source, topic):
     found = [OffsetSync.read(record.key, record.value) for record in source.records(SYNCS)]
-    return [(one.place.partition, one.upstream, one.downstream) for one in found if one.place.topic == topic]
+    return [(one.partition.partition, one.upstream, one.downstream) for one in found if one.partition.topic == topic]
 
 
 def test_topics_are_mirrored_as_they_are_and_followed(clusters):
@@ -107,7 +107,7 @@ def test_positions_of_groups_are_taken_over(clusters):
         assert east.admin.group_offsets_with_notes("readers") == {remote: (120, "a note")}
         mirror.until(lambda: east.admin.group_offsets("behind") == {remote: 1}, "the position of the group behind")
         made = [Checkpoint.read(one.key, one.value) for one in east.records("west.checkpoints.internal")]
-        assert sorted((one.group, one.place, one.upstream, one.downstream, one.metadata) for one in made) == [
+        assert sorted((one.group, one.partition, one.upstream, one.downstream, one.metadata) for one in made) == [
             ("behind", remote, 60, 1, ""),
             ("readers", remote, 120, 120, "a note"),
         ]

@@ -17,7 +17,7 @@ from connect.testing import SourceSuite
 from connect.testing.sources import check_batch
 from connectors.salesforce.bulk import BulkClient
 from connectors.salesforce.bulk_config import BulkSourceConfig
-from connectors.salesforce.bulk_query import ObjectReader, Wanted
+from connectors.salesforce.bulk_query import ObjectQuery, ObjectReader
 from connectors.salesforce.bulk_source import BulkSource
 from connectors.salesforce.client import SalesforceClient
 from connectors.salesforce.config import SalesforceConfig
@@ -66,7 +66,7 @@ def holding(org: BulkOrg, rows: list[dict[str, str]]) -> None:
 
 def reader(org: BulkOrg, position: Mapping[str, Any] | None = None, **more: Any) -> ObjectReader:
     client = SalesforceClient(parse(SalesforceConfig, LOGIN))
-    wanted = Wanted("Thing__c", "things", **{"since": "2026-01-01", "page_rows": 2, **more})
+    wanted = ObjectQuery("Thing__c", "things", **{"since": "2026-01-01", "page_rows": 2, **more})
     return ObjectReader(
         BulkClient(client),
         wanted,
@@ -200,7 +200,7 @@ def test_a_query_of_ones_own(org: BulkOrg) -> None:
     client = SalesforceClient(config)
     made = ObjectReader(
         BulkClient(client),
-        config.wanted(),
+        config.query(),
         client.describe("Thing__c"),
         partition={},
         position={"time": at(60)},
