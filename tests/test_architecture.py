@@ -3,7 +3,7 @@
 import grimp
 import pytest
 
-PACKAGES = ("bench", "broker", "connect", "connectors", "events", "registry", "tidegate")
+PACKAGES = ("bench", "broker", "connect", "connectors", "events", "pyspark_tidegate", "registry", "tidegate")
 """Packages whose folders and files import one another in one direction: all of them."""
 
 

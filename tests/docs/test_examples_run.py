@@ -22,6 +22,7 @@ HELD_ELSEWHERE = {
     "kafka-client.md": "tests/broker/client/test_docs.py",
     "triggers.md": "tests/events/triggers/test_docs.py",
     "serde.md": "tests/registry/serde/test_docs.py",
+    "spark-data-source.md": "tests/pyspark_tidegate/test_docs.py",
 }
 """Pages whose Python has a test of its own."""
 

@@ -1,0 +1,15 @@
+"""Kafka topics as DataFrames: ``spark.read.format("tidegate")`` and ``spark.readStream.format("tidegate")``, without a jar.
+
+Spark 4 finds the module by its name (``pyspark.sql.worker.lookup_data_sources`` looks for ``pyspark_*`` with a ``DefaultSource``);
+``spark.dataSource.register(DefaultSource)`` does it by hand. Options bear the names of Spark's own Kafka source, so that a job
+changes one word; ``schema.registry.url`` makes values columns instead of bytes.
+
+options, and what is wrong with them      ``options.py``
+which offsets of which partitions         ``offsets.py``
+records as Arrow batches of Spark         ``records.py``, ``types.py``
+what Spark calls                          ``source.py``
+"""
+
+from pyspark_tidegate.source import DefaultSource
+
+__all__ = ["DefaultSource"]

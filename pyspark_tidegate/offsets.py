@@ -1,0 +1,145 @@
+"""Which offsets of which partitions a read takes: the options and the log, as ranges."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from broker.client import ClientConfig, TopicPartition
+from broker.client.blocking import Admin
+from pyspark_tidegate.options import EARLIEST, LATEST, Offsets, Options
+from tidegate.kit.errors import UsageError
+
+__all__ = ["OffsetRange", "Positions", "config_of", "end_positions", "ranges", "selected", "split", "start_positions"]
+
+Positions = dict[TopicPartition, int]
+
+
+@dataclass(frozen=True)
+class OffsetRange:
+    """Offsets ``start`` to ``stop`` - 1 of one partition."""
+
+    topic: str
+    partition: int
+    start: int
+    stop: int
+
+
+def config_of(options: Options) -> ClientConfig:
+    """How the cluster is reached; the settings of ``kafka.*`` but for the servers."""
+    rest = {name: value for name, value in options.kafka.items() if name != "bootstrap.servers"}
+    return ClientConfig(options.kafka["bootstrap.servers"], rest)
+
+
+def selected(admin: Admin, options: Options) -> list[TopicPartition]:
+    """The partitions that the options name. Raises UsageError for a topic or a partition that is not there."""
+    if options.pattern:
+        try:
+            pattern = re.compile(options.pattern)
+        except re.error as error:
+            raise UsageError(f"the option subscribePattern is {options.pattern!r}: {error}") from error
+        names = [name for name in admin.list_topics() if pattern.fullmatch(name)]
+    else:
+        names = list(options.topics or options.assigned)
+    described = admin.describe_topics(names) if names else {}
+    there = [TopicPartition(name, part.partition) for name in names for part in described[name].partitions]
+    if not options.assigned:
+        return there
+    assigned = [TopicPartition(name, number) for name, numbers in options.assigned.items() for number in numbers]
+    missing = [str(partition) for partition in assigned if partition not in there]
+    if missing:
+        raise UsageError(f"the option assign names {', '.join(missing)}, which the cluster does not have")
+    return assigned
+
+
+def start_positions(admin: Admin, options: Options, partitions: Iterable[TopicPartition]) -> Positions:
+    """Where each partition's read starts. An offset that the log has deleted is an error, or with failOnDataLoss=false the
+    log's first."""
+    chosen = list(partitions)
+    first, last = admin.beginning_offsets(chosen), _ends(admin, options, chosen)
+    if options.starting_times is not None:
+        return _by_time(admin, options.starting_times, chosen, last)
+    made = _resolved("startingOffsets", options.starting, chosen, first, last, default=LATEST)
+    for partition, offset in made.items():
+        if first[partition] <= offset <= last[partition]:
+            continue
+        if options.fail_on_data_loss:
+            raise UsageError(
+                f"startingOffsets is {offset} for {partition}, whose offsets are {first[partition]} to {last[partition]}: "
+                "records were deleted or never written (failOnDataLoss=false reads what there is)"
+            )
+        made[partition] = min(max(offset, first[partition]), last[partition])
+    return made
+
+
+def end_positions(admin: Admin, options: Options, partitions: Iterable[TopicPartition]) -> Positions:
+    """The offset before which each partition's read ends: never beyond the log's end."""
+    chosen = list(partitions)
+    last = _ends(admin, options, chosen)
+    if options.ending_times is not None:
+        return _by_time(admin, options.ending_times, chosen, last)
+    made = _resolved("endingOffsets", options.ending, chosen, last, last, default=LATEST)
+    return {partition: min(offset, last[partition]) for partition, offset in made.items()}
+
+
+def _ends(admin: Admin, options: Options, partitions: list[TopicPartition]) -> Positions:
+    committed = options.kafka.get("isolation.level", "read_uncommitted").lower() == "read_committed"
+    return dict(admin.end_offsets(partitions, committed=committed))
+
+
+def _resolved(
+    name: str,
+    asked: int | Offsets,
+    partitions: list[TopicPartition],
+    first: Positions,
+    last: Positions,
+    *,
+    default: int,
+) -> Positions:
+    made = {}
+    for partition in partitions:
+        by_number = {} if isinstance(asked, int) else asked.get(partition.topic, {})
+        offset = asked if isinstance(asked, int) else by_number.get(partition.partition, default)
+        made[partition] = first[partition] if offset == EARLIEST else last[partition] if offset == LATEST else offset
+    if not isinstance(asked, int):
+        known = {(partition.topic, partition.partition) for partition in partitions}
+        strange = [f"{topic}-{n}" for topic, numbers in asked.items() for n in numbers if (topic, n) not in known]
+        if strange:
+            raise UsageError(f"the option {name} names {', '.join(strange)}, which is not read")
+    return made
+
+
+def _by_time(admin: Admin, asked: int | Offsets, partitions: list[TopicPartition], last: Positions) -> Positions:
+    """The first offset at or after a time; the log's end where there is none, or no time is given for a partition."""
+    times = {
+        partition: at
+        for partition in partitions
+        if (at := asked if isinstance(asked, int) else asked.get(partition.topic, {}).get(partition.partition))
+        is not None
+    }
+    found = admin.offsets_for_times(times) if times else {}
+    return {p: record.offset if (record := found.get(p)) is not None else last[p] for p in partitions}
+
+
+def ranges(starts: Mapping[TopicPartition, int], stops: Mapping[TopicPartition, int]) -> Iterator[OffsetRange]:
+    """The range of each partition that has one, in the order of topics and partitions."""
+    for partition in sorted(stops):
+        start = starts.get(partition, 0)
+        if start < stops[partition]:
+            yield OffsetRange(partition.topic, partition.partition, start, stops[partition])
+
+
+def split(whole: list[OffsetRange], at_least: int) -> list[OffsetRange]:
+    """The ranges, large ones divided so that there are about ``at_least`` of them (Spark's ``minPartitions``)."""
+    total = sum(part.stop - part.start for part in whole)
+    if len(whole) >= at_least or not total:
+        return whole
+    made: list[OffsetRange] = []
+    for part in whole:
+        length = part.stop - part.start
+        pieces = min(length, max(1, round(at_least * length / total)))
+        bounds = [part.start + length * n // pieces for n in range(pieces + 1)]
+        made += [OffsetRange(part.topic, part.partition, a, b) for a, b in pairwise(bounds)]
+    return made

@@ -1,0 +1,209 @@
+"""What Spark calls: the data source and its readers (``pyspark.sql.datasource``, Spark 4).
+
+Everything that Spark sends to executors is pickled: options, schemas and ranges, and no connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+
+from pyspark_tidegate.options import Options
+from tidegate.kit.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from broker.client import TopicPartition
+    from broker.client.blocking import Admin
+    from pyspark_tidegate.offsets import OffsetRange
+    from pyspark_tidegate.records import Side
+
+__all__ = ["DefaultSource"]
+
+
+class _Part(InputPartition):  # type: ignore[misc]
+    def __init__(self, part: OffsetRange) -> None:
+        super().__init__(part)
+        self.range = part
+
+
+class DefaultSource(DataSource):  # type: ignore[misc]
+    """The format ``tidegate``. ``docs/how-to/spark.md`` has the options."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidegate"
+
+    def schema(self) -> StructType:
+        """Spark's Kafka columns, ``value`` (and ``key``) decoded where a registry is given. Asks the cluster and the registry."""
+        from pyspark.sql.types import StructField, StructType
+
+        from pyspark_tidegate.records import arrow_schema
+        from pyspark_tidegate.types import spark_type
+
+        options = Options.parse(self.options, stream=False)
+        columns = arrow_schema(options, *_sides(options))
+        return StructType([StructField(column.name, spark_type(column.type), nullable=True) for column in columns])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _BatchReader(Options.parse(self.options, stream=False), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        return _StreamReader(Options.parse(self.options, stream=True), schema)
+
+
+def _sides(options: Options) -> tuple[Side, Side]:
+    """Keys and values with the schemas that they are read as."""
+    from broker.client.blocking import Admin
+    from pyspark_tidegate.offsets import config_of, selected
+    from pyspark_tidegate.records import Side, reader_schema
+
+    topics: list[str] = []
+    if "avro" in (options.key_format, options.value_format):
+        topics = list(options.topics or options.assigned)
+        if not topics:
+            with Admin(config_of(options)) as admin:
+                topics = sorted({partition.topic for partition in selected(admin, options)})
+    key = reader_schema(options, topics, "key") if options.key_format == "avro" else ""
+    value = reader_schema(options, topics, "value") if options.value_format == "avro" else ""
+    first = topics[0] if topics else ""
+    return Side(options.key_format, key, first), Side(options.value_format, value, first)
+
+
+def _target(options: Options, key: Side, value: Side, schema: StructType) -> pa.Schema:
+    """The columns that Spark expects: by their names, since a schema may be registered while the job is planned, and a job may ask
+    for some of them with ``schema``. Raises UsageError for a column that there is not."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from pyspark_tidegate.records import arrow_schema
+
+    there = arrow_schema(options, key, value).names
+    strange = [name for name in schema.fieldNames() if name not in there]
+    if strange:
+        raise UsageError(f"there is no column {strange[0]}: the columns are {', '.join(there)}")
+    return to_arrow_schema(schema)
+
+
+class _BatchReader(DataSourceReader):  # type: ignore[misc]
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._options = options
+        self._key, self._value = _sides(options)
+        self._target = _target(options, self._key, self._value, schema)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        from broker.client.blocking import Admin
+        from pyspark_tidegate import offsets
+
+        options = self._options
+        with Admin(offsets.config_of(options)) as admin:
+            chosen = offsets.selected(admin, options)
+            starts = offsets.start_positions(admin, options, chosen)
+            stops = offsets.end_positions(admin, options, chosen)
+        return [_Part(part) for part in offsets.split(list(offsets.ranges(starts, stops)), options.min_partitions)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from pyspark_tidegate.records import read
+
+        if not isinstance(partition, _Part):  # Spark asks once where there are no partitions at all
+            return iter(())
+        return read(self._options, self._key, self._value, partition.range, self._target)
+
+
+class _StreamReader(DataSourceStreamReader):  # type: ignore[misc]
+    """Offsets are ``{"topic": {"0": 23}}``, as in the checkpoints of Spark's Kafka source. A partition that is new to the stream is
+    read from its first offset. When Spark has finished a batch its positions are committed to ``groupId``, so that lag is seen.
+
+    Spark asks for the latest offset before it says where the stream is, so ``maxOffsetsPerTrigger`` counts from the group's
+    positions: those of the checkpoint, or of the batch before. Each partition has an equal share of the bound; from the same
+    positions it never ends earlier than before, so no batch goes back.
+    """
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._options = options
+        self._key, self._value = _sides(options)
+        self._target = _target(options, self._key, self._value, schema)
+        self._planned: dict[TopicPartition, int] | None = None
+        """What ``latestOffset`` answered last."""
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        from pyspark_tidegate import offsets
+
+        with self._admin() as admin:
+            return _to_json(offsets.start_positions(admin, self._options, offsets.selected(admin, self._options)))
+
+    def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        from pyspark_tidegate import offsets
+
+        options = self._options
+        with self._admin() as admin:
+            chosen = offsets.selected(admin, options)
+            stops = offsets.end_positions(admin, options, chosen)
+            if options.max_offsets:
+                starts = offsets.start_positions(admin, options, chosen)
+                known = self._planned if self._planned is not None else admin.group_offsets(options.group)
+                starts |= {partition: known[partition] for partition in chosen if partition in known}
+                share = max(1, options.max_offsets // max(1, len(chosen)))
+                stops = {partition: min(stop, starts[partition] + share) for partition, stop in stops.items()}
+        self._planned = stops
+        return _to_json(stops)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        from pyspark_tidegate import offsets
+
+        starts, stops = _from_json(start), _from_json(end)
+        new = [partition for partition in stops if partition not in starts]
+        back = next((p for p, stop in stops.items() if stop < starts.get(p, 0)), None)
+        if back is not None:
+            raise UsageError(
+                f"the stream is at offset {starts[back]} of {back}, and its next batch would end at {stops[back]}: the topic was made "
+                "anew, or has partitions that the last batch did not know; start with a new checkpoint, or without "
+                "maxOffsetsPerTrigger"
+            )
+        with self._admin() as admin:
+            first = admin.beginning_offsets(list(stops))
+        starts |= {partition: first[partition] for partition in new}
+        lost = [p for p in stops if starts[p] < first[p] and starts[p] < stops[p]]
+        if lost and self._options.fail_on_data_loss:
+            raise UsageError(
+                f"{lost[0]} begins at offset {first[lost[0]]} and the stream is at {starts[lost[0]]}: records were deleted "
+                "before they were read (failOnDataLoss=false goes on with what there is)"
+            )
+        starts |= {partition: first[partition] for partition in lost}
+        return [
+            _Part(part) for part in offsets.split(list(offsets.ranges(starts, stops)), self._options.min_partitions)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from pyspark_tidegate.records import read
+
+        if not isinstance(partition, _Part):  # Spark asks once where there are no partitions at all
+            return iter(())
+        return read(self._options, self._key, self._value, partition.range, self._target)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        if self._options.group:
+            with self._admin() as admin:
+                admin.alter_group_offsets(self._options.group, _from_json(end))
+
+    def _admin(self) -> Admin:
+        from broker.client.blocking import Admin
+        from pyspark_tidegate.offsets import config_of
+
+        return Admin(config_of(self._options))
+
+
+def _to_json(positions: dict[TopicPartition, int]) -> dict[str, Any]:
+    made: dict[str, dict[str, int]] = {}
+    for partition, offset in sorted(positions.items()):
+        made.setdefault(partition.topic, {})[str(partition.partition)] = offset
+    return made
+
+
+def _from_json(offsets: dict[str, Any]) -> dict[TopicPartition, int]:
+    from broker.client import TopicPartition
+
+    return {TopicPartition(topic, int(n)): at for topic, numbers in offsets.items() for n, at in numbers.items()}

@@ -1,0 +1,58 @@
+"""The examples of docs/how-to/spark-data-source.md run as they stand there, and its table has every option."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyspark_tidegate import options
+from tests.pyspark_tidegate.test_reading import FLIGHT, Topic
+from tests.support.broker import BrokerThread
+from tests.support.registry import RegistryThread
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Spark's gateway leaves connections to its JVM to the garbage collector.
+pytestmark = [pytest.mark.servers, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "spark-data-source.md").read_text()
+
+
+def test_the_examples_run(
+    spark: SparkSession,
+    broker: BrokerThread,
+    registry: RegistryThread,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Topic(broker, registry, name="flights").write(FLIGHT, [{"id": 7, "month": 4}])
+    read, stream = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+    def here(example: str) -> str:
+        example = example.replace("127.0.0.1:9092", broker.bootstrap_servers).replace(
+            "http://127.0.0.1:8081", registry.url
+        )
+        return example.replace('"checkpoint")', f'"{folder}/checkpoint")').replace(
+            '"flights.parquet"', f'"{folder}/flights.parquet"'
+        )
+
+    names: dict[str, object] = {"spark": spark}
+    exec(here(read), names)
+    assert re.search(r"\| *7\| *4\|", capsys.readouterr().out)
+    exec(here(stream), names)
+    query = names["query"]
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert spark.read.parquet(f"{folder}/flights.parquet").collect() == [(7, 4)]
+
+
+def test_the_table_has_every_option() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)
+    told = {name.lower() for row in rows for name in re.findall(r"`([\w.]+)`", row)}
+    assert told - {"kafka.bootstrap.servers", "schema.registry.url"} == set(options._KNOWN) - {"path"}

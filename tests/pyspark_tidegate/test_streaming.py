@@ -1,0 +1,87 @@
+"""``spark.readStream.format("tidegate")``: checkpoints, bounded batches, and positions that the group has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tests.pyspark_tidegate.test_reading import FLIGHT, Topic
+from tests.support.broker import BrokerThread
+from tests.support.registry import RegistryThread
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Spark's gateway leaves connections to its JVM to the garbage collector.
+pytestmark = [pytest.mark.servers, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+
+
+def run(spark: SparkSession, topic: Topic, folder: Path, **more: str) -> list[int]:
+    """What a query brings that ends when it has read all there is; its checkpoint stays. Sizes of its batches."""
+    sizes: list[int] = []
+
+    def write(frame: Any, number: int) -> None:
+        rows = frame.select("value.id").collect()
+        sizes.append(len(rows))
+        with (folder / "rows.txt").open("a") as file:
+            file.writelines(f"{row['id']}\n" for row in rows)
+
+    stream = spark.readStream.format("tidegate").options(**topic.options(startingOffsets="earliest", **more)).load()
+    query = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint"))
+    running = query.trigger(processingTime="0 seconds").start()
+    try:
+        running.processAllAvailable()
+    finally:
+        running.stop()
+    return [size for size in sizes if size]
+
+
+def test_a_stream_goes_on_from_its_checkpoint_and_its_group_has_no_lag(
+    spark: SparkSession, broker: BrokerThread, registry: RegistryThread, folder: Path
+) -> None:
+    topic = Topic(broker, registry)
+    topic.write(FLIGHT, [{"id": n, "month": 1} for n in range(10)])
+    assert sum(run(spark, topic, folder, groupId="readers")) == 10
+    topic.write(FLIGHT, [{"id": n, "month": 1} for n in range(10, 14)], 1)
+    assert sum(run(spark, topic, folder, groupId="readers")) == 4
+    assert sorted(map(int, (folder / "rows.txt").read_text().split())) == list(range(14))
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "readers"})
+    committed = consumer.committed([TopicPartition(topic.name, n) for n in range(2)], timeout=30)
+    consumer.close()
+    # Spark commits a batch when the next one is planned: the last one may still be open when the query ends.
+    assert committed[0].offset == 10 and committed[1].offset in (-1001, 0, 4)
+
+
+def test_batches_are_bounded_and_none_goes_back_after_a_restart(
+    spark: SparkSession, broker: BrokerThread, registry: RegistryThread, folder: Path
+) -> None:
+    topic = Topic(broker, registry)
+    bounded = {"maxOffsetsPerTrigger": "10", "groupId": f"bounded-{topic.name}"}
+    topic.write(FLIGHT, [{"id": n, "month": 1} for n in range(30)])
+    sizes = run(spark, topic, folder, **bounded)
+    topic.write(FLIGHT, [{"id": n, "month": 1} for n in range(30, 50)], 1)
+    sizes += run(spark, topic, folder, **bounded)
+    assert sorted(map(int, (folder / "rows.txt").read_text().split())) == list(range(50))
+    assert max(sizes) <= 10
+    with pytest.raises(Exception, match="maxOffsetsPerTrigger needs the option groupId"):
+        run(spark, topic, folder, maxOffsetsPerTrigger="10")
+
+
+def test_records_that_were_deleted_before_they_were_read_are_told(
+    spark: SparkSession, broker: BrokerThread, registry: RegistryThread, folder: Path
+) -> None:
+    topic = Topic(broker, registry)
+    topic.write(FLIGHT, [{"id": n, "month": 1} for n in range(4)])
+    run(spark, topic, folder)
+    topic.write(FLIGHT, [{"id": n, "month": 1} for n in range(4, 8)])
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    gone = TopicPartition(topic.name, 0, 6)
+    admin.delete_records([gone])[gone].result(30)
+    with pytest.raises(Exception, match=rf"{topic.name}-0 begins at offset 6 and the stream is at 4"):
+        run(spark, topic, folder)
+    run(spark, topic, folder, failOnDataLoss="false")
+    assert sorted(map(int, (folder / "rows.txt").read_text().split())) == [0, 1, 2, 3, 6, 7]
