@@ -114,7 +114,13 @@ def _partition(context: Context, key: ShareKey) -> DescribeShareGroupOffsetsResp
     lag = _UNKNOWN
     if _UNKNOWN not in (state.start_offset, state.delivery_complete_count):
         log = context.broker.partitions.find(key.topic_id, key.partition)
-        lag = log.log_end_offset - state.start_offset - state.delivery_complete_count
+        # A start offset may be any number that somebody set: the difference is taken as Java's long.
+        lag = _int64(log.log_end_offset - state.start_offset - state.delivery_complete_count)
     return DescribeShareGroupOffsetsResponsePartition(
         partition_index=key.partition, start_offset=state.start_offset, leader_epoch=state.leader_epoch, lag=lag
     )
+
+
+def _int64(value: int) -> int:
+    """The value as it is in 64 bits with a sign."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -178,8 +178,10 @@ def test_offsets_of_a_group_without_members_are_set_and_deleted(wire: Wire, name
     member = Member(wire, name, name)
     wait_until(member.gets(topic_id, 2), "an assignment")
 
-    def alter() -> AlterShareGroupOffsetsResponse:
-        partitions = [AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=5) for index in (0, 7)]
+    def alter(to: int = 5) -> AlterShareGroupOffsetsResponse:
+        partitions = [
+            AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=to) for index in (0, 7)
+        ]
         topics = [
             AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=partitions) for topic in (name, "none")
         ]
@@ -191,6 +193,8 @@ def test_offsets_of_a_group_without_members_are_set_and_deleted(wire: Wire, name
     answer = alter()
     assert [[one.error_code for one in topic.partitions] for topic in answer.responses] == [[0, 3], [3, 3]]
     assert offsets(wire, name)[name, 0] == (5, -5)
+    alter(-(2**63))  # its lag has no place in 64 bits
+    assert offsets(wire, name)[name, 0] == (-(2**63), -(2**63))
 
     def delete(*topics: str) -> DeleteShareGroupOffsetsResponse:
         asked = [DeleteShareGroupOffsetsRequestTopic(topic_name=topic) for topic in topics]
