@@ -30,6 +30,7 @@ BENCHES = (
     "registry.start",
     "events.publish",
     "events.subscribe",
+    "spark_read",
 )
 
 

@@ -1,0 +1,123 @@
+"""A topic of Avro to Parquet in one Spark: our data source beside Spark's Kafka source with ``from_avro``.
+
+``python -m bench spark_read``; ROWS=5000000 for more. Both read the same topic of Apache Kafka in the same session, in turn; Spark's
+source is given ``kafka.max.poll.records=20000``, with which it is half as fast again (its default is 500).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyarrow as pa
+from rich.console import Console
+
+from bench.broker.sides import apache_broker
+from bench.paired import Case, Measured, measure, show
+from broker.client import ClientConfig, NewTopic
+from broker.client.blocking import Admin
+from broker.client.columns import encode_batches
+from connectors.spark.jars import fetch_jars
+from connectors.spark.java import find_java
+from registry.client import AvroSchema, RegistryClient
+from registry.serde import encode_columns
+from tests.support.registry import RegistryThread
+
+ROWS = int(os.environ.get("ROWS", "1000000"))
+PARTITIONS, STEP = 4, 50_000
+SCHEMA = """{"type": "record", "name": "Flight", "fields": [
+  {"name": "id", "type": "long"}, {"name": "carrier", "type": "string"}, {"name": "origin", "type": "string"},
+  {"name": "dest", "type": "string"}, {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+  {"name": "delay", "type": ["null", "double"]}, {"name": "distance", "type": "int"}, {"name": "note", "type": "string"}]}"""
+
+
+def fill(bootstrap: str, schema_id: int) -> None:
+    """ROWS records of about 150 bytes."""
+    import asyncio
+
+    from broker.client import BatchProducer
+
+    schema = AvroSchema.parse(SCHEMA)
+
+    async def send() -> None:
+        async with BatchProducer(ClientConfig(bootstrap, {"compression.type": "none"})) as producer:
+            for start in range(0, ROWS, STEP):
+                numbers = list(range(start, min(start + STEP, ROWS)))
+                rows = pa.RecordBatch.from_pydict(
+                    {
+                        "id": numbers,
+                        "carrier": ["UA"] * len(numbers),
+                        "origin": ["EWR"] * len(numbers),
+                        "dest": ["IAH"] * len(numbers),
+                        "at": pa.array([1_700_000_000_000_000 + n for n in numbers], pa.timestamp("us", "UTC")),
+                        "delay": [None if n % 7 == 0 else n * 0.1 for n in numbers],
+                        "distance": pa.array([n % 3000 for n in numbers], pa.int32()),
+                        "note": ["n" * 100] * len(numbers),
+                    }
+                )
+                values = encode_columns(schema, rows, schema_id)
+                acks = [
+                    await producer.send_batch("flights", start // STEP % PARTITIONS, batch)
+                    for batch in encode_batches(None, values)
+                ]
+                await asyncio.gather(*acks)
+
+    asyncio.run(send())
+
+
+def main(folder: Path, runs: int, console: Console) -> None:
+    with ExitStack() as stack:
+        bootstrap = stack.enter_context(apache_broker(folder / "kafka")).bootstrap
+        registry = stack.enter_context(RegistryThread())
+        with Admin(ClientConfig(bootstrap)) as admin:
+            admin.create_topics([NewTopic("flights", PARTITIONS, 1)])
+        with RegistryClient.from_properties({"schema.registry.url": registry.url}) as client:
+            schema_id = client.register("flights-value", SCHEMA)
+        fill(bootstrap, schema_id)
+        java = find_java(folder)
+        jars = fetch_jars(java, folder)
+        os.environ |= {"JAVA_HOME": str(java), "PYSPARK_PYTHON": sys.executable}
+
+        from pyspark.sql import SparkSession
+        from pyspark.sql import functions as f
+        from pyspark.sql.avro.functions import from_avro
+
+        spark = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.jars", ",".join(map(str, jars)))
+            .config("spark.driver.memory", "2g")
+            .getOrCreate()
+        )
+        spark.sparkContext.setLogLevel("ERROR")
+
+        def timed(frame: object) -> Measured:
+            target = folder / "out.parquet"
+            began = time.perf_counter()
+            frame.write.mode("overwrite").parquet(str(target))  # type: ignore[attr-defined]
+            took = time.perf_counter() - began
+            assert spark.read.parquet(str(target)).count() == ROWS
+            shutil.rmtree(target)
+            return {"rows/s": ROWS / took}
+
+        def ours() -> Measured:
+            reader = spark.read.format("tidegate").option("kafka.bootstrap.servers", bootstrap)
+            options = {"schema.registry.url": registry.url, "subscribe": "flights"}
+            return timed(reader.options(**options).load().select("value.*"))
+
+        def theirs() -> Measured:
+            reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
+            options = {"subscribe": "flights", "startingOffsets": "earliest", "kafka.max.poll.records": "20000"}
+            value = from_avro(f.expr("substring(value, 6)"), SCHEMA, {"mode": "FAILFAST"}).alias("value")
+            return timed(reader.options(**options).load().select(value).select("value.*"))
+
+        ours(), theirs()  # both are warm
+        case = Case(f"{ROWS:,} records to Parquet, local[2]", ours, theirs)
+        show("Spark reads a topic", {case.name: measure(case, runs, console)}, console)
+        spark.stop()
