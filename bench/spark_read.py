@@ -12,6 +12,7 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from rich.console import Console
@@ -97,10 +98,10 @@ def main(folder: Path, runs: int, console: Console) -> None:
         )
         spark.sparkContext.setLogLevel("ERROR")
 
-        def timed(frame: object) -> Measured:
+        def timed(frame: Any) -> Measured:
             target = folder / "out.parquet"
             began = time.perf_counter()
-            frame.write.mode("overwrite").parquet(str(target))  # type: ignore[attr-defined]
+            frame.write.mode("overwrite").parquet(str(target))
             took = time.perf_counter() - began
             assert spark.read.parquet(str(target)).count() == ROWS
             shutil.rmtree(target)
