@@ -1,10 +1,11 @@
-"""One Spark, broker and registry for all tests of the data source; the JVM takes five seconds to start."""
+"""A Spark for each file, one broker and one registry for all; the JVM takes five seconds to start."""
 
 from __future__ import annotations
 
 import gc
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -35,6 +36,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
@@ -49,7 +51,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     gateway.proc.stdin.close()
     gateway.proc.wait(60)
     SparkContext._gateway = SparkContext._jvm = None
-    gc.collect()
+    del session, gateway
+    _collect()
+
+
+@pytest.fixture(autouse=True)
+def _connections_to_the_jvm() -> Iterator[None]:
+    yield
+    _collect()
+
+
+def _collect() -> None:
+    """Spark's gateway leaves connections to its JVM to the garbage collector: here, and not in the middle of another test."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(scope="session")
