@@ -83,7 +83,7 @@ class _RouteError(Exception):
 
 @dataclass(frozen=True)
 class _Fields:
-    """What the headers of a record say for the fields of the configuration."""
+    """The fields of the configuration, resolved by the headers of a record."""
 
     headers: dict[str, str]
     config: HeaderRouterConfig
