@@ -1,12 +1,13 @@
-"""Telefonica's HeaderRouter: headers say the topic, from which a JDBC sink takes its table.
+"""HeaderRouter of Telefonica's Kafnus: headers name the topic, whole or as schema and table of a data model.
 
-Source: the README of telefonicaid/kafnus-connect and doc/06_kafnus_connect.md of telefonicaid/kafnus.
+Source: Kafnus Connect's documentation of its configuration, and nothing else; its license forbids the use of its source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from connect.api import DataError, Problem, RecordBatch, Transformation, config, key, one_of
 from connect.data.headers import header_lists
@@ -14,118 +15,144 @@ from connect.transforms.timestamp_router import routed
 
 __all__ = ["HeaderRouter", "HeaderRouterConfig"]
 
-_DATAMODEL_HEADER: Final = "fiware-datamodel"
-_DATAMODELS: Final[Mapping[str, tuple[str, str]]] = {
-    "dm-by-entity-type-database": ("{service}", "{servicepath}_{entitytype}"),
-    "dm-by-entity-type-database-schema": ("{servicepath}", "{servicepath}_{entitytype}"),
-    "dm-by-fixed-entity-type-database-schema": ("{servicepath}", "{entitytype}"),
-    "dm-postgis-errors": ("{service}", "{service}_error_log"),
-    "dm-http-errors": ("{service}", "{service}_error_log"),
-}
-"""The schema and the table of each data model."""
-_DEFAULT: Final = "dm-by-entity-type-database"
-"""Here the root of service paths, or none, makes tables that begin with ``_``. It is an error elsewhere."""
-_HEADERS: Final = {"service": "fiware-service", "servicepath": "fiware-servicepath", "entitytype": "entityType"}
-_SUFFIX: Final = "suffix"
 
-
-def _part_key(part: str) -> Any:
-    return key(
-        f"headers.{part}",
-        default=_HEADERS[part],
-        importance="low",
-        doc="The header with this part of the name. Records without that header take the text of this key, unless it is the default.",
-    )
+_DATA_MODELS: Final = (
+    "dm-by-entity-type-database",
+    "dm-by-entity-type-database-schema",
+    "dm-by-fixed-entity-type-database-schema",
+    "dm-postgis-errors",
+    "dm-http-errors",
+)
+_DEFAULT_HEADERS: Final = frozenset({"fiware-service", "fiware-servicepath", "entityType", "suffix"})
 
 
 @config
 class HeaderRouterConfig:
     """Keys of HeaderRouter."""
 
-    header: str = key(
+    header_key: str = key(
         "header.key",
         default="",
-        importance="high",
-        doc="The header that has the whole topic. Records without it keep theirs. Without this key, datamodel makes the topic.",
+        doc="The header whose text is the whole topic; records without it keep their topic. Not together with datamodel.",
     )
-    prefix: str = key("topic.prefix", default="", importance="low", doc="What stands before the text of header.key.")
     datamodel: str = key(
         "datamodel",
-        default=_DEFAULT,
-        check=one_of(*_DATAMODELS),
-        doc="How the schema and the table of a record are named. The header fiware-datamodel of a record comes first.",
+        default="",
+        importance="high",
+        check=one_of("", *_DATA_MODELS),
+        doc="Which headers name schema and table; dm-by-entity-type-database where neither this nor header.key is set. "
+        "The header fiware-datamodel of a record overrides it.",
     )
-    service: str = _part_key("service")
-    servicepath: str = _part_key("servicepath")
-    entitytype: str = _part_key("entitytype")
-    entityid: str = key(
-        "headers.entityid", default="entityId", importance="low", doc="Accepted; no data model uses the entity's id."
+    service: str = key(
+        "headers.service",
+        default="fiware-service",
+        doc="The header that has the service; a text that no header of the record is called by is the service itself.",
+    )
+    service_path: str = key(
+        "headers.servicepath",
+        default="fiware-servicepath",
+        doc="The header that has the service path, or the service path itself.",
+    )
+    entity_type: str = key(
+        "headers.entitytype",
+        default="entityType",
+        doc="The header that has the entity's type, or the type itself.",
+    )
+    entity_id: str = key(
+        "headers.entityid",
+        default="entityId",
+        importance="low",
+        doc="Accepted for compatibility: no data model uses the entity's id.",
     )
     suffix: str = key(
         "suffix",
-        default=_SUFFIX,
-        importance="low",
-        doc="The header with the end of the table's name. Records without that header take the text of this key, unless it is the default.",
+        default="suffix",
+        doc="The header that has the suffix of the table, or the suffix itself; without the header suffix there is none.",
     )
-    schema: str = key("headers.schema", default="", doc="The schema, whatever the data model says.")
+    schema: str = key("headers.schema", default="", doc="The schema, whatever the data model would make it.")
 
     def problems(self) -> Iterable[Problem]:
-        if self.prefix and not self.header:
-            yield Problem("topic.prefix", "topic.prefix needs header.key, the header that has the rest of the topic")
+        if self.header_key and self.datamodel:
+            text = f"datamodel is {self.datamodel!r} and header.key is {self.header_key!r}: set one of them"
+            yield Problem("header.key", text)
+
+
+class _RouteError(Exception):
+    """The headers of a record name no topic."""
+
+
+@dataclass(frozen=True)
+class _Fields:
+    """The fields of the configuration, resolved by the headers of a record."""
+
+    headers: dict[str, str]
+    config: HeaderRouterConfig
+
+    def destination(self) -> tuple[str, str]:
+        """Schema and table, before the configuration's schema and the suffix."""
+        model = self.headers.get("fiware-datamodel") or self.config.datamodel or "dm-by-entity-type-database"
+        match model:
+            case "dm-by-entity-type-database":
+                path = _part(self._resolve(self.config.service_path))
+                return self._required(self.config.service), f"{path}_{self._required(self.config.entity_type)}"
+            case "dm-by-entity-type-database-schema":
+                path = self._required(self.config.service_path)
+                return path, f"{path}_{self._required(self.config.entity_type)}"
+            case "dm-by-fixed-entity-type-database-schema":
+                return self._required(self.config.service_path), self._required(self.config.entity_type)
+            case "dm-postgis-errors" | "dm-http-errors":
+                service = self._required(self.config.service)
+                return service, f"{service}_error_log"
+        raise _RouteError(f"header fiware-datamodel is {model!r}, not one of {', '.join(_DATA_MODELS)}")
+
+    @property
+    def suffix(self) -> str:
+        return self._resolve(self.config.suffix)
+
+    def _required(self, setting: str) -> str:
+        part = _part(self._resolve(setting))
+        if not part:
+            raise _RouteError(f"header {setting} is missing or empty")
+        return part
+
+    def _resolve(self, setting: str) -> str:
+        """A default header that is missing is an empty text, not its name."""
+        return self.headers.get(setting, "" if setting in _DEFAULT_HEADERS else setting)
 
 
 class HeaderRouter(Transformation):
-    """With ``header.key`` that header is the topic. Otherwise the topic becomes ``schema.table`` of the data model."""
+    """The topic becomes ``schema.table``, as ``table.name.format = ${topic}`` of the JDBC sink takes it."""
 
     config_class = HeaderRouterConfig
     config: HeaderRouterConfig
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
-        lists = [()] * len(batch) if batch.headers is None else header_lists(batch.headers)
-        rows = [{header.key: _text(header.value) for header in headers} for headers in lists]
-        if self.config.header:
-            texts = [headers.get(self.config.header) for headers in rows]
-            return routed(batch, [batch.topic if text is None else self.config.prefix + text for text in texts])
-        topics, wrong, error = [], [], ""
+        topics: list[str] = []
+        wrong: dict[int, str] = {}
+        rows = [()] * len(batch) if batch.headers is None else header_lists(batch.headers)
         for row, headers in enumerate(rows):
             try:
-                topics.append(self._destination(headers))
-            except DataError as refused:
-                wrong.append(row)
-                error = str(refused)
+                topics.append(self._topic(batch.topic, {header.key: _text(header.value) for header in headers}))
+            except _RouteError as error:
+                wrong[row] = str(error)
         if wrong:
-            raise DataError(error, rows=wrong)
+            reasons = "; ".join(dict.fromkeys(wrong.values()))
+            raise DataError(f"no topic for records of {batch.topic}: {reasons}", rows=list(wrong))
         return routed(batch, topics)
 
-    def _destination(self, headers: Mapping[str, str | None]) -> str:
-        name = headers.get(_DATAMODEL_HEADER) or self.config.datamodel
-        if name not in _DATAMODELS:
-            raise DataError(
-                f"header {_DATAMODEL_HEADER} is {name!r}: it should be one of {', '.join(sorted(_DATAMODELS))}"
-            )
-        schema, table = _DATAMODELS[name]
-        parts = {
-            part: self._part(headers, part, required=not (part == "servicepath" and name == _DEFAULT))
-            for part in _HEADERS
-            if f"{{{part}}}" in schema + table
-        }
-        suffix = headers.get(self.config.suffix)
-        if suffix is None:
-            suffix = "" if self.config.suffix == _SUFFIX else self.config.suffix
-        return f"{self.config.schema or schema.format(**parts)}.{table.format(**parts)}{suffix}"
-
-    def _part(self, headers: Mapping[str, str | None], part: str, *, required: bool) -> str:
-        name = getattr(self.config, part)
-        fixed = None if name == _HEADERS[part] else name
-        made = (headers.get(name, fixed) or "").strip("/").lower()
-        if not made and required:
-            raise DataError(f"Required header missing or empty: {name}")
-        return made
+    def _topic(self, topic: str, headers: dict[str, str]) -> str:
+        if self.config.header_key:
+            return headers.get(self.config.header_key) or topic
+        fields = _Fields(headers, self.config)
+        schema, table = fields.destination()
+        return f"{self.config.schema or schema}.{table}{fields.suffix}"
 
 
-def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+def _text(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return "" if value is None else str(value)
+
+
+def _part(text: str) -> str:
+    return text.strip("/").lower()

@@ -122,8 +122,8 @@ def workers(apache_kafka: KafkaBroker, tmp_path_factory: pytest.TempPathFactory)
     settings = {"plugin.path": plugins, "plugin.discovery": "hybrid_warn", "group.id": "sinks"}
     settings |= {f"{kind}.storage.topic": f"sinks-{kind}" for kind in ("config", "offset", "status")}
     theirs = KafkaConnect(tmp_path_factory.mktemp("theirs"), apache_kafka.bootstrap_servers, settings, heap="1G")
-    own = {"offset.flush.interval.ms": "1000"}
-    ours = ConnectWorker(tmp_path_factory.mktemp("ours"), apache_kafka.bootstrap_servers, own, name="sunk")
+    settings_of_ours = {"offset.flush.interval.ms": "1000"}
+    ours = ConnectWorker(tmp_path_factory.mktemp("ours"), apache_kafka.bootstrap_servers, settings_of_ours, name="sunk")
     theirs.start()
     ours.start()
     yield {"theirs": theirs.url, "ours": ours.url}

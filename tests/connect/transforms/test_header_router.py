@@ -1,4 +1,4 @@
-"""Telefonica's HeaderRouter: the examples of its documentation, and configurations of telefonicaid/kafnus."""
+"""Telefonica's HeaderRouter: the examples and tables of its documentation."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ def raw(**headers: str) -> dict[str, bytes]:
             "sensors.sensors_temperaturesensor",
         ),
         ({}, ENTITY | {"fiware-servicepath": "/"}, "mycompany._temperaturesensor"),
+        ({}, ENTITY | {"fiware-servicepath": ""}, "mycompany._temperaturesensor"),
         ({}, {"fiware-service": "test", "entityType": "Sensor"}, "test._sensor"),
     ],
 )
@@ -79,7 +80,7 @@ def test_rows_go_where_each_one_s_headers_say() -> None:
 )
 def test_a_row_without_a_header_that_its_data_model_needs_is_an_error(config: dict[str, str], missing: str) -> None:
     lacking = {name: text for name, text in ENTITY.items() if name != missing}
-    with pytest.raises(DataError, match=f"Required header missing or empty: {missing}") as caught:
+    with pytest.raises(DataError, match=f"header {missing} is missing or empty") as caught:
         topics(config, ENTITY, lacking)
     assert caught.value.rows == (1,)
 
@@ -91,9 +92,13 @@ def test_a_data_model_that_there_is_not_is_refused() -> None:
         topics({"datamodel": "dm-none"}, ENTITY)
 
 
+def test_a_null_service_path_is_the_root() -> None:
+    headers = {name: text.encode() for name, text in ENTITY.items()}
+    assert topics({}, headers | {"fiware-servicepath": None}) == ["mycompany._temperaturesensor"]
+
+
 def test_one_header_can_have_the_whole_topic() -> None:
     rows = [raw(target_table="users"), {}, {"target_table": None}, raw(target_table="Rooms")]
     assert topics({"header.key": "target_table"}, *rows) == ["users", "raw", "raw", "Rooms"]
-    assert topics({"header.key": "target_table", "topic.prefix": "acme."}, rows[0]) == ["acme.users"]
     with pytest.raises(ConfigError, match="header.key"):
-        topics({"topic.prefix": "acme."}, ENTITY)
+        topics({"header.key": "target_table", "datamodel": "dm-postgis-errors"}, rows[0])
