@@ -306,6 +306,21 @@ def test_a_connection_without_a_call_is_ended(tmp_path: Path, monkeypatch: pytes
                 pass
 
 
+def test_refused_events_are_freed_without_the_garbage_collector(client: Client) -> None:
+    """In a circle with the frames of their exceptions, those of a large request took 300 MB, and a pass of the collector seconds."""
+    schema_id = client.encode(Order_Number__c="x").schema_id
+    refused = client.pb.ProducerEvent(schema_id=schema_id, payload=b"")
+    request = client.pb.PublishRequest(topic_name=TOPIC, events=[refused] * 1_000)
+    gc.collect()
+    gc.disable()
+    try:
+        assert len(client.stub.Publish(request, metadata=client.metadata, timeout=60).results) == 1_000
+        kept = Counter(type(thing).__name__ for thing in gc.get_objects())
+    finally:
+        gc.enable()
+    assert kept["UndecodablePayload"] < 100 and kept["frame"] < 500 and kept["traceback"] < 500, kept.most_common(20)
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_refused_call_is_freed_without_the_garbage_collector(client: Client, *, streamed: bool) -> None:
     """A pass of the collector over thousands of them stopped the service for ten seconds."""
