@@ -12,20 +12,14 @@ from uuid import UUID
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka import ConsumerGroupTopicPartitions as GroupOffsets
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
 
 from broker.client import Admin, ClientConfig
 from broker.groups.consumer.records import RECORDS, ConsumerGroupMetadataValue
 from broker.groups.modern.records import decode_entry, encode_entry
 from broker.groups.modern.topics import GroupTopic, group_hash, topic_hash
 from tests.conformance.test_consumer_offsets_format import stored
+from tests.servers.group_configs import set_group_configs
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
 
@@ -61,14 +55,8 @@ def new_topic(bootstrap_servers: str, admin: AdminClient, prefix: str = "modern"
 def quick_group(admin: AdminClient) -> str:
     """A group whose members beat often and whose assignments are not held back."""
     name = f"group-{uuid.uuid4().hex[:8]}"
-    set_configs(admin, name, {"consumer.heartbeat.interval.ms": "200", "consumer.assignment.interval.ms": "0"})
+    set_group_configs(admin, name, {"consumer.heartbeat.interval.ms": "200", "consumer.assignment.interval.ms": "0"})
     return name
-
-
-def set_configs(admin: AdminClient, group: str, configs: dict[str, str]) -> None:
-    entries = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in configs.items()]
-    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
-    admin.incremental_alter_configs([resource])[resource].result(60)
 
 
 class Reader:
@@ -252,7 +240,9 @@ def test_a_static_member_comes_back_to_what_it_had(bootstrap_servers: str, admin
 
 def test_a_group_has_the_same_configuration(admin: AdminClient) -> None:
     group = f"group-{uuid.uuid4().hex[:8]}"
-    set_configs(admin, group, {"consumer.session.timeout.ms": "50000", "share.auto.offset.reset": "by_duration:PT1H"})
+    set_group_configs(
+        admin, group, {"consumer.session.timeout.ms": "50000", "share.auto.offset.reset": "by_duration:PT1H"}
+    )
     resource = ConfigResource(ResourceType.GROUP, group)
     found = admin.describe_configs([resource])[resource].result(60)
     values = {name: (entry.value, entry.source) for name, entry in found.items()}
@@ -279,7 +269,7 @@ def test_a_group_has_the_same_configuration(admin: AdminClient) -> None:
     }
     for wrong in ({"consumer.session.timeout.ms": "70000"}, {"consumer.session.timeout.ms": "1"}, {"no.such.key": "1"}):
         with pytest.raises(KafkaException):
-            set_configs(admin, group, wrong)
+            set_group_configs(admin, group, wrong)
 
 
 def test_members_go_on_after_the_broker_was_killed(tmp_path: Path) -> None:

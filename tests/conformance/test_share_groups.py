@@ -9,14 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Message, Producer, ShareConsumer
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.groups.modern.records import decode_entry, encode_entry
 from broker.groups.share.records import RECORDS
@@ -30,6 +23,7 @@ from broker.share_coordinator.records import (
     encode_snapshot,
     encode_update,
 )
+from tests.servers.group_configs import set_group_configs
 from tests.servers.kafka import kafka_tool
 from tests.servers.tidegate_broker import TidegateBroker
 
@@ -50,19 +44,11 @@ def group(bootstrap_servers: str) -> str:
 def new_group(bootstrap_servers: str, **settings: str) -> str:
     """The id of a group that begins at the start of its topics."""
     name = f"share-{uuid.uuid4().hex[:8]}"
-    configure(bootstrap_servers, name, share_auto_offset_reset="earliest", **settings)
+    configs = {key.replace("_", "."): value for key, value in settings.items()} | {
+        "share.auto.offset.reset": "earliest"
+    }
+    set_group_configs(AdminClient({"bootstrap.servers": bootstrap_servers}), name, configs)
     return name
-
-
-def configure(bootstrap_servers: str, group: str, **settings: str) -> None:
-    entries = [
-        ConfigEntry(key.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
-        for key, value in settings.items()
-    ]
-    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    for future in admin.incremental_alter_configs([resource]).values():
-        future.result(60)
 
 
 @pytest.fixture
