@@ -9,8 +9,9 @@ import pytest
 
 from tests.support.platform import tidegate
 from tidegate.kit.errors import UsageError
+from tidegate.kit.users import INTERNAL_USER
 from tidegate.platform import make_plan, make_private
-from tidegate.security import INTERNAL_USER, find_security, init_security
+from tidegate.security import find_security, init_security
 
 
 def modes(folder: Path) -> dict[str, str]:

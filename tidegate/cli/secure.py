@@ -13,8 +13,8 @@ import click
 from tidegate.cli.contexts import Context, read_contexts
 from tidegate.cli.options import folder_option, json_option, print_json, print_table
 from tidegate.kit.errors import UsageError
-from tidegate.kit.users import KINDS
-from tidegate.security import INTERNAL_USER, Security, find_security, init_security
+from tidegate.kit.users import INTERNAL_USER, KINDS
+from tidegate.security import Security, find_security, init_security
 
 __all__ = ["secure", "users"]
 

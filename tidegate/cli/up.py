@@ -18,8 +18,9 @@ from tidegate.cli.options import folder_option, json_option, print_json, print_t
 from tidegate.components import COMPONENTS
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.files import make_folder
+from tidegate.kit.users import INTERNAL_USER
 from tidegate.platform import State, read_state
-from tidegate.security import INTERNAL_USER, connect_token
+from tidegate.security import connect_token
 
 __all__ = ["down", "status", "up"]
 

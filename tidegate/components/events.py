@@ -6,7 +6,7 @@ from typing import Final
 
 from tidegate.components import registry
 from tidegate.components.component import Assembly, Component, Face
-from tidegate.security import INTERNAL_USER
+from tidegate.kit.users import INTERNAL_USER
 
 __all__ = ["EVENTS", "REST"]
 
