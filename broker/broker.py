@@ -1,4 +1,4 @@
-"""One broker: its topics, partitions and groups, put together; what every handler may reach."""
+"""One broker, assembled: its topics, partitions and groups, and everything else that handlers use."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = ["Broker", "Node"]
 
 
 class Node(NamedTuple):
-    """A broker as clients are told of it."""
+    """A broker as clients see it."""
 
     node_id: int
     host: str
@@ -59,17 +59,17 @@ class Node(NamedTuple):
 
 
 class Broker:
-    """Made within a running event loop and used by it alone. ``open`` blocks while logs are recovered."""
+    """Create it in a running event loop and use it from that loop only. ``open`` blocks while logs are recovered."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
         self.advertised: dict[str, Listener] = {}
-        """By the name of the listener a client came in by; filled when the ports are known."""
+        """By listener name; filled when the ports are known."""
         self.protocols: dict[str, SecurityProtocol] = {
             listener.name: config.protocol_of(listener.name) or SecurityProtocol.PLAINTEXT
             for listener in config.opened_listeners
         }
-        """By the name of the listener."""
+        """By listener name."""
         self.api_versions: Sequence[ApiVersion] = ()
         self.logs = LogDirectory(config.log_dirs, config.log_defaults, config.metadata_log_dir)
         self.logs.open()
@@ -86,11 +86,11 @@ class Broker:
         self.record_worker = RecordWorker()
         self.partitions = Partitions(self.topics, self.logs, self.durability, self.arrivals)
         self.every_topic: tuple[tuple[int, int], SharedArray] | None = None
-        """What Metadata answers about all topics, and in which state of the metadata."""
+        """Cached Metadata answer about all topics, with the state of the metadata that it was made in."""
         self.users = UsersFile(Path(config.users_file)) if config.users_file else None
-        """Users of the platform, beside those of the metadata log."""
+        """The platform's users, in addition to those of the metadata log."""
         self.authorizer: Authorizer | None = config.authorizer(self.metadata.acls, self.users)
-        """Without one everything is allowed."""
+        """Everything is allowed if this is None."""
         self.topic_metrics = TopicMetrics()
         self.quotas = Quotas(self.metadata.quotas, config)
         self.groups = GroupCoordinator(
@@ -106,7 +106,7 @@ class Broker:
             share_state=lambda: self.share,
         )
         self.settings = config
-        """``config`` with what was set while brokers ran."""
+        """``config`` with the dynamic changes made while brokers ran."""
         self.resources.follow(self._go_by)
         self.metadata.watch_topics = self.groups.topic_changed
         self.metadata_keeper = MetadataKeeper(self.metadata, config)
@@ -127,7 +127,7 @@ class Broker:
         )
         self.transactions.start()
         if SHARE_STATE_TOPIC in self.metadata.topics:
-            _ = self.share  # what is in the log has to be kept up
+            _ = self.share  # existing share state has to be maintained
 
     def _go_by(self, settings: BrokerConfig) -> None:
         self.settings = settings
@@ -145,7 +145,7 @@ class Broker:
             compression=Codec(compression),
         )
 
-    # Parts that few clients use are imported and made when they are first asked for.
+    # Parts that few clients use are imported and created on first use.
 
     @cached_property
     def share(self) -> ShareGroups:
@@ -190,11 +190,11 @@ class Broker:
         return DelegationTokens(self.config, self.metadata.tokens, self.metadata.append)
 
     def uses(self, part: str) -> bool:
-        """Whether ``share``, ``telemetry`` or ``tokens`` has been asked for."""
+        """Whether ``share``, ``telemetry`` or ``tokens`` has been created."""
         return part in vars(self)
 
     def forget_shares(self, topic_id: uuid.UUID) -> None:
-        """A topic was deleted, and with it what share groups knew of it."""
+        """Drop what share groups know of a deleted topic."""
         if self.uses("share"):
             self.share.forget_topic(topic_id)
         if self.groups.has(GroupType.SHARE):
@@ -217,7 +217,7 @@ class Broker:
         return Node(self.metadata.node_id, where.host, where.port, self.config.broker_rack)
 
     async def close(self) -> None:
-        """Bring everything to the disk, marked as a clean stop."""
+        """Flush everything to disk and mark the stop as clean."""
         self.groups.stop()
         self.transactions.stop()
         if self.uses("share"):

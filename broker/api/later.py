@@ -1,4 +1,4 @@
-"""Outcomes that are known after several steps, each of which may have to wait."""
+"""Answers that take several steps, each of which may have to wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ logger = get_logger(__name__)
 
 
 class Later:
-    """An answer that ``decide`` gives. Without ``answers`` (acks=0) nobody waits for it, and an error ends the connection."""
+    """An answer that ``decide`` completes.
+
+    Without ``answers`` (acks=0) nothing is sent, and an error closes the connection.
+    """
 
     def __init__(self, context: Context, *, answers: bool = True) -> None:
         self._connection = context.connection
@@ -30,7 +33,9 @@ class Later:
         return Pending(self.future, lambda answer: answer) if self._answers else None
 
     def decide(self, make: Callable[[], Outcome]) -> None:
-        """Answer with the outcome of ``make``, once that is no more pending. An error that it raises is answered too."""
+        """Answer with the outcome of ``make`` as soon as it is no longer pending, or with the error that ``make``
+        raises.
+        """
         try:
             outcome = make()
         except Exception as error:  # noqa: BLE001 - raised in a callback nobody would see it

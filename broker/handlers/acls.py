@@ -1,4 +1,4 @@
-"""Access control entries as administrators see and change them."""
+"""Lists and changes access control entries for administrators."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WITHOUT_AUTHORIZER = "The broker has no authorizer: set authorizer.class.name."
 
 @routes.handles(ApiKey.DESCRIBE_ACLS, versions=range(1, 4))
 def describe_acls(context: Context, request: DescribeAclsRequest) -> DescribeAclsResponse:
-    """List the access control entries that a filter finds.
+    """List the access control entries that match a filter.
 
     v1 prefixed patterns (KIP-290) · v2 flexible · v3 users as resources (KIP-373)
     """
@@ -72,7 +72,7 @@ def describe_acls(context: Context, request: DescribeAclsRequest) -> DescribeAcl
 
 @routes.handles(ApiKey.CREATE_ACLS, versions=range(1, 4))
 def create_acls(context: Context, request: CreateAclsRequest) -> CreateAclsResponse:
-    """Add access control entries; those that are there already are left as they are.
+    """Add access control entries. Existing ones stay unchanged.
 
     v1 prefixed patterns · v2 flexible · v3 users as resources
     """
@@ -98,7 +98,7 @@ def create_acls(context: Context, request: CreateAclsRequest) -> CreateAclsRespo
 
 @routes.handles(ApiKey.DELETE_ACLS, versions=range(1, 4))
 def delete_acls(context: Context, request: DeleteAclsRequest) -> DeleteAclsResponse:
-    """Remove the access control entries that filters find, and name them.
+    """Remove the access control entries that match filters, and return them.
 
     v1 prefixed patterns · v2 flexible · v3 users as resources
     """
@@ -123,7 +123,7 @@ def delete_acls(context: Context, request: DeleteAclsRequest) -> DeleteAclsRespo
 
 
 def _refusal(context: Context) -> BrokerError | None:
-    """Why nothing may be changed at all, if so: these answers have an error for each part only."""
+    """The error if nothing may be changed at all: these answers have errors only per entry."""
     try:
         context.require(Operation.ALTER, ResourceType.CLUSTER)
     except BrokerError as error:

@@ -1,4 +1,4 @@
-"""Configuration of topics and of the broker, and where the logs lie."""
+"""Configuration of topics and of the broker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _DOCUMENTATION_SINCE: Final = 3
 
 @routes.handles(ApiKey.DESCRIBE_CONFIGS, versions=range(1, 5))
 def describe_configs(context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Show the configuration of topics and of the broker, with where each value comes from.
+    """Show the configuration of topics and of the broker, with the source of each value.
 
     v3 types and documentation · v4 flexible
     """
@@ -111,7 +111,7 @@ def alter_configs(context: Context, request: AlterConfigsRequest) -> AlterConfig
 def incremental_alter_configs(
     context: Context, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    """Set and remove single keys of topics or of the broker, add to lists and take from them.
+    """Set and remove single keys of topics or of the broker, append to lists and subtract from them.
 
     v1 flexible
     """
@@ -135,7 +135,7 @@ def incremental_alter_configs(
 
 
 class _Times(Counter[tuple[int, str]]):
-    """How often each resource is named in a request."""
+    """How often a request names each resource."""
 
     def check(self, resource: tuple[int, str]) -> None:
         if self[resource] > 1:
@@ -144,9 +144,9 @@ class _Times(Counter[tuple[int, str]]):
 
 @routes.handles(ApiKey.LIST_CONFIG_RESOURCES, versions=range(2))
 def list_config_resources(context: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
-    """List what has a configuration.
+    """List the resources that have a configuration.
 
-    v0 was ListClientMetricsResources, and lists those only · v1 types (KIP-1142)
+    v0 was ListClientMetricsResources, and lists only those · v1 types (KIP-1142)
     """
     context.require(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
     numbers = (_CLIENT_METRICS,) if context.version == 0 else request.resource_types or _LISTED
@@ -170,7 +170,7 @@ _SAME_AS: Final = {8: 4}
 
 
 def _require(context: Context, operation: Operation, resource_type: int, name: str) -> None:
-    """Topics and groups by their names; of all else the cluster decides."""
+    """Authorize topics and groups by name, everything else on the cluster."""
     kind = _OF_THEIR_OWN.get(resource_type)
     if kind is None:
         context.require(operation, ResourceType.CLUSTER)
@@ -179,4 +179,4 @@ def _require(context: Context, operation: Operation, resource_type: int, name: s
 
 
 _OF_THEIR_OWN: Final = {2: ResourceType.TOPIC, 32: ResourceType.GROUP}
-"""``ConfigResource.Type`` of what is configured by name, as what it is protected."""
+"""The protected resource type for each ``ConfigResource.Type`` that is authorized by name."""

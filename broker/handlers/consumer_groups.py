@@ -1,4 +1,4 @@
-"""Members of consumer groups (KIP-848), and those groups as an administrator sees them."""
+"""Members of consumer groups (KIP-848), and descriptions of those groups for administrators."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["partitions_from", "require_feature", "require_topics", "routes"]
 routes = Routes()
 _FEATURE: Final = "group.version"
 _PROTOCOLS: Final = {_FEATURE: "consumer", "streams.version": "streams"}
-"""The names that ``group.coordinator.rebalance.protocols`` has for the protocols of features."""
+"""The names of features' protocols in ``group.coordinator.rebalance.protocols``."""
 
 
 @routes.handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions=range(2))
@@ -62,7 +62,7 @@ def consumer_group_heartbeat(
 
 
 def require_feature(context: Context, name: str) -> None:
-    """Raises UnsupportedVersion where the cluster has put this feature at level 0, or the broker does not serve its protocol."""
+    """Raises UnsupportedVersion if the feature is at level 0, or the broker does not serve its protocol."""
     if not context.broker.metadata.features.get(name, 0):
         raise UnsupportedVersion(f"The cluster does not use this protocol: {name} is 0.")
     protocol = _PROTOCOLS.get(name)
@@ -71,7 +71,7 @@ def require_feature(context: Context, name: str) -> None:
 
 
 def require_topics(context: Context, names: Sequence[str]) -> None:
-    """Raises TopicAuthorizationFailed unless the client may see all of them; which, it is not told."""
+    """Raises TopicAuthorizationFailed unless the client may see all of them. The error does not name the topics."""
     if not all(context.allows(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in dict.fromkeys(names)):
         raise TopicAuthorizationFailed("The client may not describe all of these topics.")
 
@@ -97,7 +97,7 @@ def _heartbeat(context: Context, request: ConsumerGroupHeartbeatRequest) -> Cons
 
 
 def partitions_from(provided: Sequence[Any]) -> Partitions:
-    """Topic ids and partitions, as the messages of several APIs have them."""
+    """Topic ids and partitions from the messages of several APIs."""
     return {item.topic_id: frozenset(item.partitions) for item in provided}
 
 
@@ -124,7 +124,7 @@ def _failed(error: BrokerError) -> ConsumerGroupHeartbeatResponse:
 
 @routes.handles(ApiKey.CONSUMER_GROUP_DESCRIBE, versions=range(2))
 def consumer_group_describe(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-    """Show consumer groups with their members, what these have and what they are to have.
+    """Describe consumer groups with their members, current and target assignments.
 
     v1 which protocol a member uses (KIP-1099)
     """
@@ -146,7 +146,7 @@ def consumer_group_describe(context: Context, request: ConsumerGroupDescribeRequ
 
 
 def _check_topics(context: Context, group: DescribedConsumerGroup) -> None:
-    """A group that reads a topic the client may not see is not shown."""
+    """Hides a group that reads a topic the client may not see."""
     if context.broker.authorizer is None:
         return
     names = set(group.topic_names.values()).union(*(member.topics for member in group.members))

@@ -1,4 +1,4 @@
-"""SCRAM credentials of users, as administrators see and change them (KIP-554)."""
+"""Lists and changes users' SCRAM credentials for administrators (KIP-554)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ routes = Routes()
 def describe_user_scram_credentials(
     context: Context, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
-    """Tell which users have SCRAM credentials, and with how many iterations."""
+    """List the users that have SCRAM credentials, with their iterations."""
     try:
         context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
     except BrokerError as refused:

@@ -1,4 +1,4 @@
-"""Fetch: clients read record batches, and wait for more."""
+"""Fetch: clients read record batches and wait for more."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ routes = Routes()
 logger = get_logger(__name__)
 
 _FULL: Final = 0
-"""The epoch of a fetch that names all its partitions and asks for a session; -1 asks for none."""
+"""The epoch of a fetch that names all its partitions and asks for a session; -1 does not ask for one."""
 
 
 @routes.handles(ApiKey.FETCH, versions=range(4, 19))
 def fetch(context: Context, request: FetchRequest) -> FetchResponse | Pending:
-    """Read record batches of several partitions, waiting up to the time given until there are `min_bytes`.
+    """Read record batches of several partitions, waiting up to `max_wait_ms` until there are `min_bytes`.
 
-    v5 log start offset · v7 sessions (KIP-227) · v9 leader epochs · v11 rack · v12 flexible · v13 topic ids ·
-    v15-v18 for followers
+    v5 log start offset · v7 sessions (KIP-227) · v9 leader epochs · v11 rack · v12 flexible · v13 topic ids · v15-v18
+    for followers
     """
     sessions = context.broker.fetch_sessions
     if request.session_epoch > _FULL:
@@ -82,7 +82,10 @@ def _full_answer(context: Context, request: FetchRequest, read: _ReadAll) -> Fet
 
 
 class _ReadAll(NamedTuple):
-    """What a fetch gives now, of ``most`` bytes it could; ``logs`` in the order of the results, None for partitions that are not there."""
+    """The result of a fetch, limited to ``most`` bytes.
+
+    ``logs`` follow the order of the results; None for missing partitions.
+    """
 
     topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]]
     logs: list[PartitionLog | None]
@@ -164,7 +167,7 @@ class _Due(NamedTuple):
 
 
 def _read_due(context: Context, request: FetchRequest, session: FetchSession) -> _Due:
-    """What those partitions of a session give that may have something to say."""
+    """Read the partitions of a session that may have news."""
     left = _most_bytes(context, request)
     size, failed = 0, False
     results: list[tuple[CachedPartition, PartitionFetched]] = []
@@ -183,9 +186,10 @@ def _read_due(context: Context, request: FetchRequest, session: FetchSession) ->
 def _read(
     context: Context, request: FetchRequest, topic: str | uuid.UUID, partition: FetchPartition, left: int, first: bool
 ) -> tuple[PartitionFetched, PartitionLog | None]:
-    """What one partition gives; no log beside it where there is none.
+    """Read one partition. The log is None if the partition does not exist.
 
-    A partition that is not there says so with the answer, whenever that is due; other errors are answered at once.
+    A missing partition does not end the wait: its error is part of the answer when that is due. Other errors are
+    answered at once.
     """
     partitions = context.broker.partitions
     log = None
@@ -218,7 +222,7 @@ def _read(
 
 
 def _count(context: Context, provided: Iterable[tuple[PartitionFetched, PartitionLog | None]]) -> None:
-    """Account for what goes out; what is read and not sent, since it is too little or too much, does not count."""
+    """Count the bytes that are sent. Reads that are not sent, because they are too few or too many, do not count."""
     metrics = context.broker.topic_metrics
     for fetched, log in provided:
         if fetched.records is not None and log is not None:
@@ -228,9 +232,9 @@ def _count(context: Context, provided: Iterable[tuple[PartitionFetched, Partitio
 
 
 def _diverging(log: PartitionLog, partition: FetchPartition) -> tuple[int, int] | None:
-    """Where the log parts from what a client has read up to its offset: it was cut off there, and written anew.
+    """Where the log diverges from what a client has read: it was truncated there and written again.
 
-    Raises OffsetOutOfRange where nothing is known of the epoch that it read last.
+    Raises OffsetOutOfRange if the client's last epoch is unknown.
     """
     last = partition.last_fetched_epoch
     if last == log.leader_epoch and partition.fetch_offset <= log.log_end_offset:
@@ -244,13 +248,13 @@ def _diverging(log: PartitionLog, partition: FetchPartition) -> tuple[int, int] 
 def _most_bytes(context: Context, request: FetchRequest) -> int:
     most = min(request.max_bytes, context.broker.config.fetch_max_bytes)
     if context.broker.quotas.active:
-        # More than the quota has room for would be held back for ever.
+        # More bytes than the quota can ever allow would be held back forever.
         most = min(most, context.broker.quotas.of(context.principal, context.client_id).most_fetched)
     return most
 
 
 def _throttle_ms(context: Context, size: int) -> int:
-    """How long this client has to wait before it gets so many bytes."""
+    """How long this client has to wait before it gets ``size`` bytes."""
     quotas = context.broker.quotas
     return quotas.fetched(quotas.of(context.principal, context.client_id), size) if quotas.active else 0
 

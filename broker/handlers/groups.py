@@ -1,4 +1,4 @@
-"""Members of groups: find the coordinator, join, agree, stay, leave; and groups as an administrator sees them."""
+"""Classic groups: find the coordinator, join, sync, heartbeat, leave; lists and descriptions for administrators."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SHARE_SINCE: Final = 6
 
 @routes.handles(ApiKey.FIND_COORDINATOR, versions=range(7))
 def find_coordinator(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Name the broker that coordinates a group or a transactional id: this one.
+    """Return the broker that coordinates a group or a transactional id: this one.
 
     v1 key type · v3 flexible · v4 several keys (KIP-699) · v5-v6 for later kinds of coordinators
     """
@@ -77,7 +77,7 @@ def _coordinator(context: Context, key_type: int, key: str) -> Coordinator:
 
 @routes.handles(ApiKey.JOIN_GROUP, versions=range(10))
 def join_group(context: Context, request: JoinGroupRequest) -> JoinGroupResponse | Pending:
-    """Enter a group, or its next generation; the answer comes when the generation is complete.
+    """Join a group, or its next generation. The answer comes when the generation is complete.
 
     v1 rebalance timeout · v4 member id first (KIP-394) · v5 static members (KIP-345) · v6 flexible · v7 protocol type ·
     v8 reason · v9 skip assignment
@@ -126,7 +126,7 @@ def _not_joined(member_id: str, no_protocol: str | None, error: BrokerError) -> 
 
 @routes.handles(ApiKey.SYNC_GROUP, versions=range(6))
 def sync_group(context: Context, request: SyncGroupRequest) -> SyncGroupResponse | Pending:
-    """Fetch a member's assignment, which the leader brings.
+    """Return a member's assignment; the leader's request has the assignments of all.
 
     v3 static members · v4 flexible · v5 protocol type and name
     """
@@ -169,7 +169,7 @@ def heartbeat(context: Context, request: HeartbeatRequest) -> HeartbeatResponse:
 
 @routes.handles(ApiKey.LEAVE_GROUP, versions=range(6))
 def leave_group(context: Context, request: LeaveGroupRequest) -> LeaveGroupResponse | Pending:
-    """Take members out of a group.
+    """Remove members from a group.
 
     v3 several members, static ones too · v4 flexible · v5 reason
     """
@@ -222,7 +222,7 @@ def list_groups(context: Context, request: ListGroupsRequest) -> ListGroupsRespo
 
 @routes.handles(ApiKey.DESCRIBE_GROUPS, versions=range(7))
 def describe_groups(context: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """Show groups with their members and assignments.
+    """Describe groups with their members and assignments.
 
     v3 authorized operations · v4 static members · v5 flexible · v6 GROUP_ID_NOT_FOUND for groups that do not exist
     """
@@ -250,7 +250,7 @@ def _undescribed(group_id: str, error: BrokerError) -> DescribedGroup:
 
 
 def _described(group: Group, version: int, operations: int) -> DescribedGroup:
-    # Before v6 a group that does not exist is a dead one, without an error.
+    # Before v6 a group that does not exist is dead, without an error.
     error = group.error if version >= 6 or not isinstance(group.error, GroupIdNotFound) else None
     return DescribedGroup(
         error_code=error.code if error else 0,

@@ -37,12 +37,12 @@ routes = Routes()
 _NONE: Final = (-1, -1)
 _EARLIEST: Final = -2
 _SEARCH_BYTES: Final = 1024
-"""About what a search takes while it waits for its turn."""
+"""About the memory of a search that waits for its turn."""
 _LATEST: Final = -1
 _NEWEST: Final = -3
 
 Position = tuple[int, int]
-"""(timestamp, offset); -1 stands for none."""
+"""(timestamp, offset); -1 means none."""
 
 _POSITIONS: Final[Mapping[int, Callable[[PartitionLog], Position]]] = {
     _EARLIEST: lambda partition: (-1, partition.log_start_offset),
@@ -50,13 +50,14 @@ _POSITIONS: Final[Mapping[int, Callable[[PartitionLog], Position]]] = {
     -5: lambda _: _NONE,
     -6: lambda _: _NONE,
 }
-"""What negative timestamps ask for, beside the latest and (-3) the largest timestamp (KIP-734): earliest, earliest on the local
-disk, and (KIP-1005, KIP-1023) the latest in tiered storage and the earliest not yet there, of which there are none."""
+"""Negative timestamps besides the latest and (-3) the largest timestamp (KIP-734): earliest and earliest local, and
+(KIP-1005, KIP-1023) the latest tiered and the earliest pending upload, which never exist here.
+"""
 
 
 _NEVER: Final = 1 << 15
 _SINCE: Final[Mapping[int, int]] = {_LATEST: 0, _EARLIEST: 0, _NEWEST: 7, -4: 8, -5: 9, -6: 11}
-"""The version that gave a negative timestamp its meaning."""
+"""The version that introduced a negative timestamp."""
 
 
 @routes.handles(ApiKey.LIST_OFFSETS, versions=range(1, 12))
@@ -82,7 +83,7 @@ def list_offsets(context: Context, request: ListOffsetsRequest) -> ListOffsetsRe
 
 
 class _Search(NamedTuple):
-    """What takes too long to be looked for on the event loop, and the part of the answer that is to say it."""
+    """A search that is too long for the event loop, and the part of the answer that gets its result."""
 
     partition: PartitionLog
     timestamp: int
@@ -91,7 +92,7 @@ class _Search(NamedTuple):
 
 
 def _answered_later(context: Context, response: ListOffsetsResponse, long: Sequence[_Search]) -> Pending:
-    """Answer when all was looked for; meanwhile nothing else is taken from the connection."""
+    """Answer when all searches are done. Meanwhile nothing else is read from the connection."""
     searches = [_search(search.partition, search.timestamp).settled() for search in long]
     task = context.broker.record_worker.run(
         search_all,
@@ -118,7 +119,7 @@ def _answered_later(context: Context, response: ListOffsetsResponse, long: Seque
 
 
 def _each_once(partitions: Sequence[ListOffsetsPartition]) -> Iterable[tuple[ListOffsetsPartition, int]]:
-    """Partitions, with how often each was asked for."""
+    """The partitions, each with the number of times that it was requested."""
     times = Counter(partition.partition_index for partition in partitions)
     return [
         (offset_partition, times[index])
@@ -186,9 +187,9 @@ def _before(end: int, position: Position | None) -> Position:
 
 @routes.handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=range(2, 5))
 def offset_for_leader_epoch(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-    """Tell where the records of a leader epoch end, so that a client notices a log that was cut off.
+    """Return the end offset of a leader epoch, by which a client notices a truncated log.
 
-    A partition is in one epoch for all time, unless an Apache Kafka led it before.
+    A partition stays in one epoch forever, unless an Apache Kafka led it before.
 
     v3 replica id · v4 flexible
     """

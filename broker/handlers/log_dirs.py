@@ -1,4 +1,4 @@
-"""The data directories: what is in them, and moving partitions between them."""
+"""The data directories: their contents, and moves of partitions between them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ routes = Routes()
 
 @routes.handles(ApiKey.ALTER_REPLICA_LOG_DIRS, versions=range(1, 3))
 def alter_replica_log_dirs(context: Context, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
-    """Move partitions to other data directories of the broker; they are in use meanwhile, and the answer does not wait.
+    """Move partitions to other data directories of the broker. They stay in use, and the answer does not wait for the
+    move.
 
     v2 flexible
     """
@@ -63,7 +64,7 @@ def _move(context: Context, path: str, topic: str, index: int) -> int:
 
 @routes.handles(ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6))
 def describe_log_dirs(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    """Show how large partitions are on each disk, and how much room there is.
+    """Describe the sizes of partitions on each disk, and the free space.
 
     v2 flexible · v3 top-level error · v4 sizes of the volume · v5 cordoned directories
     """

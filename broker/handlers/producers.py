@@ -1,4 +1,4 @@
-"""Producers: the identity they number their batches under, and what partitions remember of them."""
+"""Producer ids, and the state of producers in partitions."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ _FENCED_SINCE: Final = 4
 
 @routes.handles(ApiKey.INIT_PRODUCER_ID, versions=range(6))
 def init_producer_id(context: Context, request: InitProducerIdRequest) -> InitProducerIdResponse | Pending:
-    """Give a producer its identity: a new id, or that of its `transactional.id`, with an epoch that shuts out those before.
+    """Return a producer id: a new one, or that of its `transactional.id` with an epoch that fences earlier producers.
 
-    v2 flexible · v3 a producer raises its epoch (KIP-360) · v4 PRODUCER_FENCED · v5 for `transaction.version` 2 (KIP-890)
+    v2 flexible · v3 a producer can raise its epoch (KIP-360) · v4 PRODUCER_FENCED · v5 for `transaction.version` 2
+    (KIP-890)
     """
     transactional_id = request.transactional_id
     expected = Producer(request.producer_id, request.producer_epoch)
@@ -49,7 +50,7 @@ def init_producer_id(context: Context, request: InitProducerIdRequest) -> InitPr
     except BrokerError as error:
         return failed(error)
     if transactional_id is None:
-        # Without a transactional id Kafka, too, answers a raised epoch with a new id.
+        # Without a transactional id Kafka, too, answers an epoch bump with a new id.
         return InitProducerIdResponse(producer_id=context.broker.metadata.next_producer_id(), producer_epoch=0)
     future = context.broker.transactions.init_producer_id(
         transactional_id,
@@ -65,7 +66,9 @@ def init_producer_id(context: Context, request: InitProducerIdRequest) -> InitPr
 
 @routes.handles(ApiKey.DESCRIBE_PRODUCERS, versions=range(1))
 def describe_producers(context: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """Show what partitions remember of their idempotent and transactional producers, so that hanging transactions are found."""
+    """Describe the idempotent and transactional producers known to partitions, so that hanging transactions can be
+    found.
+    """
     return DescribeProducersResponse(
         topics=[
             TopicResponse(

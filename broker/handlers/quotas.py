@@ -1,4 +1,4 @@
-"""Quotas of users, client ids and addresses, as administrators see and change them."""
+"""Lists and changes quotas of users, client ids and addresses for administrators."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ routes = Routes()
 
 @routes.handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions=range(2))
 def describe_client_quotas(context: Context, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
-    """List the quotas that are set for whom a filter finds.
+    """List the quotas of entities that match a filter.
 
     v1 flexible
     """
@@ -53,7 +53,7 @@ def describe_client_quotas(context: Context, request: DescribeClientQuotasReques
 
 @routes.handles(ApiKey.ALTER_CLIENT_QUOTAS, versions=range(2))
 def alter_client_quotas(context: Context, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
-    """Set and remove quotas, or with `validate_only` say whether they could be.
+    """Set and remove quotas, or only validate the request with `validate_only`.
 
     v1 flexible
     """

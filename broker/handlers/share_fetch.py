@@ -1,4 +1,4 @@
-"""ShareFetch and ShareAcknowledge: members of share groups get records, and say what became of them (KIP-932)."""
+"""ShareFetch and ShareAcknowledge: members of share groups fetch and acknowledge records (KIP-932)."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ _INVALID_EPOCH: Final = InvalidShareSessionEpoch.code
 
 Partition = tuple[uuid.UUID, int]
 Outcomes = Mapping[Partition, BrokerError | None]
-"""What became of acknowledgements."""
+"""The results of acknowledgements."""
 
 
 @routes.handles(ApiKey.SHARE_FETCH, versions=SERVED[ApiKey.SHARE_FETCH])
 def share_fetch(context: Context, request: ShareFetchRequest) -> ShareFetchAnswer | Pending:
-    """Acknowledge records of a share group and get more of them, waiting up to the time given until there are `min_bytes`.
+    """Acknowledge records of a share group and fetch more, waiting up to `max_wait_ms` until there are `min_bytes`.
 
     v2 acquire mode (KIP-1206), renewal of locks (KIP-1222)
     """
@@ -139,7 +139,7 @@ def _session(
 
 
 def _refused_later(wait_ms: int, error: BrokerError) -> Pending:
-    """Clients try again at once: they are told when they would have been answered without records."""
+    """Delay an error as long as an empty answer would take, because clients retry at once."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
     timer = loop.call_later(wait_ms / 1000, fail, future, error)
@@ -148,7 +148,7 @@ def _refused_later(wait_ms: int, error: BrokerError) -> Pending:
 
 
 class _Fetching:
-    """The part of a ShareFetch that gets records; ``results`` are there when the future of ``start`` is done."""
+    """The part of a ShareFetch that fetches records. ``results`` are complete when the future of ``start`` is done."""
 
     def __init__(self, context: Context, request: ShareFetchRequest, group_id: str, member_id: str) -> None:
         self.context = context
@@ -187,7 +187,7 @@ class _Fetching:
             self.results += future.result()
 
     def _rotated(self, partitions: list[Partition]) -> list[Partition]:
-        """Each fetch of a session begins with another partition."""
+        """Start each fetch of a session with another partition."""
         at = self.rotate_by % len(partitions) if partitions else 0
         return partitions[at:] + partitions[:at]
 
@@ -202,7 +202,7 @@ class _Fetching:
 
 
 class _Acknowledgements:
-    """Acknowledgements of one request; ``outcomes`` are complete when all ``futures`` are done."""
+    """Acknowledgements of one request. ``outcomes`` are complete when all ``futures`` are done."""
 
     def __init__(self, context: Context, group_id: str, member_id: str, renews: bool) -> None:
         self.context = context
@@ -248,7 +248,7 @@ class _Acknowledgements:
 
 
 def _problem_of(batches: Sequence[AcknowledgeBatch], version: int, *, renews: bool) -> str | None:
-    """Checks that need no state: are the acknowledgements well-formed?"""
+    """Whether the acknowledgements are well-formed; needs no state."""
     end, most = -1, RENEW if version >= 2 else RENEW - 1
     for first, last, types in batches:
         if first > last or first < end:
@@ -270,7 +270,7 @@ def _batches(provided: Iterable[Any]) -> list[AcknowledgeBatch]:
 def _all_done(
     futures: Sequence[asyncio.Future[Any]], cancels: asyncio.Future[Any] | None = None
 ) -> asyncio.Future[None]:
-    """Done when all are; whatever came of them is taken elsewhere. Cancelling it cancels one of them."""
+    """Done when all are, whatever their results. Cancelling it cancels ``cancels``."""
     whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     waiting = [future for future in futures if not future.done()]
     if not waiting:
@@ -336,7 +336,7 @@ def _fetched(partition: ShareFetched, failure: BrokerError | None) -> ShareParti
 
 @routes.handles(ApiKey.SHARE_ACKNOWLEDGE, versions=SERVED[ApiKey.SHARE_ACKNOWLEDGE])
 def share_acknowledge(context: Context, request: ShareAcknowledgeRequest) -> ShareAcknowledgeResponse | Pending:
-    """Acknowledge records of a share group without getting more, or end the session.
+    """Acknowledge records of a share group without fetching more, or end the session.
 
     v2 renewal of locks (KIP-1222)
     """

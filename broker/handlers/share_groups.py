@@ -1,4 +1,4 @@
-"""Members of share groups (KIP-932), and those groups and their offsets as an administrator sees them."""
+"""Members of share groups (KIP-932), and those groups and their offsets for administrators."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _failed(error: BrokerError) -> ShareGroupHeartbeatResponse:
 
 @routes.handles(ApiKey.SHARE_GROUP_DESCRIBE, versions=SERVED[ApiKey.SHARE_GROUP_DESCRIBE])
 def share_group_describe(context: Context, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
-    """Show share groups with their members and what these are assigned."""
+    """Describe share groups with their members and assignments."""
     described = []
     for group_id in request.group_ids:
         try:
@@ -174,7 +174,7 @@ def _assignment(partitions: Partitions, names: Mapping[uuid.UUID, str]) -> Descr
 def alter_share_group_offsets(
     context: Context, request: AlterShareGroupOffsetsRequest
 ) -> AlterShareGroupOffsetsResponse | Pending:
-    """Let share-partitions of a group without members begin elsewhere."""
+    """Change the start offsets of share-partitions of a group without members."""
     require_feature(context, "share.version")
     if not context.allows(Operation.READ, ResourceType.GROUP, request.group_id):
         raise GroupAuthorizationFailed(f"The client may not read as a member of group {request.group_id!r}.")
@@ -232,7 +232,7 @@ def alter_share_group_offsets(
 def delete_share_group_offsets(
     context: Context, request: DeleteShareGroupOffsetsRequest
 ) -> DeleteShareGroupOffsetsResponse | Pending:
-    """Forget what a group without members knows of topics."""
+    """Delete the share-group state of topics for a group without members."""
     require_feature(context, "share.version")
     if not context.allows(Operation.DELETE, ResourceType.GROUP, request.group_id):
         raise GroupAuthorizationFailed(f"The client may not delete group {request.group_id!r}.")

@@ -1,4 +1,4 @@
-"""DescribeShareGroupOffsets: where the share-partitions of a group begin, and how far they are behind (KIP-932, KIP-1226)."""
+"""DescribeShareGroupOffsets: the start offsets of a group's share-partitions, and their lag (KIP-932, KIP-1226)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNKNOWN = -1
 def describe_share_group_offsets(
     context: Context, request: DescribeShareGroupOffsetsRequest
 ) -> DescribeShareGroupOffsetsResponse:
-    """Show the start offsets of share-partitions.
+    """Return the start offsets of share-partitions.
 
     v1 lag (KIP-1226)
     """
@@ -55,7 +55,7 @@ def describe_share_group_offsets(
 
 
 def _all(context: Context, group_id: str) -> list[DescribeShareGroupOffsetsResponseTopic]:
-    """Every partition of which the group has a state."""
+    """Every partition for which the group has state."""
     initialized = context.broker.groups.service(ShareMembership).initialized(group_id)
     topics = []
     for topic_id, partitions in initialized.items():
@@ -114,7 +114,7 @@ def _partition(context: Context, key: ShareKey) -> DescribeShareGroupOffsetsResp
     lag = _UNKNOWN
     if _UNKNOWN not in (state.start_offset, state.delivery_complete_count):
         log = context.broker.partitions.find(key.topic_id, key.partition)
-        # A start offset may be any number that somebody set: the difference is taken as Java's long.
+        # A start offset can be any number that somebody set: subtract with the overflow of Java's long.
         lag = _int64(log.log_end_offset - state.start_offset - state.delivery_complete_count)
     return DescribeShareGroupOffsetsResponsePartition(
         partition_index=key.partition, start_offset=state.start_offset, leader_epoch=state.leader_epoch, lag=lag
@@ -122,5 +122,5 @@ def _partition(context: Context, key: ShareKey) -> DescribeShareGroupOffsetsResp
 
 
 def _int64(value: int) -> int:
-    """The value as it is in 64 bits with a sign."""
+    """The value wrapped to a signed 64-bit integer."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)

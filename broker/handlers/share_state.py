@@ -1,4 +1,4 @@
-"""The state of share-partitions, as brokers and coordinators of Kafka ask for it among themselves (KIP-932)."""
+"""The state of share-partitions, through the APIs that Kafka's brokers and coordinators use among themselves (KIP-932)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ A = TypeVar("A", bound=Answer)
 def initialize_share_group_state(
     context: Context, request: InitializeShareGroupStateRequest
 ) -> InitializeShareGroupStateResponse | Pending:
-    """Begin the state of share-partitions anew."""
+    """Initialize the state of share-partitions."""
 
     def write(key: ShareKey, provided: Any) -> asyncio.Future[None]:
         return context.broker.share.coordinator.initialize(key, provided.state_epoch, provided.start_offset)
@@ -72,9 +72,9 @@ def initialize_share_group_state(
 def write_share_group_state(
     context: Context, request: WriteShareGroupStateRequest
 ) -> WriteShareGroupStateResponse | Pending:
-    """Write down what became of records.
+    """Write the delivery states of records.
 
-    v1 how many are complete (KIP-1226)
+    v1 number of complete deliveries (KIP-1226)
     """
 
     def write(key: ShareKey, provided: Any) -> asyncio.Future[None]:
@@ -105,7 +105,7 @@ def write_share_group_state(
 def delete_share_group_state(
     context: Context, request: DeleteShareGroupStateRequest
 ) -> DeleteShareGroupStateResponse | Pending:
-    """Forget the state of share-partitions."""
+    """Delete the state of share-partitions."""
 
     def write(key: ShareKey, _: Any) -> asyncio.Future[None]:
         return context.broker.share.coordinator.delete(key)
@@ -123,7 +123,7 @@ def _written(
     topic_result: Callable[..., Any],
     partition_result: Callable[..., Any],
 ) -> A | Pending:
-    """Write for every partition that is named; the answer says of each whether that could be done."""
+    """Write for every named partition. The answer has the result of each."""
     refusal = _refusal(context)
     if not _is_complete(request):
         return response()
@@ -157,7 +157,7 @@ def _written(
 
 
 def _when_done(future: asyncio.Future[None], callback: Callable[[BrokerError | None], None]) -> None:
-    """Call back with the error as the coordinator gave it: what cannot be written it has said in its own words."""
+    """Call back with the coordinator's own error, untranslated: its message already says what could not be written."""
 
     def call(done: asyncio.Future[None]) -> None:
         error = NotCoordinator("The broker stopped.") if done.cancelled() else done.exception()
@@ -178,7 +178,7 @@ def _refusal(context: Context) -> BrokerError | None:
 
 
 def _is_complete(request: Any) -> bool:
-    """A request that names no group, no topic, or a topic without partitions is answered with nothing."""
+    """Whether a request names a group, topics and partitions. Otherwise the answer is empty."""
     return bool(request.group_id and request.topics) and all(topic.partitions for topic in request.topics)
 
 
@@ -211,9 +211,9 @@ def read_share_group_state(context: Context, request: ReadShareGroupStateRequest
 def read_share_group_state_summary(
     context: Context, request: ReadShareGroupStateSummaryRequest
 ) -> ReadShareGroupStateSummaryResponse:
-    """Read where share-partitions begin.
+    """Read the start offsets of share-partitions.
 
-    v1 how many records are complete (KIP-1226)
+    v1 number of complete deliveries (KIP-1226)
     """
 
     def read(key: ShareKey, _: summing.PartitionData) -> summing.PartitionResult:

@@ -1,4 +1,4 @@
-"""Members of streams groups (KIP-1071), and those groups as an administrator sees them."""
+"""Members of streams groups (KIP-1071), and descriptions of those groups for administrators."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def streams_group_heartbeat(
 ) -> StreamsGroupHeartbeatResponse | Pending:
     """Join the group of a Kafka Streams application, stay in it and be assigned tasks, or leave it.
 
-    Internal topics of the application that are missing are created on the way.
+    Creates missing internal topics of the application.
     """
     try:
         require_feature(context, _FEATURE)
@@ -74,7 +74,7 @@ def _is_legal(context: Context, name: str) -> bool:
 
 
 def _topology(topology: wire.Topology) -> stored.StreamsGroupTopologyValue:
-    """As the group keeps it, which is as it came."""
+    """The topology as the group stores it, with the fields of the request."""
     return stored.StreamsGroupTopologyValue(
         epoch=topology.epoch,
         subtopologies=[
@@ -140,7 +140,7 @@ def _heartbeat(
 
 
 def _unsupported(request: StreamsGroupHeartbeatRequest) -> str:
-    """What Kafka has a field for, but does not serve."""
+    """The request's use of a field that Kafka defines but does not serve; empty if none."""
     if request.task_offsets is not None:
         return "TaskOffsets are not supported yet."
     if request.task_end_offsets is not None:
@@ -182,7 +182,7 @@ def _status(context: Context, answer: StreamsAnswer, status: Status) -> wire.Sta
 
 
 def _create(context: Context, missing: Sequence[InternalTopic]) -> str:
-    """Create internal topics; what went wrong, as it is added to the status. The next heartbeat finds them."""
+    """Create internal topics. Returns the error text for the status. The next heartbeat sees the topics."""
     if not context.allows(Operation.CREATE, ResourceType.CLUSTER, "kafka-cluster"):
         denied = [
             internal_topic.name
@@ -242,7 +242,7 @@ def _failed(error: BrokerError) -> StreamsGroupHeartbeatResponse:
 
 @routes.handles(ApiKey.STREAMS_GROUP_DESCRIBE, versions=SERVED[ApiKey.STREAMS_GROUP_DESCRIBE])
 def streams_group_describe(context: Context, request: StreamsGroupDescribeRequest) -> StreamsGroupDescribeResponse:
-    """Show streams groups with their topology, their members, what these have and what they are to have."""
+    """Describe streams groups with their topology, their members, current and target assignments."""
     groups = []
     for group_id in request.group_ids:
         try:

@@ -1,4 +1,4 @@
-"""Metrics of clients (KIP-714): what they are asked for, and what they push."""
+"""Client metrics (KIP-714): the subscriptions sent to clients, and the metrics they push."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["routes"]
 routes = Routes()
 
 _AT_ONCE: Final = ON_THE_LOOP._replace(unpacked_bytes=64 * 1024)
-"""A message of so many bytes is parsed within a few milliseconds, whatever it holds."""
+"""A message of this size is parsed within a few milliseconds, whatever its content."""
 
 
 @routes.handles(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions=SERVED[ApiKey.GET_TELEMETRY_SUBSCRIPTIONS])
@@ -46,7 +46,7 @@ def get_telemetry_subscriptions(
 
 @routes.handles(ApiKey.PUSH_TELEMETRY, versions=SERVED[ApiKey.PUSH_TELEMETRY])
 def push_telemetry(context: Context, request: PushTelemetryRequest) -> PushTelemetryResponse | Pending:
-    """Take the metrics of a client."""
+    """Accept the metrics of a client."""
     telemetry, metrics = context.broker.telemetry, bytes(request.metrics or b"")
     instance = telemetry.admit(
         request.client_instance_id,
@@ -81,7 +81,7 @@ def push_telemetry(context: Context, request: PushTelemetryRequest) -> PushTelem
 
 
 def _attributes(context: Context) -> dict[str, str]:
-    """The attributes by which subscriptions choose clients."""
+    """The attributes that subscriptions match clients by."""
     connection = context.connection
     attributes = {"client_id": context.client_id, "client_source_address": context.client_host}
     if connection is not None:

@@ -1,4 +1,4 @@
-"""Delegation tokens (KIP-48, KIP-373), for clients that proved who they are by other means than a token."""
+"""Delegation tokens (KIP-48, KIP-373), for clients that authenticated by other means than a token."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NEVER = -1
 
 
 def _check_allowed(context: Context) -> None:
-    """Raises DelegationTokenRequestNotAllowed for who came with a token, or without showing who they are."""
+    """Raises DelegationTokenRequestNotAllowed for clients that authenticated with a token or not at all."""
     protocol = context.broker.protocols[context.listener]
     anonymous = protocol is SecurityProtocol.SSL and context.principal == ANONYMOUS
     if context.principal.token_authenticated or protocol is SecurityProtocol.PLAINTEXT or anonymous:
@@ -47,7 +47,7 @@ def _check_allowed(context: Context) -> None:
 
 @routes.handles(ApiKey.CREATE_DELEGATION_TOKEN, versions=SERVED[ApiKey.CREATE_DELEGATION_TOKEN])
 def create_delegation_token(context: Context, request: CreateDelegationTokenRequest) -> CreateDelegationTokenResponse:
-    """Make a token for the client itself, or for another user.
+    """Create a token for the client itself, or for another user.
 
     v2 flexible · v3 owner and requester (KIP-373)
     """
@@ -84,7 +84,7 @@ def create_delegation_token(context: Context, request: CreateDelegationTokenRequ
 
 @routes.handles(ApiKey.RENEW_DELEGATION_TOKEN, versions=SERVED[ApiKey.RENEW_DELEGATION_TOKEN])
 def renew_delegation_token(context: Context, request: RenewDelegationTokenRequest) -> RenewDelegationTokenResponse:
-    """Let a token hold for longer; its owner and its renewers may.
+    """Extend the life of a token. Allowed for its owner and its renewers.
 
     v2 flexible
     """
@@ -98,7 +98,7 @@ def renew_delegation_token(context: Context, request: RenewDelegationTokenReques
 
 @routes.handles(ApiKey.EXPIRE_DELEGATION_TOKEN, versions=SERVED[ApiKey.EXPIRE_DELEGATION_TOKEN])
 def expire_delegation_token(context: Context, request: ExpireDelegationTokenRequest) -> ExpireDelegationTokenResponse:
-    """Let a token end sooner, or at once; its owner and its renewers may.
+    """Make a token expire sooner, or at once. Allowed for its owner and its renewers.
 
     v2 flexible
     """
@@ -114,7 +114,7 @@ def expire_delegation_token(context: Context, request: ExpireDelegationTokenRequ
 def describe_delegation_token(
     context: Context, request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:
-    """List tokens: the client's own, and those of others it may describe.
+    """List tokens: the client's own, and others that it may describe.
 
     v2 flexible · v3 requester (KIP-373)
     """

@@ -1,4 +1,4 @@
-"""Topics as an administrator manages them: create, delete, grow, drop records."""
+"""Topics for administrators: create, delete, add partitions, delete records."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ __all__ = ["routes"]
 routes = Routes()
 
 _MOST_PARTITIONS: Final = 10_000
-"""What one request may make, as with Kafka, whose controller takes so many records at a time."""
+"""The most partitions that one request may create, because Kafka's controller limits records per request."""
 
 
 @routes.handles(ApiKey.CREATE_TOPICS, versions=range(2, 8))
 def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """Create topics, or with `validate_only` say whether they could be.
+    """Create topics, or only validate the request with `validate_only`.
 
     v4 default partitions and replicas (KIP-464) · v5 flexible, answers with the configuration · v7 topic ids
     """
@@ -134,7 +134,7 @@ def _create(context: Context, topic: CreatableTopic, mutations: Mutations, *, va
         )
 
     if context.broker.quotas.active:
-        # Only what could be created counts against the quota.
+        # Only valid creations count against the quota.
         mutations.take(create(validate_only=True).partitions)
     return create(validate_only=validate_only)
 
@@ -166,7 +166,7 @@ def delete_topics(context: Context, request: DeleteTopicsRequest) -> DeleteTopic
 def _sorted_out(
     context: Context, topics: Sequence[DeleteTopicState]
 ) -> tuple[list[DeleteTopicState], list[DeletableTopicResult]]:
-    """What is named once and clearly; answers for the rest, one for all that name the same."""
+    """The topics that are named once and unambiguously, and answers for the rest, one for all equal names."""
     names = Counter(topic.name for topic in topics if topic.name is not None and topic.topic_id == ZERO_UUID)
     ids = Counter(topic.topic_id for topic in topics if topic.name is None and topic.topic_id != ZERO_UUID)
     accepted: list[DeleteTopicState] = []
@@ -270,7 +270,7 @@ def _grow(
 
 @routes.handles(ApiKey.DELETE_RECORDS, versions=range(3))
 def delete_records(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """Drop the records of partitions below an offset (-1: all there are).
+    """Delete the records of partitions below an offset (-1: all).
 
     v2 flexible
     """
@@ -287,7 +287,7 @@ def delete_records(context: Context, request: DeleteRecordsRequest) -> DeleteRec
     try:
         context.broker.logs.checkpoint_start_offsets()
     except KafkaStorageError as error:
-        # Records would be there again after a crash.
+        # Otherwise the records would be back after a crash.
         for result in itertools.chain.from_iterable(topic.partitions for topic in results):
             result.error_code = result.error_code or error.code
     return DeleteRecordsResponse(topics=results)

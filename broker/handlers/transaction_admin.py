@@ -1,4 +1,4 @@
-"""Transactions as an administrator sees them: list, describe, and end those that nobody else can."""
+"""Transactions for administrators: list, describe, and end hanging ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ routes = Routes()
 
 @routes.handles(ApiKey.DESCRIBE_TRANSACTIONS, versions=range(1))
 def describe_transactions(context: Context, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-    """Show transactional ids with their producers, and the partitions of their transactions."""
+    """Describe transactional ids with their producers, and the partitions of their transactions."""
     return DescribeTransactionsResponse(
         transaction_states=[_describe(context, transactional_id) for transactional_id in request.transactional_ids]
     )
@@ -100,7 +100,7 @@ def _matcher(pattern: str | None) -> Callable[[str], bool]:
 
 @routes.handles(ApiKey.WRITE_TXN_MARKERS, versions=range(1, 3))
 def write_txn_markers(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse | Pending:
-    """End transactions in single partitions: how an administrator gets rid of one that hangs, without its coordinator.
+    """End transactions in single partitions, without their coordinator: for administrators to abort hanging ones.
 
     v1 flexible · v2 transaction version (KIP-1228)
     """
@@ -139,7 +139,7 @@ def _written(
     results: list[tuple[int, TopicPartition, PartitionLog | BrokerError]],
     flushed: Flushed,
 ) -> WriteTxnMarkersResponse:
-    """By producer, as Kafka answers: markers of one producer share a result."""
+    """Results by producer, as in Kafka: markers of one producer share a result."""
     producers: dict[int, dict[str, dict[int, int]]] = {marker.producer_id: {} for marker in request.markers}
     for producer_id, (topic, index), outcome in results:
         error = outcome if isinstance(outcome, BrokerError) else flushed.get(outcome)

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: offsets that become a group's together with a transaction's records."""
+"""TxnOffsetCommit: offsets that are committed together with a transaction's records."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ __all__ = ["routes"]
 routes = Routes()
 
 _ADDS_SINCE: Final = 5
-"""Clients that take part in ``transaction.version`` 2 need no AddOffsetsToTxn before."""
+"""From this version on (``transaction.version`` 2) clients need no AddOffsetsToTxn first."""
 _ABORTABLE_SINCE: Final = 4
 _LOADING_SINCE: Final = 2
-"""Clients before it may fail for good on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
+"""Earlier clients may fail permanently on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
 
 _Results = Mapping[TopicPartition, BrokerError | None]
 
 
 @routes.handles(ApiKey.TXN_OFFSET_COMMIT, versions=range(6))
 def txn_offset_commit(context: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse | Pending:
-    """Write down, within a transaction, where a group has got to; it counts when the transaction is committed.
+    """Commit a group's offsets within a transaction. They take effect when the transaction is committed.
 
     v2 leader epochs · v3 flexible, the member that commits (KIP-447) · v4 TRANSACTION_ABORTABLE · v5 joins the
     transaction without AddOffsetsToTxn (KIP-890)
@@ -79,7 +79,7 @@ def txn_offset_commit(context: Context, request: TxnOffsetCommitRequest) -> TxnO
 
 
 class _Commit:
-    """Offsets on their way into a transaction: the group's partition has to be part of it before they are written."""
+    """Offsets for a transaction. The group's partition has to be part of it before they are written."""
 
     __slots__ = ("_context", "_done", "_offsets", "_producer", "_refused", "_request")
 
@@ -102,7 +102,7 @@ class _Commit:
         return Pending(self._done, lambda results: _response(self._context, self._request, results))
 
     def _admit(self) -> None:
-        """Whether the group's partition is part of the transaction, or make it so."""
+        """Check that the group's partition is part of the transaction, or add it."""
         broker, request, producer = self._context.broker, self._request, self._producer
         partition = (OFFSETS_TOPIC, broker.groups.partition(request.group_id))
         log = broker.logs.get(*partition)
@@ -152,7 +152,7 @@ class _Commit:
 
 
 def _answer(context: Context, error: BrokerError) -> BrokerError:
-    """The coordinator's refusal as TxnOffsetCommit tells it."""
+    """The coordinator's error in the terms of TxnOffsetCommit."""
     if isinstance(error, ProducerFenced):
         return InvalidProducerEpoch(error.message)
     if isinstance(error, TransactionAbortable) and context.version < _ABORTABLE_SINCE:

@@ -1,4 +1,4 @@
-"""Transactions as producers make them: partitions and groups join, the end is asked for."""
+"""Transactions for producers: add partitions and groups, commit and abort."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ __all__ = ["routes"]
 routes = Routes()
 
 _BATCHED_SINCE: Final = 4
-"""AddPartitionsToTxn from here on comes from brokers, for several transactions at once."""
+"""From this version on AddPartitionsToTxn comes from brokers, for several transactions at once."""
 _FENCED_SINCE: Final = 2
 """The first versions whose clients know PRODUCER_FENCED."""
 _EPOCH_BUMP_SINCE: Final = 5
-"""EndTxn from here on is of clients that take part in ``transaction.version`` 2."""
+"""From this version on EndTxn comes from clients with ``transaction.version`` 2."""
 
 _Results = dict[TopicPartition, BrokerError | None]
 _Answered = Callable[[int, _Results], None]
@@ -49,9 +49,9 @@ _Answered = Callable[[int, _Results], None]
 
 @routes.handles(ApiKey.ADD_PARTITIONS_TO_TXN, versions=range(6))
 def add_partitions_to_txn(context: Context, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse | Pending:
-    """Make partitions part of a transaction, or with `verify_only` say whether they are; all of them or none.
+    """Add partitions to a transaction, or with `verify_only` only check them; all of them or none.
 
-    Clients that know of `transaction.version` 2 leave this to Produce.
+    Clients with `transaction.version` 2 rely on Produce instead.
 
     v2 PRODUCER_FENCED · v3 flexible · v4 several transactions, for brokers · v5 TRANSACTION_ABORTABLE
     """
@@ -151,7 +151,7 @@ def _code(context: Context, error: BrokerError | None) -> int:
 
 @routes.handles(ApiKey.ADD_OFFSETS_TO_TXN, versions=range(5))
 def add_offsets_to_txn(context: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse | Pending:
-    """Make a group's offsets part of a transaction; TxnOffsetCommit then writes them.
+    """Add a group's offsets to a transaction; TxnOffsetCommit then writes them.
 
     v2 PRODUCER_FENCED · v3 flexible · v4 TRANSACTION_ABORTABLE
     """
@@ -174,7 +174,7 @@ def add_offsets_to_txn(context: Context, request: AddOffsetsToTxnRequest) -> Add
 
 @routes.handles(ApiKey.END_TXN, versions=range(6))
 def end_txn(context: Context, request: EndTxnRequest) -> EndTxnResponse | Pending:
-    """Commit or abort; the answer comes when the markers are on the disk.
+    """Commit or abort. The answer comes when the markers are on disk.
 
     v2 PRODUCER_FENCED · v3 flexible · v4 TRANSACTION_ABORTABLE · v5 raises the epoch (`transaction.version` 2, KIP-890)
     """
