@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
+from broker.api.parts import Common, WithArrivals, WithConfig, WithFetchSessions, WithPartitions, WithTopicMetrics
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidFetchSessionEpoch, KafkaStorageError, OffsetOutOfRange
 from broker.fetch_sessions import CachedPartition, FetchSession
@@ -20,6 +21,12 @@ from tidegate.kit.logs import get_logger
 __all__ = ["routes"]
 
 routes = Routes()
+
+
+class _Parts(Common, WithArrivals, WithConfig, WithFetchSessions, WithPartitions, WithTopicMetrics, Protocol):
+    """What these handlers use of a broker."""
+
+
 logger = get_logger(__name__)
 
 _FULL: Final = 0
@@ -27,7 +34,7 @@ _FULL: Final = 0
 
 
 @routes.handles(ApiKey.FETCH, versions=range(4, 19))
-def fetch(context: Context, request: FetchRequest) -> FetchResponse | Pending:
+def fetch(context: Context[_Parts], request: FetchRequest) -> FetchResponse | Pending:
     """Read record batches of several partitions, waiting up to `max_wait_ms` until there are `min_bytes`.
 
     v5 log start offset · v7 sessions (KIP-227) · v9 leader epochs · v11 rack · v12 flexible · v13 topic ids · v15-v18
@@ -46,7 +53,7 @@ def fetch(context: Context, request: FetchRequest) -> FetchResponse | Pending:
 # A fetch that names all its partitions
 
 
-def _full(context: Context, request: FetchRequest) -> FetchResponse | Pending:
+def _full(context: Context[_Parts], request: FetchRequest) -> FetchResponse | Pending:
     result = _read_all(context, request)
     missing = min(request.min_bytes, result.most) - result.size
     if missing <= 0 or result.failed or request.max_wait_ms <= 0:
@@ -59,7 +66,7 @@ def _full(context: Context, request: FetchRequest) -> FetchResponse | Pending:
     return Pending(waiter, lambda _: _full_answer(context, request, _read_all(context, request)))
 
 
-def _full_answer(context: Context, request: FetchRequest, read: _ReadAll) -> FetchResponse:
+def _full_answer(context: Context[_Parts], request: FetchRequest, read: _ReadAll) -> FetchResponse:
     throttle_ms = _throttle_ms(context, read.size)
     if throttle_ms:
         return FetchResponse(throttle_time_ms=throttle_ms)
@@ -94,7 +101,7 @@ class _ReadAll(NamedTuple):
     failed: bool
 
 
-def _read_all(context: Context, request: FetchRequest) -> _ReadAll:
+def _read_all(context: Context[_Parts], request: FetchRequest) -> _ReadAll:
     left = _most_bytes(context, request)
     size, failed = 0, False
     logs: list[PartitionLog | None] = []
@@ -126,7 +133,7 @@ def _stuck(read: _ReadAll) -> dict[PartitionLog, int]:
 # A fetch that continues a session
 
 
-def _incremental(context: Context, request: FetchRequest, session: FetchSession) -> FetchResponse | Pending:
+def _incremental(context: Context[_Parts], request: FetchRequest, session: FetchSession) -> FetchResponse | Pending:
     epoch = session.epoch
     due = _read_due(context, request, session)
     missing = min(request.min_bytes, due.most) - due.size
@@ -144,7 +151,7 @@ def _incremental(context: Context, request: FetchRequest, session: FetchSession)
     return Pending(waiter, answer)
 
 
-def _incremental_answer(context: Context, session: FetchSession, due: _Due) -> FetchResponse:
+def _incremental_answer(context: Context[_Parts], session: FetchSession, due: _Due) -> FetchResponse:
     throttle_ms = _throttle_ms(context, due.size)
     if throttle_ms:
         return FetchResponse(session_id=session.id, throttle_time_ms=throttle_ms)
@@ -166,7 +173,7 @@ class _Due(NamedTuple):
     failed: bool
 
 
-def _read_due(context: Context, request: FetchRequest, session: FetchSession) -> _Due:
+def _read_due(context: Context[_Parts], request: FetchRequest, session: FetchSession) -> _Due:
     """Read the partitions of a session that may have news."""
     left = _most_bytes(context, request)
     size, failed = 0, False
@@ -184,7 +191,12 @@ def _read_due(context: Context, request: FetchRequest, session: FetchSession) ->
 
 
 def _read(
-    context: Context, request: FetchRequest, topic: str | uuid.UUID, partition: FetchPartition, left: int, first: bool
+    context: Context[_Parts],
+    request: FetchRequest,
+    topic: str | uuid.UUID,
+    partition: FetchPartition,
+    left: int,
+    first: bool,
 ) -> tuple[PartitionFetched, PartitionLog | None]:
     """Read one partition. The log is None if the partition does not exist.
 
@@ -221,7 +233,7 @@ def _read(
     return PartitionFetched(partition.partition, 0, *_offsets(log), records, aborted), log
 
 
-def _count(context: Context, provided: Iterable[tuple[PartitionFetched, PartitionLog | None]]) -> None:
+def _count(context: Context[_Parts], provided: Iterable[tuple[PartitionFetched, PartitionLog | None]]) -> None:
     """Count the bytes that are sent. Reads that are not sent, because they are too few or too many, do not count."""
     metrics = context.broker.topic_metrics
     for fetched, log in provided:
@@ -245,7 +257,7 @@ def _diverging(log: PartitionLog, partition: FetchPartition) -> tuple[int, int] 
     return (epoch, end) if epoch < last or end < partition.fetch_offset else None
 
 
-def _most_bytes(context: Context, request: FetchRequest) -> int:
+def _most_bytes(context: Context[_Parts], request: FetchRequest) -> int:
     most = min(request.max_bytes, context.broker.config.fetch_max_bytes)
     if context.broker.quotas.active:
         # More bytes than the quota can ever allow would be held back forever.
@@ -253,7 +265,7 @@ def _most_bytes(context: Context, request: FetchRequest) -> int:
     return most
 
 
-def _throttle_ms(context: Context, size: int) -> int:
+def _throttle_ms(context: Context[_Parts], size: int) -> int:
     """How long this client has to wait before it gets ``size`` bytes."""
     quotas = context.broker.quotas
     return quotas.fetched(quotas.of(context.principal, context.client_id), size) if quotas.active else 0

@@ -9,8 +9,8 @@ from struct import Struct
 from typing import Any, Final
 
 from broker.api.connection import ConnectionRefusal, Promise
+from broker.api.parts import AllParts
 from broker.api.routes import Answer, AnyRoute, Context, Pending
-from broker.broker import Broker
 from broker.errors import BrokerError, UnknownServerError
 from broker.metrics.requests import RequestMetrics, Times, error_codes
 from broker.network.connection import Connection
@@ -46,7 +46,7 @@ class Exchange:
         connection: Connection,
         route: AnyRoute,
         header: RequestHeader,
-        context: Context,
+        context: Context[AllParts],
         metrics: RequestMetrics,
         size: int,
         began: float,
@@ -67,7 +67,7 @@ class Exchange:
 class Dispatcher:
     """Handles the frames of all connections of a broker."""
 
-    def __init__(self, broker: Broker, routes: Mapping[int, AnyRoute]) -> None:
+    def __init__(self, broker: AllParts, routes: Mapping[int, AnyRoute]) -> None:
         self._broker = broker
         self._arrivals = broker.arrivals
         self._routes = routes
