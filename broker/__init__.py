@@ -1,4 +1,4 @@
 """A one-node Kafka broker, and the client side of any Kafka.
 
-From other packages only ``broker.client`` is to be used; ``broker.server`` is assembled by ``tidegate.platform``.
+Other packages use only ``broker.client``; ``tidegate.platform`` assembles ``broker.server``.
 """

@@ -1,4 +1,4 @@
-"""The broker's own configuration, under the keys Apache Kafka has in ``server.properties``."""
+"""The broker's own configuration, under Apache Kafka's keys of ``server.properties``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LISTENER: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*)://(\[[0-9A-Fa-f:.%]
 
 
 class Listener(NamedTuple):
-    """Where the broker listens, or where it says it can be reached."""
+    """An address where the broker listens or can be reached."""
 
     name: str
     host: str
@@ -72,7 +72,10 @@ class BrokerConfig(
     MetadataLogConfig,
     ShareCoordinatorConfig,
 ):
-    """The properties that a broker is started with. Topic defaults (``log.*`` and the like) are checked as the topic keys they stand for."""
+    """The properties that a broker is started with.
+
+    Topic defaults (``log.*`` and others) are checked like the topic keys they set.
+    """
 
     node_id: int = key(
         "node.id",
@@ -338,13 +341,13 @@ class BrokerConfig(
 
     @property
     def opened_listeners(self) -> list[Listener]:
-        """The listeners for clients, in the order given."""
+        """The listeners for clients, in configured order."""
         parsed = map(Listener.parse, self.listeners)
         return [listener for listener in parsed if listener.name not in self._unopened]
 
     @property
     def open_listeners(self) -> list[str]:
-        """Listeners that other machines reach and where whoever comes may do everything."""
+        """Listeners that other machines can reach and where any client may do everything."""
         if self.authorizer_class_name or self.users_file is not None:
             return []
         return [
@@ -364,7 +367,7 @@ class BrokerConfig(
 
     @property
     def topic_settings(self) -> dict[str, str]:
-        """The broker keys that give topics their defaults, as they were given."""
+        """The broker keys that set topic defaults, as configured."""
         configs = {f"log.{name}": value for name, value in self.log_settings.items()}
         configs |= {f"compression.{name}": value for name, value in self.compression_settings.items()}
         for name, value in (

@@ -3,11 +3,11 @@
     BrokerError
     ├── Retry      the same request may succeed later: Kafka's retriable errors
     ├── Refused    the request has to change first
-    ├── Fenced     the caller's place is taken or outdated: begin again with a new id, epoch or generation
-    └── Failed     nothing the caller can do: somebody has to look at the broker
+    ├── Fenced     the caller was replaced or is outdated: begin again with a new id, epoch or generation
+    └── Failed     nothing the caller can do: an operator has to look at the broker
 
-Raise one where the fact is known; ``broker.handlers`` puts its code and message into the answer. ``error_for(code)`` is
-the way back for clients.
+Raise an error where the fact is known; ``broker.handlers`` puts its code and message into the answer. Clients call
+``error_for(code)`` to get the exception back.
 """
 
 from __future__ import annotations
@@ -145,11 +145,11 @@ __all__ = [
 
 
 class BrokerError(TidegateError):
-    """An error that Kafka's protocol has a code for. Without a message of its own it says what its class means."""
+    """An error that Kafka's protocol has a code for. Without a message it uses its class's docstring."""
 
     code: ClassVar[int] = -1
     records: Sequence[tuple[int, str]] = ()
-    """Where it is of single records of a batch: their places in it, with what is wrong with each (KIP-467)."""
+    """For errors of single records: their indexes in the batch, each with its message (KIP-467)."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message or type(self).__doc__)
@@ -870,7 +870,7 @@ class UnknownServerError(Failed):
 
 
 NONE: Final = 0
-"""The wire code of success."""
+"""The wire code for success."""
 
 
 def _by_code() -> dict[int, type[BrokerError]]:
@@ -882,7 +882,7 @@ _CLASSES: Final = _by_code()
 
 
 def error_for(code: int, message: str = "") -> BrokerError:
-    """The error of a wire code as an exception to raise; a code this module does not know keeps its number in the text."""
+    """The exception for a wire code. An unknown code is named in the exception's text."""
     result = _CLASSES.get(code)
     if result is not None:
         return result(message)

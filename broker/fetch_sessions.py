@@ -1,8 +1,9 @@
-"""Fetch sessions (KIP-227): what a consumer fetches is kept here, so that its requests and answers name only what changed.
+"""Fetch sessions (KIP-227): the broker remembers what a consumer fetches, so that requests and answers contain only
+changes.
 
-A session also knows which of its partitions may have something to say. An idle partition costs a fetch nothing, however many
-there are: it is looked at again when something is appended to it, when the client changes what it wants of it, and
-when ``look_at_all`` is called.
+A session also knows which of its partitions may have news. Idle partitions cost a fetch nothing, however many there
+are: a partition is read again when something is appended to it, when the client changes its request for it, and when
+``look_at_all`` is called.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ __all__ = ["CachedPartition", "FetchSession", "FetchSessions"]
 Topic = str | uuid.UUID
 
 EVICTABLE_AFTER_MS: Final = 120_000
-"""A session younger than this is not given up for a larger one; one unused for longer, for any (as Kafka)."""
+"""A session younger than this is not evicted for a larger one.
+
+A session unused for longer can be evicted for any (as in Kafka).
+"""
 
 _MAX_EPOCH: Final = 0x7FFFFFFF
 
 
 class CachedPartition:
-    """A partition of a session: what the client wants, and what it was told last (-1: nothing yet)."""
+    """A partition of a session: the client's request for it, and the values last sent (-1: none yet)."""
 
     __slots__ = ("high_watermark", "log", "log_start_offset", "requested", "stuck_at", "topic")
 
@@ -40,11 +44,11 @@ class CachedPartition:
         self.high_watermark = -1
         self.log_start_offset = -1
         self.stuck_at = -1
-        """The last stable offset where an open transaction holds it back; -1 where none does."""
+        """The last stable offset if an open transaction holds it back, otherwise -1."""
 
 
 class FetchSession:
-    """One consumer's partitions. ``due`` has those to look at, in the order in which they get their share of an answer."""
+    """One consumer's partitions. ``due`` has those to read, in the order in which they get their share of an answer."""
 
     __slots__ = (
         "_arrivals",
@@ -70,7 +74,7 @@ class FetchSession:
         self.seen = 0
         self.read_committed = False
         self.waiter: Waiter | None = None
-        """The fetch that waits, if one does."""
+        """The waiting fetch, if any."""
         self._partitions: dict[tuple[Topic, int], CachedPartition] = {}
         self._logs: dict[PartitionLog, CachedPartition] = {}
         self._arrivals = arrivals
@@ -80,14 +84,14 @@ class FetchSession:
 
     @property
     def has_logs(self) -> bool:
-        """Whether a partition of it exists, so that there is something to wait for."""
+        """Whether any of its partitions exists, so that a fetch has something to wait for."""
         return bool(self._logs)
 
     def partition(self, topic: Topic, number: int) -> CachedPartition:
         return self._partitions[topic, number]
 
     def want(self, topics: Iterable[tuple[Topic, Sequence[FetchPartition]]]) -> None:
-        """Take partitions in, or change what the client wants of them."""
+        """Add partitions, or change the client's requests for them."""
         partitions, due = self._partitions, self.due
         for topic, fetches in topics:
             for fetch in fetches:
@@ -111,9 +115,9 @@ class FetchSession:
             self.due[cached] = None
 
     def told(self, cached: CachedPartition, fetched: PartitionFetched) -> bool:
-        """Take note of what a partition gave; whether the answer has to have it (else nothing is new)."""
+        """Record a partition's result. Returns whether the answer must contain it; if not, nothing is new."""
         if fetched.error_code or fetched.diverging is not None:
-            cached.high_watermark = -1  # so that it is told again when the error is gone
+            cached.high_watermark = -1  # so that it is sent again when the error is gone
             cached.log_start_offset = fetched.log_start_offset
             return True
         news = (
@@ -126,7 +130,7 @@ class FetchSession:
         return news
 
     def _note_answer(self, cached: CachedPartition, fetched: PartitionFetched) -> None:
-        """A partition that gave records goes to the end of the row; one with no more out of it, until something arrives."""
+        """Move a partition that returned records to the end of the queue; remove a drained one until something arrives."""
         stable = fetched.last_stable_offset
         cached.stuck_at = stable if stable < fetched.high_watermark else -1
         if cached.requested.fetch_offset >= (stable if self.read_committed else fetched.high_watermark):
@@ -146,7 +150,7 @@ class FetchSession:
             if stable == before or before < 0 <= cached.stuck_at:
                 return
             if before >= 0:
-                size = 0  # what was held back came free: more than was appended
+                size = 0  # records that a transaction held back became readable: more than was appended
         self.waiter.arrived(partition, size)
 
     def close(self) -> None:
@@ -157,7 +161,7 @@ class FetchSession:
             self.waiter.wake()
 
     def follow(self, cached: CachedPartition, log: PartitionLog | None) -> None:
-        """Be told of what happens to the log that a partition has now."""
+        """Subscribe to the partition's current log."""
         if cached.log is not None and self._logs.get(cached.log) is cached:
             del self._logs[cached.log]
             self._arrivals.unwatch(cached.log, self)
@@ -175,10 +179,12 @@ class FetchSessions:
         self._arrivals = arrivals
         self._now_ms = now_ms or _monotonic_ms
         self._sessions: dict[int, FetchSession] = {}
-        """Those used last at the end."""
+        """Least recently used first."""
         self._round = 0
         self._smallest = (0, 0)
-        """The size of the smallest session that a larger one may take the place of, and until when that was looked up."""
+        """The size of the smallest session that may be evicted for a larger one, and the time until which this is
+        valid.
+        """
         self.evictions = 0
 
     def __len__(self) -> int:
@@ -189,10 +195,10 @@ class FetchSessions:
         return sum(map(len, self._sessions.values()))
 
     def create(self, size: int, *, uses_topic_ids: bool) -> FetchSession | None:
-        """A new session for so many partitions; None where there is no place for it.
+        """A new session for ``size`` partitions; None if there is no room.
 
-        It takes the place of the session that was unused for longest, if that was for two minutes; or else of the smallest one that is
-        two minutes old, if that is smaller.
+        It evicts the session that was unused for longest, if that is two minutes; otherwise the smallest session that
+        is at least two minutes old, if that is smaller than the new one.
         """
         now = self._now_ms()
         if len(self._sessions) >= self._slots and not self._evict_for(size, now):
@@ -218,7 +224,7 @@ class FetchSessions:
             old = [session for session in self._sessions.values() if now - session.created_ms > EVICTABLE_AFTER_MS]
             gone = min(old, key=lambda fetch_session: (len(fetch_session), fetch_session.id), default=oldest)
             if not old or size <= len(gone):
-                # Clients without a session ask for one with each fetch: not all are gone through for each.
+                # Clients without a session ask for one with each fetch: avoid a scan for each.
                 self._smallest = (len(gone) if old else size, now + 1000)
                 return False
         self.evictions += 1
@@ -226,9 +232,9 @@ class FetchSessions:
         return True
 
     def resume(self, request: FetchRequest, *, uses_topic_ids: bool) -> FetchSession | None:
-        """The session an incremental fetch continues, brought up to date; None if no partition is left in it.
+        """The session that an incremental fetch continues, updated; None if it has no partition left.
 
-        Raises FetchSessionIdNotFound, InvalidFetchSessionEpoch, or FetchSessionTopicIdError where names and ids are mixed.
+        Raises FetchSessionIdNotFound, InvalidFetchSessionEpoch, or FetchSessionTopicIdError if names and ids are mixed.
         """
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -257,19 +263,19 @@ class FetchSessions:
         session.epoch = 1 if session.epoch == _MAX_EPOCH else session.epoch + 1
         session.used_ms = self._now_ms()
         if session.waiter is not None:
-            session.waiter.wake()  # its client has given it up
+            session.waiter.wake()  # its client has abandoned it
         del self._sessions[session.id]
         self._sessions[session.id] = session
         return session
 
     def close(self, session_id: int) -> None:
-        """End a session; nothing if there is none."""
+        """End a session. Does nothing if there is none."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             session.close()
 
     def look_at_all(self) -> None:
-        """Have every session look at all its partitions with its next fetch: something changed that no append tells of."""
+        """Make every session read all its partitions with its next fetch, after a change that no append reports."""
         self._round += 1
 
 

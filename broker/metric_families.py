@@ -1,8 +1,9 @@
-"""The metrics of a broker, by the names they have where Apache Kafka is watched with Prometheus.
+"""The metrics of a broker, with the names that are common for Apache Kafka in Prometheus.
 
-Kafka's JMX metrics have the names that JMX exporter's rules for brokers in Confluent's ``jmx-monitoring-stacks`` name it: domain, type and
-name in small letters, a meter's or histogram's count under the bare name, its percentiles beside it with a ``quantile``. Lag and
-offsets are named as by danielqsj's ``kafka_exporter``. Metrics that only this broker has begin with ``tidegate_broker_``.
+Kafka's JMX metrics are named as by JMX exporter's broker rules in Confluent's ``jmx-monitoring-stacks``: domain, type
+and name in lower case; the count of a meter or histogram under the plain name, its percentiles with a ``quantile``. Lag
+and offsets are named as by danielqsj's ``kafka_exporter``. Metrics that only this broker has begin with
+``tidegate_broker_``.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _NAMED_OTHERWISE: Final = {
     50: "InvalidTransactionTimeout",
     68: "NonEmptyGroup",
 }
-"""Errors that Kafka's table calls otherwise than its exceptions."""
+"""Errors whose names in Kafka's table differ from those of its exceptions."""
 _QUOTA_RATES: Final = {
     "producer_byte_rate": ("produce_byte_rate", "Bytes produced a second by whom a quota holds."),
     "consumer_byte_rate": ("fetch_byte_rate", "Bytes fetched a second by whom a quota holds."),
@@ -61,9 +62,9 @@ class Network(NamedTuple):
 
     by_listener: Mapping[str, int]
     authenticated: Mapping[str, int]
-    """Clients that proved who they are, by listener; those of listeners that nobody asks at are left out."""
+    """Successful authentications by listener, without listeners that do not authenticate."""
     failed: Mapping[str, int]
-    """Clients that did not."""
+    """Failed authentications by listener."""
     accepted: int
     refused: int
     bytes_in: int
@@ -73,7 +74,7 @@ class Network(NamedTuple):
 
 
 def families(broker: Broker, requests: Mapping[ApiKey, RequestMetrics], network: Network) -> Iterator[Family]:
-    """All of them; samples are made as they are asked for."""
+    """All metric families. Samples are computed lazily."""
     yield from _requests(requests)
     yield from _topics(broker, requests)
     yield from _cluster(broker)
@@ -136,7 +137,7 @@ def _requests(requests: Mapping[ApiKey, RequestMetrics]) -> Iterator[Family]:
 
 
 def _names(key: ApiKey) -> tuple[str, ...]:
-    # Kafka tells fetches of consumers from those of followers, and has all fetches besides.
+    # Kafka counts fetches of consumers and of followers separately, and all fetches together.
     return ("Fetch", "FetchConsumer") if key is ApiKey.FETCH else (key.title,)
 
 
@@ -149,7 +150,7 @@ def _histogram(count: int, seconds: list[float], *labels: tuple[str, str]) -> It
 
 
 def error_name(code: int) -> str:
-    """As Kafka's table of errors has it."""
+    """The name in Kafka's table of errors."""
     if code == NONE:
         return "NONE"
     error = error_for(code)
@@ -208,7 +209,7 @@ def _cluster(broker: Broker) -> Iterator[Family]:
 
 
 def _min_insync_replicas(broker: Broker, topic: str) -> int:
-    """As its first log goes by: to parse the configuration of each topic would take long."""
+    """The value of the topic's first log, because parsing the configuration of each topic would take long."""
     log = broker.logs.get(topic, 0)
     return 1 if log is None else log.config.min_insync_replicas
 
@@ -281,7 +282,7 @@ def _groups(broker: Broker) -> Iterator[Family]:
 
 
 def _quotas(broker: Broker) -> Iterator[Family]:
-    """What clients with a quota used of it lately."""
+    """The recent usage of clients with a quota."""
     if not broker.quotas.active:
         return
     samples: dict[str, list[Sample]] = {}

@@ -1,4 +1,4 @@
-"""The broker as a service: listens, recovers, keeps house, and stops clean."""
+"""The broker as a service: recovers, listens, runs housekeeping, and stops cleanly."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ logger = get_logger(__name__)
 _METADATA_CHECK_S: Final = 10
 _IDLE_CHECK_S: Final = 10
 _LEAST_ROUND_S: Final = 0.01
-"""So that an interval of 0 leaves the loop to others."""
+"""The shortest interval, so that a configured 0 does not block the loop."""
 _LINES_AT_ONCE: Final = 500
-"""Of metrics: about a millisecond."""
+"""Chunk size of metrics: about a millisecond."""
 _FINISH_S: Final = 5
-"""How long a stop waits for requests that are being answered."""
+"""How long a stop waits for requests in progress."""
 
 
 def serve(properties: Mapping[str, str]) -> BrokerServer:
-    """A broker from ``server.properties``. Raises ConfigError with every problem."""
+    """A broker for ``server.properties``. Raises ConfigError with every problem."""
     return BrokerServer(parse(BrokerConfig, properties))
 
 
@@ -67,7 +67,7 @@ class BrokerServer:
         return self._broker
 
     async def start(self) -> Mapping[str, str]:
-        """Recover the logs, listen. Raises KafkaStorageError for a directory that cannot be used or an address taken."""
+        """Recover the logs, then listen. Raises KafkaStorageError for an unusable directory or an address in use."""
         self._broker = broker = Broker(self.config)
         routes = routes_of(telemetry=self.config.client_telemetry_enable)
         self._dispatcher = Dispatcher(broker, routes)
@@ -141,7 +141,7 @@ class BrokerServer:
                 except BrokerError as error:
                     logger.warning("housekeeping failed", what=name, error=error.message)
                 except Exception:
-                    # The next round may well succeed; without this one the broker would never clean up again.
+                    # The next run may succeed. Without this handler the broker would never clean up again.
                     logger.exception("housekeeping failed", what=name)
 
         self._housekeeping.append(asyncio.create_task(repeat(), name=f"broker {name}"))
@@ -159,7 +159,7 @@ class BrokerServer:
     # Stopping
 
     async def stop(self) -> None:
-        """Take no more requests, answer those taken, bring everything to the disk."""
+        """Accept no more requests, answer pending ones, flush everything to disk."""
         if self._listening is not None:
             await self._listening.close()
         for task in self._housekeeping:
@@ -179,7 +179,7 @@ class BrokerServer:
             connection.stop_reading()
         broker.arrivals.wake_all()
         deadline = time.monotonic() + _FINISH_S
-        # Polled: a stop is rare, and connections would have to count for it on every answer.
+        # Polled, because stops are rare; otherwise connections would have to notify on every answer.
         while any(not connection.is_idle for connection in self._connections) and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         for connection in list(self._connections):
@@ -188,7 +188,7 @@ class BrokerServer:
     # Metrics
 
     async def render_metrics(self) -> bytes:
-        """The Prometheus text. Other work goes on between its pieces."""
+        """The Prometheus text. Other work runs between its chunks."""
         assert self._dispatcher is not None
         assert self._listening is not None
         listening = self._listening
@@ -213,7 +213,7 @@ class BrokerServer:
 
 
 def _reachable(listener: Listener) -> Listener:
-    """The advertised address of a listener on every interface: this machine's name, as Kafka does."""
+    """The advertised address of a listener on all interfaces: this machine's name, as in Kafka."""
     if listener.host not in ("", "0.0.0.0", "::"):
         return listener
     return listener._replace(host=socket.getfqdn())

@@ -1,4 +1,4 @@
-"""Topics as clients manage them: create, look up, grow, delete, and what hangs on each of these."""
+"""Topics for clients: create, look up, grow, delete, with all consequences."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from broker.transactions.records import TRANSACTIONS_TOPIC
 __all__ = ["DEFAULT", "Topics"]
 
 DEFAULT: Final = -1
-"""A number of partitions or replicas that is left to the broker (KIP-464)."""
+"""The number of partitions or replicas that selects the broker's default (KIP-464)."""
 
 
 class Topics:
-    """The topics of one broker, for its event loop; changes block until they are on disk."""
+    """The topics of one broker, used on its event loop. Changes block until they are on disk."""
 
     def __init__(self, config: BrokerConfig, metadata: ClusterMetadata, logs: LogDirectory) -> None:
         self._config = config
@@ -48,7 +48,7 @@ class Topics:
         return None if topic is None else topic.id
 
     def all(self) -> list[Topic]:
-        """By name."""
+        """All topics by name."""
         return sorted(self._metadata.topics.values(), key=lambda topic: topic.name)
 
     def find(self, topic: str | uuid.UUID | None) -> Topic:
@@ -61,13 +61,13 @@ class Topics:
         return self._metadata.topic(topic or "")
 
     def find_named(self, name: str) -> Topic:
-        """Like ``find``, but a name that no topic can have is InvalidTopic."""
+        """Like ``find``, but an invalid name is InvalidTopic."""
         if name not in self._metadata.topics:
             self._metadata.check_name(name)
         return self._metadata.topic(name)
 
     def find_or_create(self, name: str, *, allowed: bool) -> Topic:
-        """A topic by its name; a missing one is created where both the client and the broker allow it."""
+        """A topic by name. A missing one is created if both the client and the broker allow it."""
         if name in self._metadata.topics:
             return self._metadata.topics[name]
         if name == OFFSETS_TOPIC:
@@ -77,14 +77,14 @@ class Topics:
         if name == SHARE_STATE_TOPIC:
             return self.share_state_topic()
         if not (allowed and self._config.auto_create_topics_enable) or name in INTERNAL_TOPICS:
-            # Without the judgement of a topic's settings: a request may name a hundred thousand.
+            # Topic settings are not checked, because a request may name a hundred thousand topics.
             self._metadata.check_name(name)
             raise UnknownTopicOrPartition(f"There is no topic {name!r}.")
         self._metadata.check_new_topic(name)
         return self.create(name)
 
     def offsets_topic(self) -> Topic:
-        """``__consumer_offsets``, created when it is first needed."""
+        """``__consumer_offsets``, created on first use."""
         topic = self._metadata.topics.get(OFFSETS_TOPIC)
         if topic is not None:
             return topic
@@ -95,7 +95,7 @@ class Topics:
         )
 
     def transactions_topic(self) -> Topic:
-        """``__transaction_state``, created when it is first needed."""
+        """``__transaction_state``, created on first use."""
         topic = self._metadata.topics.get(TRANSACTIONS_TOPIC)
         if topic is not None:
             return topic
@@ -106,7 +106,7 @@ class Topics:
         )
 
     def share_state_topic(self) -> Topic:
-        """``__share_group_state``, created when it is first needed."""
+        """``__share_group_state``, created on first use."""
         topic = self._metadata.topics.get(SHARE_STATE_TOPIC)
         if topic is not None:
             return topic
@@ -126,7 +126,7 @@ class Topics:
         configs: Mapping[str, str | None] | None = None,
         validate_only: bool = False,
     ) -> Topic:
-        """Create a topic, or only say whether it could be; partitions come from the ``assignment`` where one is given."""
+        """Create a topic, or only validate the request. An ``assignment``, if set, determines the partitions."""
         if name == METADATA_TOPIC:
             raise InvalidRequest(f"{name} is the broker's own topic and cannot be created.")
         if assignment:
@@ -145,7 +145,7 @@ class Topics:
                 name, partitions=count, replication_factor=replication_factor, configs=settings
             )
             self._logs.choose_disks(count)
-            # Kafka draws an id here too, which nobody will see again.
+            # As in Kafka the id is random and never used again.
             return Topic(name, uuid.uuid4(), count, settings)
         return self._metadata.create_topic(
             name, partitions=count, replication_factor=replication_factor, configs=settings
@@ -174,7 +174,7 @@ class Topics:
         assignment: Sequence[Sequence[int]] | None = None,
         validate_only: bool = False,
     ) -> None:
-        """Give a topic more partitions."""
+        """Add partitions to a topic."""
         topic = self._metadata.topic(name)
         if count <= topic.partitions:
             raise InvalidPartitions(f"Topic {name!r} has {topic.partitions} partitions; {count} would not be more.")
@@ -189,7 +189,7 @@ class Topics:
             self._metadata.create_partitions(name, count)
 
     def delete(self, topic: str | uuid.UUID, partitions: Partitions, groups: GroupCoordinator) -> Topic:
-        """Delete a topic, what groups committed for it, and let fetches that wait for it know."""
+        """Delete a topic and groups' offsets for it, and wake fetches that wait for it."""
         topic_image = self.find(topic)
         if not self._config.delete_topic_enable:
             raise TopicDeletionDisabled
@@ -203,7 +203,10 @@ class Topics:
         return topic_image
 
     def delete_records(self, name: str, partition: int, before: int, partitions: Partitions) -> int:
-        """Drop a partition's records below an offset (-1: all); the new start. The caller checkpoints once for all."""
+        """Delete a partition's records below an offset (-1: all).
+
+        Returns the new start. The caller checkpoints once for all partitions.
+        """
         log = partitions.find(name, partition)
         if log.topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"Records of {log.topic} cannot be deleted: it is the broker's own.")

@@ -1,7 +1,7 @@
-"""The keys of Apache Kafka's brokers that this one does not go by, each with the reason; and those that it refuses.
+"""The keys of Apache Kafka's brokers that this broker ignores, each with the reason, and those that it refuses.
 
-The first are kept and shown as Kafka shows them, so that its configuration files and tools work as they are. The second
-would change what is allowed, or where things are, so that to pass over them in silence would be wrong.
+Ignored keys are stored and shown as in Kafka, so that its configuration files and tools work unchanged. Refused keys
+would change permissions or locations, so that ignoring them silently would be wrong.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
         "ssl.engine.factory.class": "its class is Java: TLS is configured by the other ssl keys",
     }
 )
-"""Keys that must be left at what Kafka has by default, and why."""
+"""Keys that must keep Kafka's default, and why."""
 
 _HARMLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "process.roles": ("broker", "broker,controller", "controller,broker"),
@@ -226,7 +226,7 @@ _HARMLESS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def refusal(key: str, value: str) -> str | None:
-    """Why a broker cannot go by this value, also as a listener's own (``listener.name.…``); None if it can, or need not."""
+    """Why a broker can't accept this value, also for a single listener (``listener.name.…``); None if it can."""
     name = next(
         (text for text in REFUSED if key == text or (key.startswith("listener.name.") and key.endswith(f".{text}"))), ""
     )
@@ -238,7 +238,7 @@ def refusal(key: str, value: str) -> str | None:
 
 
 def why_unused(key: str) -> str:
-    """What a key is described with that is not declared by this broker."""
+    """The description of a key that this broker does not declare."""
     if key in REFUSED:
         return f"Not served: {REFUSED[key]}."
     return (

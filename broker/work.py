@@ -1,7 +1,8 @@
-"""How much work one request may cause where the broker looks into records: numbers, bytes and time, all in one place.
+"""Limits on the work that one request may cause when the broker inspects records: numbers, bytes and time.
 
-A few bytes of a compressed batch can stand for millions of records. So code that walks records spends from an allowance. On the
-event loop it is small. More work is done in a process for it (``broker.storage.record_worker``), which has its bounds too.
+A few bytes of a compressed batch can represent millions of records. So code that iterates over records spends an
+allowance. On the event loop it is small. More work runs in a separate process (``broker.storage.record_worker``), which
+has limits too.
 """
 
 from __future__ import annotations
@@ -21,20 +22,22 @@ __all__ = [
 ]
 
 MOST_UNPACKED_BYTES: Final = 128 * 1024 * 1024
-"""One batch may decompress to so much where the broker looks into it."""
+"""The most bytes that one inspected batch may decompress to."""
 MOST_COMPACTED: Final = 256 * 1024
-"""Records of one batch that compaction looks into. A larger batch stays as it is."""
+"""The most records of one batch that compaction reads. A larger batch stays unchanged."""
 AT_ONCE: Final = 1024
-"""Records that are walked before the next look at the allowance: less than a millisecond."""
+"""Records processed between checks of the allowance: less than a millisecond."""
 
 
 class TooMuchWork(Exception):
-    """An allowance is used up. Nothing is wrong with the records."""
+    """An allowance is used up. The records themselves may be valid."""
 
 
 class Budget(NamedTuple):
-    """``packed_bytes`` is how much may be compressed anew, ``unpacked_bytes`` what one batch may decompress to. ``seconds`` are of
-    the processor's time in one thread: on a machine that has much else to do, work that is allowed is not refused."""
+    """``packed_bytes`` limits recompressed bytes, ``unpacked_bytes`` the decompressed size of one batch.
+
+    ``seconds`` are processor time of one thread, so that a busy machine does not refuse permitted work.
+    """
 
     records: int
     unpacked_bytes: int
@@ -47,12 +50,14 @@ ON_THE_LOOP: Final = Budget(records=8192, unpacked_bytes=1024 * 1024, packed_byt
 OFF_THE_LOOP: Final = Budget(
     records=32 * 1024 * 1024, unpacked_bytes=MOST_UNPACKED_BYTES, packed_bytes=MOST_UNPACKED_BYTES, seconds=20.0
 )
-"""For the same in the process for it. A million records take about half a second."""
+"""The same in the separate process. A million records take about half a second."""
 
 
 class Allowance:
-    """The rest of a budget, to be made and used in one thread: its time runs from when it is made. ``spend`` raises TooMuchWork
-    once it is used up."""
+    """The rest of a budget, created and used in one thread: its time starts with its creation.
+
+    ``spend`` raises TooMuchWork once it is used up.
+    """
 
     __slots__ = ("_packed", "_records", "_until", "unpacked_bytes")
 
@@ -63,7 +68,7 @@ class Allowance:
         self.unpacked_bytes = budget.unpacked_bytes
 
     def spend(self, records: int = 0, *, packed_bytes: int = 0) -> None:
-        """Before walking so many records, or compressing so many bytes."""
+        """Call it before processing this many records, or compressing this many bytes."""
         self._records -= records
         self._packed -= packed_bytes
         if self._records < 0 or self._packed < 0 or thread_time() > self._until:

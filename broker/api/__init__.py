@@ -1,1 +1,1 @@
-"""How an API is declared and answered: the table of routes, the context of a request, outcomes that come later."""
+"""How an API is declared and answered: the table of routes, the context of a request, answers that come later."""

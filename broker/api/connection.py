@@ -9,11 +9,11 @@ __all__ = ["ClientConnection", "ConnectionRefusal", "Promise"]
 
 
 class ConnectionRefusal(Exception):
-    """This connection cannot go on; the text is the reason, for one line in the log."""
+    """Ends this connection. The text is the reason, which is logged in one line."""
 
 
 class Promise(Protocol):
-    """The future behind an answer: an ``asyncio.Future``, or something like one that needs no turn of the event loop."""
+    """The future behind an answer: an ``asyncio.Future``, or an equivalent that needs no turn of the event loop."""
 
     def done(self) -> bool: ...
 
@@ -25,11 +25,11 @@ class Promise(Protocol):
 
 
 class ClientConnection(Protocol):
-    """The side of a connection that handlers see."""
+    """The part of a connection that handlers use."""
 
     peer_port: int
     software: tuple[str, str]
-    """The client's program and its version, once ApiVersions has told them."""
+    """The client's program and its version. Empty until ApiVersions has sent them."""
     when_closed: Callable[[], None] | None
     """Called once when the connection closes."""
 
@@ -38,5 +38,5 @@ class ClientConnection(Protocol):
         ...
 
     def close(self, reason: str | None) -> None:
-        """End the connection; the reason is logged."""
+        """Close the connection and log the reason."""
         ...

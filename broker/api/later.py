@@ -1,4 +1,4 @@
-"""Outcomes that are known after several steps, each of which may have to wait."""
+"""Answers that take several steps, each of which may have to wait."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.api.connection import ConnectionRefusal
+from broker.api.parts import Common
 from broker.api.routes import Answer, Context, Outcome, Pending
 from tidegate.kit.logs import get_logger
 
@@ -16,9 +17,12 @@ logger = get_logger(__name__)
 
 
 class Later:
-    """An answer that ``decide`` gives. Without ``answers`` (acks=0) nobody waits for it, and an error ends the connection."""
+    """An answer that ``decide`` completes.
 
-    def __init__(self, context: Context, *, answers: bool = True) -> None:
+    Without ``answers`` (acks=0) nothing is sent, and an error closes the connection.
+    """
+
+    def __init__(self, context: Context[Common], *, answers: bool = True) -> None:
         self._connection = context.connection
         self._answers = answers
         self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -30,7 +34,9 @@ class Later:
         return Pending(self.future, lambda answer: answer) if self._answers else None
 
     def decide(self, make: Callable[[], Outcome]) -> None:
-        """Answer with the outcome of ``make``, once that is no more pending. An error that it raises is answered too."""
+        """Answer with the outcome of ``make`` as soon as it is no longer pending, or with the error that ``make``
+        raises.
+        """
         try:
             outcome = make()
         except Exception as error:  # noqa: BLE001 - raised in a callback nobody would see it

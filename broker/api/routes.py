@@ -1,4 +1,4 @@
-"""The table of APIs: each handler stands beside its key and versions, and everything else reads that."""
+"""The table of APIs. Each handler is declared with its key and versions; everything else reads this table."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from broker.api.connection import ClientConnection, Promise
+from broker.api.parts import Common
 from broker.errors import BrokerError
 from broker.protocol.api import ApiKey
 from broker.security.access import CLUSTER_NAME, OPERATIONS, Operation, Resource, ResourceType, denied
 from broker.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
     from broker.quotas.quotas import Mutations
 
 __all__ = ["Answer", "AnyRoute", "Context", "DeferredRoute", "Handler", "Outcome", "Pending", "Route", "Routes"]
@@ -33,45 +33,49 @@ class RequestType(Protocol):
 
 
 class Answer(Protocol):
-    """A response: it writes itself as parts, behind the header that ``out`` holds."""
+    """A response that writes itself in parts behind the header in ``out``."""
 
     def write(self, version: int, out: bytearray) -> list[Any]: ...
 
 
-class Context(NamedTuple):
-    """Everything that a handler knows besides the request."""
+P_co = TypeVar("P_co", bound=Common, covariant=True)
+"""The parts of the broker that a handler uses (``broker.api.parts``)."""
 
-    broker: Broker
+
+class Context(NamedTuple, Generic[P_co]):
+    """A handler's context: everything but the request itself."""
+
+    broker: P_co
     version: int
     client_id: str
     client_host: str
     listener: str
-    """The name of the listener the request came in by."""
+    """The name of the listener that the request came in through."""
     principal: Principal = ANONYMOUS
     connection: ClientConnection | None = None
-    """Which one it came by, for what ends with it; None in tests."""
+    """The request's connection, for state that ends with it; None in tests."""
 
     def allows(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        """Whether the client may do this; everything, where the broker has no authorizer."""
+        """Whether the client may perform this operation. Always true without an authorizer."""
         authorizer = self.broker.authorizer
         return authorizer is None or authorizer.allows(
             self.principal, self.client_host, operation, Resource(resource_type, name)
         )
 
     def allows_any(self, operation: Operation, resource_type: ResourceType) -> bool:
-        """Whether the client may do this on some resource of that type, be it there or not."""
+        """Whether the client may perform this operation on some resource of the type, existing or not."""
         authorizer = self.broker.authorizer
         return authorizer is None or authorizer.allows_any(self.principal, self.client_host, operation, resource_type)
 
     def operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
-        """The operations that the client may do with a resource, as the bit field of ``authorized_operations``."""
+        """The operations that the client may perform on a resource, as the bit field of ``authorized_operations``."""
         possible = OPERATIONS[resource_type]
         if self.broker.authorizer is None:
             return sum(1 << operation for operation in possible)
         return sum(1 << number for number in possible if self.allows(Operation(number), resource_type, name))
 
     def require(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:
-        """Raises the resource's AuthorizationFailed where the client may not do this."""
+        """Raises the resource's AuthorizationFailed if the client may not perform this operation."""
         authorizer = self.broker.authorizer
         if authorizer is None or self.allows(operation, resource_type, name):
             return
@@ -80,12 +84,15 @@ class Context(NamedTuple):
         raise denied(operation, resource, self.principal)
 
     def mutations(self, *, strict_since: int) -> Mutations:
-        """Against which a request's changes of topics count; refused above the quota from that version of it on."""
+        """The quota that a request's topic changes count against.
+
+        Over quota, versions from ``strict_since`` on are refused.
+        """
         strict = self.version >= strict_since
         return self.broker.quotas.mutations(self.principal, self.client_id, strict=strict)
 
     def require_topic(self, operation: Operation, topic: str | uuid.UUID) -> None:
-        """As ``require``, for a topic by name or id; of an id that is not known nothing is said."""
+        """Like ``require``, for a topic by name or id. An unknown id is never refused here."""
         broker = self.broker
         if broker.authorizer is None:
             return
@@ -97,8 +104,8 @@ class Context(NamedTuple):
 class Pending:
     """An answer that comes later: ``make`` turns what the future gives into the response.
 
-    A BrokerError of the future becomes a response by ``failed``, or like one that a handler raises. The connection
-    cancels the future when it closes first.
+    ``failed`` turns a BrokerError of the future into a response; without it the error is answered like one that a
+    handler raises. The connection cancels the future if it closes first.
     """
 
     __slots__ = ("failed", "future", "make")
@@ -115,22 +122,22 @@ class Pending:
 
 
 Outcome = Answer | Pending | None
-"""What a handler returns: None sends nothing (Produce with acks=0)."""
+"""A handler's return value. None sends nothing (Produce with acks=0)."""
 
-Handler = Callable[[Context, Any], Outcome]
+Handler = Callable[[Context[Any], Any], Outcome]
 H = TypeVar("H", bound=Handler)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One API: which versions are served, which are advertised, how its request is read, who answers."""
+    """One API: its served and advertised versions, how its request is read, and its handler."""
 
     key: ApiKey
     versions: range
     advertised: range
     request: type[RequestType]
     failed: Callable[..., Answer] | None
-    """The response class, where a BrokerError can be answered as its ``error_code``."""
+    """The response class, if a BrokerError can be answered in its ``error_code``."""
     handler: Handler
 
     @property
@@ -140,7 +147,7 @@ class Route:
 
 
 class DeferredRoute:
-    """An API whose module is imported when the first request for it comes. Its module holds its ``routes``."""
+    """An API whose module is imported with its first request. The module defines ``routes``."""
 
     def __init__(self, key: ApiKey, versions: range, module: str) -> None:
         self.key = key
@@ -182,7 +189,7 @@ class Routes:
         return iter(self._routes)
 
     def handles(self, key: ApiKey, versions: range, *, advertised: range | None = None) -> Callable[[H], H]:
-        """Register the function below; its annotations say which request it reads and which response it gives."""
+        """Register the decorated function. Its annotations name the request it reads and the response it returns."""
 
         def register(handler: H) -> H:
             hints = typing.get_type_hints(handler, localns={"Context": Context, "Pending": Pending})

@@ -1,8 +1,8 @@
 """The one door to any Kafka: ours, Apache's, anyone's.
 
-Records and batches go out through BatchProducer and come in through BatchConsumer; Admin asks and changes; GroupMember
-takes part in a group of any protocol. All are used from one event loop; ``broker.client.blocking`` has the same
-objects for threads, ``broker.client.columns`` turns Arrow columns into batches and back.
+BatchProducer sends records and batches, BatchConsumer reads them, Admin describes and changes the cluster, GroupMember
+joins a group of any protocol. Use each from one event loop; ``broker.client.blocking`` has the same objects for
+threads, ``broker.client.columns`` turns Arrow columns into batches and back.
 """
 
 from broker.client.acls_admin import AclBinding

@@ -1,4 +1,4 @@
-"""Access rules: the ACL part of Admin."""
+"""ACLs: the part of Admin about access rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HIGHEST: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class AclBinding:
-    """One access rule. Types, patterns, operations and permissions are Kafka's codes (``AclOperation`` and the like)."""
+    """One access rule. Types, patterns, operations and permissions are Kafka's codes, for example ``AclOperation``."""
 
     TOPIC = 2
     LITERAL = 3
@@ -38,10 +38,10 @@ class AclBinding:
 
 
 class AclsAdmin(GroupsAdmin):
-    """Questions about access rules, and new ones."""
+    """Describes and creates ACLs."""
 
     async def describe_topic_acls(self) -> list[AclBinding]:
-        """The rules about topics. Raises SecurityDisabled where the cluster has no authorizer."""
+        """The ACLs of topics. Raises SecurityDisabled if the cluster has no authorizer."""
         body = DescribeAclsRequest(
             resource_type_filter=AclBinding.TOPIC,
             resource_name_filter=None,
@@ -73,7 +73,10 @@ class AclsAdmin(GroupsAdmin):
         return await self.retried(attempt)
 
     async def create_acls(self, bindings: Sequence[AclBinding]) -> list[tuple[AclBinding, TidegateError]]:
-        """Add rules; those that were refused, each with the reason. A rule that is there already is none of them."""
+        """Create ACLs.
+
+        Returns those that were refused, each with the error; an ACL that already exists is not refused.
+        """
         created = [
             AclCreation(
                 resource_type=acl_binding.resource_type,

@@ -1,5 +1,7 @@
-"""Questions and changes to any Kafka: topics, configs, offsets; groups are in ``groups_admin``, access rules in ``acls_admin``,
-transactions in ``transactions_admin``."""
+"""Describes and changes any Kafka cluster: topics, configs, offsets.
+
+Groups are in ``groups_admin``, access rules in ``acls_admin``, transactions in ``transactions_admin``.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,9 @@ _Condition = Callable[[Sequence[str]], Awaitable[bool]]
 
 
 class Admin(TransactionsAdmin):
-    """Asks and changes a cluster. As a context manager it starts and stops itself; calls may run at the same time.
+    """Describes and changes a cluster. As a context manager it starts and stops itself. Calls may run concurrently.
 
-    Every call tries again for request.timeout.ms where that can help, then raises; errors name the topic or group.
+    Every call retries retriable errors for request.timeout.ms, then raises. Errors name the topic or group.
     """
 
     async def cluster_id(self) -> str:

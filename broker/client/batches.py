@@ -1,4 +1,4 @@
-"""What travels between a program and a cluster: finished batches, fetched batches, single records, acknowledgements."""
+"""Batches, records and acknowledgements, as programs exchange them with a cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CRC_AT: Final = 17
 _TRANSACTIONAL: Final = 0x10
 
 Piece: TypeAlias = bytes | bytearray | memoryview
-"""A part of what is sent."""
+"""A part of the bytes to send."""
 
 
 class TopicPartition(NamedTuple):
@@ -45,9 +45,10 @@ class TopicPartition(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """A broker has it: ``offset`` is the first one of a batch, -1 with acks=0 and where the broker no longer knows.
+    """A broker's acknowledgement. ``offset`` is the first one of the batch; -1 with acks=0, or if the broker no longer
+    knows it.
 
-    ``timestamp_ms`` is the broker's under LogAppendTime, else the record's own, and -1 for a batch.
+    ``timestamp_ms`` is the broker's under LogAppendTime, otherwise the record's own; -1 for a batch.
     """
 
     topic: str
@@ -57,7 +58,7 @@ class Ack(NamedTuple):
 
 
 class KafkaRecord(NamedTuple):
-    """One record as it lies in the log."""
+    """One record as stored in the log."""
 
     topic: str
     partition: int
@@ -69,10 +70,10 @@ class KafkaRecord(NamedTuple):
 
 
 class EncodedBatch:
-    """A finished record batch v2 but for the producer's id, epoch and sequence, which are stamped when it is sent.
+    """A finished record batch v2. The producer's id, epoch and sequence are stamped into it when it is sent.
 
-    ``data`` has the whole header; base offset 0, no producer. What stands behind it is in ``records``, so that rows which
-    are many bytes need not be copied. Neither must change once handed to a producer.
+    ``data`` has the whole header, with base offset 0 and no producer, and may have records. ``records`` has the bytes
+    that follow, so that large rows need not be copied. Don't change either once a producer has the batch.
     """
 
     __slots__ = ("count", "data", "records")
@@ -84,11 +85,11 @@ class EncodedBatch:
         return len(self.data) + len(self.records)
 
     def stamp(self, producer_id: int, epoch: int, sequence: int, *, transactional: bool) -> bytes:
-        """The bytes to send: the producer filled in and the CRC computed."""
+        """The bytes to send, with the producer's fields and the CRC filled in."""
         return b"".join(self.pieces(producer_id, epoch, sequence, transactional=transactional))
 
     def pieces(self, producer_id: int, epoch: int, sequence: int, *, transactional: bool) -> tuple[Piece, ...]:
-        """The same in parts, none of them copied."""
+        """The bytes of ``stamp`` in parts, without copying."""
         data = self.data
         _PRODUCER.pack_into(data, _PRODUCER_AT, producer_id, epoch, sequence)
         (attributes,) = struct.unpack_from(">h", data, ATTRIBUTES_AT)
@@ -112,8 +113,8 @@ def codec_of(name: str) -> Codec:
 def encode_records(
     records: Iterable[tuple[bytes | None, bytes | None, int]], *, compression: str = "none", max_bytes: int = 1_000_000
 ) -> list[EncodedBatch]:
-    """Records (key, value, timestamp in ms) as finished batches in their order, each at most ``max_bytes`` long before
-    compression; a record that alone is longer becomes a batch of its own, for the broker to judge.
+    """Encode records (key, value, timestamp in ms) into finished batches in their order, each at most ``max_bytes``
+    long before compression. A record that is longer by itself becomes a separate batch, which the broker may refuse.
 
     For rows that are Python objects already: ``broker.client.columns`` does the same for Arrow columns.
     """
@@ -140,9 +141,9 @@ class Batch(NamedTuple):
 
 
 def split(data: memoryview, *, check_crc: bool, where: str) -> Iterator[Batch]:
-    """The whole batches at the start of ``data``; a piece of one at the end, as a fetch may bring it, is left out.
+    """The complete batches in ``data``. A fetch may end with a partial batch, which is left out.
 
-    Raises CorruptMessage, or UnsupportedForMessageFormat for formats before v2 (a broker since 0.11 converts them);
+    Raises CorruptMessage, or UnsupportedForMessageFormat for formats before v2 (brokers since 0.11 convert them);
     ``where`` names the partition in the message.
     """
     position, end = 0, len(data)
@@ -164,11 +165,12 @@ def split(data: memoryview, *, check_crc: bool, where: str) -> Iterator[Batch]:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What one fetch brought of one partition, undecoded, CRC checked, without control and aborted batches.
+    """The batches that one fetch returned for one partition: undecoded, CRC checked, without control and aborted
+    batches.
 
-    ``offset`` is the position the fetch was asked for: records before it, at the start of the first batch, are not
-    part of this. ``next_offset`` is the position after it; there may be no batch at all where only control batches or
-    compacted-away records lie between the two.
+    ``offset`` is the requested position; records before it, at the start of the first batch, are not part of the
+    result. ``next_offset`` is the position to fetch from next. There is no batch if only control batches or compacted
+    records lie between the two.
     """
 
     topic: str
@@ -184,7 +186,7 @@ class Fetched:
 
     @property
     def size(self) -> int:
-        """Bytes of the batches as they lie in the log."""
+        """Size of the batches in the log, in bytes."""
         return sum(len(batch.data) for batch in self.batches)
 
     def records(self) -> Iterator[KafkaRecord]:

@@ -28,14 +28,14 @@ T = TypeVar("T")
 
 
 def check(code: int, about: str, message: str | None = None) -> None:
-    """Raise the error of a wire code, with what it is about and the broker's own words; nothing for success."""
+    """Raise the error of a wire code, with ``about`` and the broker's message. Does nothing for success."""
     if code != NONE:
         error = error_for(code)
         raise error_for(code, f"{about}: {message or error.message}")
 
 
 class Cluster:
-    """Sends single requests. As a context manager it starts and stops itself; use from one event loop."""
+    """Sends single requests. As a context manager it starts and stops itself. Use it from one event loop."""
 
     def __init__(self, config: ClientConfig, *, kind: ClientKind = "admin") -> None:
         self._config, self._kind = config, kind
@@ -83,7 +83,10 @@ class Cluster:
         return self._client
 
     async def ask(self, request: Request[Any], *, node: int | None = None, about: str = "") -> Any:
-        """One request to one broker (any, if none is named), once. Raises what cannot be helped and what can, translated."""
+        """Send one request to one broker (any broker without ``node``), without retries.
+
+        Raises our errors, retriable or not.
+        """
         client = self._running
         try:
             return await client.send(client.get_random_node() if node is None else node, request)
@@ -95,8 +98,10 @@ class Cluster:
     async def ask_coordinator(
         self, name: str, request: Request[Any], *, about: str = "", kind: int = CoordinationType.GROUP
     ) -> Any:
-        """One request to the coordinator of a group, or of a transactional id where ``kind`` says so, over a connection of
-        its own, so that fetches do not delay it."""
+        """Send one request to the coordinator of a group, or of a transactional id if ``kind`` says so.
+
+        It uses a separate connection, so that fetches do not delay it.
+        """
         client = self._running
         if client.get_random_node() is None:
             raise NotReachable(f"{about}: no broker is in the metadata")
@@ -107,7 +112,7 @@ class Cluster:
             raise translated(error, about) from error
 
     async def controller(self) -> int:
-        """The node that takes changes of topics and configs; ours and KRaft's pass them on from any broker."""
+        """The node that accepts changes of topics and configs. Our broker and KRaft forward them from any broker."""
         known_controller = self._running.cluster.controller
         if known_controller is None:
             await self._running.force_metadata_update()
@@ -121,14 +126,14 @@ class Cluster:
         return [int(broker.nodeId) for broker in self._running.cluster.brokers()]
 
     async def retried(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Run ``attempt`` again while its error says that this can help, for request.timeout.ms; then that error is raised."""
+        """Retry ``attempt`` for request.timeout.ms while its error is retriable; then raise that error."""
         deadline = time.monotonic() + self.request_timeout_ms / 1000
         pause = self._settings.retry_backoff_ms / 1000
         while True:
             try:
                 return await attempt()
             except UnknownTopicOrPartition:
-                raise  # Kafka calls it retriable, for what is being created; nobody asks Admin about that
+                raise  # Kafka calls it retriable, for topics that are being created; Admin is not asked about those
             except TidegateError as error:
                 if not error.retriable or time.monotonic() + pause > deadline:
                     raise

@@ -1,4 +1,4 @@
-"""Arrow columns to record batches v2 and back with numpy and pyarrow: no Python call per record."""
+"""Converts Arrow columns to record batches v2 and back with numpy and pyarrow, without a Python call per record."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ __all__ = ["HEADERS_TYPE", "Columns", "decode_batches", "encode_batches"]
 HEADERS_TYPE: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 _BYTES: Final = pa.large_binary()
 _OVERHEAD: Final = 36
-"""A record's bytes beside key, value and headers at most: four varints of up to 5 bytes, one of 10, attributes, and a
-headers count."""
+"""Upper bound of a record's bytes besides key, value and headers: four varints of up to 5 bytes, one of 10, attributes,
+and a headers count.
+"""
 _EMPTY: Final = pa.scalar(b"", _BYTES)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Records as columns of one length, in the order of their offsets, which may have gaps."""
+    """Records as columns of equal length, in offset order. Offsets may have gaps."""
 
     offsets: pa.Array
     timestamps_ms: pa.Array
     keys: pa.Array
     values: pa.Array
     headers: pa.Array | None
-    """list<struct<key: string, value: binary>>; None where no record has a header."""
+    """list<struct<key: string, value: binary>>; None if no record has a header."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -55,11 +56,11 @@ def encode_batches(
     compression: str = "none",
     max_bytes: int = 1_000_000,
 ) -> list[EncodedBatch]:
-    """Rows as finished batches in their order, each at most ``max_bytes`` long before compression.
+    """Encode rows into finished batches in their order, each at most ``max_bytes`` long before compression.
 
-    Keys and values are binary or string columns with nulls where a record has none; a null timestamp is the current
-    time. ``headers`` is a column of HEADERS_TYPE. A row that alone exceeds ``max_bytes`` becomes a batch of its own,
-    for the broker to judge. Raises UsageError where the columns differ in length or type.
+    Keys and values are binary or string columns; null means that the record has none. A null timestamp is the current
+    time. ``headers`` is a column of HEADERS_TYPE. A row that exceeds ``max_bytes`` by itself becomes a separate batch,
+    which the broker may refuse. Raises UsageError if the columns differ in length or have another type.
     """
     rows = len(values)
     if rows == 0:
@@ -82,7 +83,7 @@ def encode_batches(
 
 
 def _binary(name: str, column: pa.Array | None, rows: int) -> pa.Array | None:
-    """A column as large binary, so that no batch of rows is too large for its offsets; None where all is null."""
+    """The column as large binary, whose 64-bit offsets no batch can exceed; None if every value is null."""
     if column is None:
         return None
     if len(column) != rows:
@@ -147,7 +148,7 @@ def _body(
     time_deltas: NDArray[np.int64],
     offset_deltas: NDArray[np.int64],
 ) -> tuple[memoryview, NDArray[np.int64]]:
-    """All records one behind the other, and where each begins (with the end as last entry)."""
+    """All records back to back, and the position at which each begins, with the end as last entry."""
     rows = len(time_deltas)
     key_lengths, value_lengths = _lengths(keys, rows), _lengths(values, rows)
     attributes = Varints.zeros(rows)
@@ -176,7 +177,7 @@ def _lengths(column: pa.Array | None, rows: int) -> Varints:
 
 
 def _tails(headers: pa.Array | None, rows: int) -> pa.Array | pa.Scalar | None:
-    """Each row's headers with their count: a scalar where all have the same, None where no row has one."""
+    """Each row's headers with their count: a scalar if all rows have the same, None if no row has headers."""
     if headers is None:
         return None
     if len(headers) != rows:
@@ -209,7 +210,7 @@ def _tails(headers: pa.Array | None, rows: int) -> pa.Array | pa.Scalar | None:
 
 
 def _repeats(column: pa.Array, rows: int) -> bool:
-    """Whether a column of large binary is that of one row after the other, all alike."""
+    """Whether all values of a large-binary column are equal."""
     count, odd = divmod(len(column), rows)
     if odd or column.null_count:
         return False
@@ -233,7 +234,10 @@ def _finish(records: memoryview, count: int, first_ms: int, newest_ms: int, code
 
 
 def decode_batches(fetched: Fetched) -> Columns:
-    """The records of a fetch as columns, those before the position asked for left out. Raises CorruptMessage."""
+    """Decode the records of a fetch into columns, without those before the requested position.
+
+    Raises CorruptMessage.
+    """
     fields = walk(fetched)
     skip = int(np.searchsorted(fields.offsets, fetched.offset))
     return Columns(
@@ -246,10 +250,10 @@ def decode_batches(fetched: Fetched) -> Columns:
 
 
 def _spans(data: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> pa.Array:
-    """The bytes of each span, null where the length is -1.
+    """The bytes of each span; null for a length of -1.
 
-    An Arrow column's values lie one behind the other, so the spans and the gaps between them are taken for one column
-    over the data as it is, of which every other value is then taken, which copies.
+    Values of an Arrow column are adjacent, and spans have gaps between them. So spans and gaps are first viewed as one
+    column over ``data``; then ``take`` copies every other value.
     """
     rows = len(starts)
     if rows == 0 or int(lengths.max()) < 0:

@@ -1,4 +1,4 @@
-"""The settings of a Kafka client under the Java client's names, and what they mean to the library beneath."""
+"""The settings of a Kafka client under the Java client's names, and their translation for aiokafka."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", 
 
 @config
 class ConnectionSettings(TlsKeys):
-    """What every client needs to reach a cluster."""
+    """The settings that every client needs to connect to a cluster."""
 
     client_id: str = key("client.id", default="tidegate", doc="The name the broker logs and limits this client by.")
     request_timeout_ms: int = key(
@@ -98,7 +98,7 @@ class ConnectionSettings(TlsKeys):
 
 @config
 class ProducerSettings(ConnectionSettings):
-    """What a producer adds."""
+    """The settings of a producer, in addition to those of a connection."""
 
     acks: str = key(
         "acks", default="all", check=one_of("all", "-1", "0", "1"), doc="Who must have a batch before its ack."
@@ -174,7 +174,7 @@ class ProducerSettings(ConnectionSettings):
 
 @config
 class ConsumerSettings(ConnectionSettings):
-    """What a consumer adds."""
+    """The settings of a consumer, in addition to those of a connection."""
 
     group_id: str | None = key("group.id", default=None, doc="The group whose partitions and offsets are shared.")
     group_instance_id: str | None = key(
@@ -255,10 +255,10 @@ S = TypeVar("S", bound=ConnectionSettings)
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """Where a cluster is and how to talk to it: ``properties`` are client settings under Java's names.
+    """The address of a cluster and the client settings for it; ``properties`` have Java's names.
 
-    One ClientConfig serves admin, producers and consumers alike: each takes the keys it knows and says in a log line
-    which ones nobody knows.
+    Admin, producers and consumers can share a ClientConfig: each reads the keys it knows, and logs the keys that no
+    client knows.
     """
 
     bootstrap_servers: str
@@ -285,7 +285,7 @@ class ClientConfig:
         return parse(cls, self.properties)
 
     def library_arguments(self, settings: ConnectionSettings) -> dict[str, Any]:
-        """The keyword arguments that every class of the library beneath takes."""
+        """The keyword arguments that every aiokafka class accepts."""
         protocol = settings.security_protocol.upper()
         arguments: dict[str, Any] = {
             "bootstrap_servers": self.bootstrap_servers,
@@ -312,7 +312,7 @@ class ClientConfig:
 
 
 def _options(settings: ConnectionSettings) -> dict[str, str]:
-    """The options of the login module, none where there is none."""
+    """The options of the JAAS login module; empty without one."""
     if settings.sasl_jaas_config is None:
         return {}
     try:
@@ -322,7 +322,7 @@ def _options(settings: ConnectionSettings) -> dict[str, str]:
 
 
 def _credentials(settings: ConnectionSettings) -> tuple[str | None, str | None]:
-    """User and password, from the JAAS line or from their own keys; (None, None) for mechanisms without them."""
+    """User and password, from the JAAS line or from the separate keys; (None, None) for mechanisms without them."""
     if settings.sasl_jaas_config is not None:
         options = _options(settings)
         user, password = options.get("username"), options.get("password")

@@ -1,4 +1,4 @@
-"""The consumer: undecoded batches from any Kafka, by assignment or as a member of a consumer group."""
+"""The consumer: reads undecoded batches from any Kafka, by assignment or as a member of a consumer group."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ _ASSIGNORS: Final = {
 
 _FIRST_LOOK_S: Final = 0.1
 _LONGEST_LOOK_S: Final = 5.0
-"""How often metadata is asked for while a topic is missing, first and later."""
+"""Intervals at which metadata is refreshed while a topic is missing: the first and the later ones."""
 
 
 class RebalanceListener(Protocol):
-    """Hears of a group's rebalances. While one of these runs, nothing is fetched."""
+    """Is told of a group's rebalances. Nothing is fetched while one of these methods runs."""
 
     async def on_revoked(self, partitions: set[TopicPartition]) -> None:
         """Called before the group is joined again: the last chance to commit. The set may be empty."""
 
     async def on_assigned(self, partitions: set[TopicPartition]) -> None:
-        """Called with the new share, before its first fetch: the place to seek. The set may be empty."""
+        """Called with the new assignment, before its first fetch: the moment to seek. The set may be empty."""
 
 
 class _WholeName:
-    """What the library looks for in a pattern."""
+    """Matches whole topic names; aiokafka calls ``match`` on a subscription's pattern."""
 
     def __init__(self, pattern: str) -> None:
         self.match = JavaRegex(pattern).fullmatch
@@ -71,10 +71,11 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 class BatchConsumer:
-    """Reads from any Kafka. Use from one event loop, one fetch at a time; as a context manager it starts and stops itself.
+    """Reads from any Kafka. Use it from one event loop, one fetch at a time. As a context manager it starts and stops
+    itself.
 
-    A position is moved when fetch hands a batch out, and committed by ``commit`` only (or by time, with
-    enable.auto.commit).
+    ``fetch`` advances the position when it returns a batch. Only ``commit`` commits it, or a timer with
+    enable.auto.commit.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -141,22 +142,22 @@ class BatchConsumer:
         return self._consumer
 
     async def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Read these partitions and no others, without a group's rebalances (group.id then only keeps offsets)."""
+        """Read exactly these partitions, without a group's rebalances. group.id is then used only to store offsets."""
         with translating("assigning partitions"):
             self._running.assign([LibraryPartition(*tp) for tp in partitions])
 
     async def subscribe(
         self, topics: Iterable[str] = (), *, pattern: str | None = None, listener: RebalanceListener | None = None
     ) -> None:
-        """Join the group and read this member's share of the topics, or of all whose whole name matches ``pattern``, a
-        regular expression as Java's clients take it.
+        """Join the group and read this member's share of ``topics``, or of all topics whose whole name matches
+        ``pattern``, a Java regular expression.
 
-        A topic that is not there yet is read soon after it has been created.
+        A topic that does not exist yet is read soon after it is created.
         """
         theirs = _Listener(listener) if listener is not None else None
         with translating("subscribing"):
             if pattern is not None:
-                # What the library's own subscribe does with a pattern, but that one takes Python's syntax.
+                # Same as the library's subscribe, which accepts only Python's pattern syntax.
                 self._running._subscription.subscribe_pattern(pattern=_WholeName(pattern), listener=theirs)
                 self._running._client.set_topics([])
             else:
@@ -167,7 +168,7 @@ class BatchConsumer:
                 self._awaiting = asyncio.create_task(self._await_topics(self._subscribed), name="await topics")
 
     async def _await_topics(self, names: frozenset[str]) -> None:
-        """Ask for metadata again while topics are missing, as Java's clients do, instead of once in metadata.max.age.ms."""
+        """Refresh metadata while topics are missing, as Java's clients do, instead of once every metadata.max.age.ms."""
         client = self._running._client
         pause_s = _FIRST_LOOK_S
         await client.force_metadata_update()
@@ -183,21 +184,22 @@ class BatchConsumer:
         self._subscribed = frozenset()
 
     async def unsubscribe(self) -> None:
-        """Leave the group, or give up what was assigned."""
+        """Leave the group, or drop the assigned partitions."""
         self._stop_awaiting()
         self._running.unsubscribe()
 
     def assignment(self) -> frozenset[TopicPartition]:
-        """What is read now."""
+        """The partitions that are being read."""
         return frozenset(TopicPartition(*tp) for tp in self._running.assignment())
 
     async def fetch(self, max_wait_ms: int = 500, max_bytes: int | None = None) -> list[FetchedBatches]:
-        """What has arrived, at most one entry per partition and answer; waits while there is nothing, [] after ``max_wait_ms``.
+        """Return fetched batches, at most one entry per partition and answer. Waits if there are none; returns [] after
+        ``max_wait_ms``.
 
-        Stops adding entries once ``max_bytes`` are reached; what is left comes with the next call. Raises an error of
-        one partition (CorruptMessage, OffsetOutOfRange with auto.offset.reset=none, TopicAuthorizationFailed) without
-        moving its position. As with Java's client, a topic that was subscribed to and that this client may not read is
-        TopicAuthorizationFailed too.
+        Adds no more entries once ``max_bytes`` are reached; the next call returns the rest. Raises the error of a
+        partition (CorruptMessage, OffsetOutOfRange with auto.offset.reset=none, TopicAuthorizationFailed) without
+        moving its position. As with Java's client, a subscribed topic that this
+        client may not read raises TopicAuthorizationFailed too.
         """
         consumer = self._running
         if refused := self._subscribed & consumer._client.cluster.unauthorized_topics:
@@ -225,17 +227,17 @@ class BatchConsumer:
             self._running.seek(LibraryPartition(*partition), offset)
 
     async def seek_to_beginning(self, *partitions: tuple[str, int]) -> None:
-        """Go to the oldest record of these partitions, or of all."""
+        """Go to the oldest record of these partitions, or of all assigned ones."""
         with translating("seeking to the beginning"):
             await self._running.seek_to_beginning(*(LibraryPartition(*tp) for tp in partitions))
 
     async def seek_to_end(self, *partitions: tuple[str, int]) -> None:
-        """Go behind the newest record of these partitions, or of all."""
+        """Go to the end of these partitions, or of all assigned ones."""
         with translating("seeking to the end"):
             await self._running.seek_to_end(*(LibraryPartition(*tp) for tp in partitions))
 
     async def pause(self, *partitions: tuple[str, int]) -> None:
-        """Fetch nothing of these until resumed; positions stay."""
+        """Fetch nothing from these partitions until ``resume``; positions stay."""
         with translating("pausing"):
             self._running.pause(*(LibraryPartition(*tp) for tp in partitions))
 
@@ -244,24 +246,24 @@ class BatchConsumer:
             self._running.resume(*(LibraryPartition(*tp) for tp in partitions))
 
     async def position(self, partition: tuple[str, int]) -> int:
-        """The offset of the next record that fetch will hand out."""
+        """The offset of the next record that fetch will return."""
         with translating(f"position of {partition}"):
             return int(await self._running.position(LibraryPartition(*partition)))
 
     async def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
-        """Commit the positions given, or the current ones. Raises IllegalGeneration and the like after a rebalance."""
+        """Commit these offsets, or the current positions. Raises for example IllegalGeneration after a rebalance."""
         library_offsets = None if offsets is None else {LibraryPartition(*tp): offset for tp, offset in offsets.items()}
         with translating(f"committing offsets of group {self._settings.group_id}"):
             await self._running.commit(library_offsets)
 
     async def committed(self, partition: tuple[str, int]) -> int | None:
-        """The group's committed position, asked of the broker; None where there is none."""
+        """The group's committed offset, read from the broker; None if there is none."""
         with translating(f"committed offset of {partition}"):
             result = await self._running.committed(LibraryPartition(*partition))
         return None if result is None else int(result)
 
     async def committed_with_note(self, partition: tuple[str, int]) -> tuple[int, str] | None:
-        """The group's committed position and the metadata that was committed with it; None where there is none."""
+        """The group's committed offset and its metadata string; None if there is none."""
         library_partition = LibraryPartition(*partition)
         with translating(f"committed offset of {partition}"):
             result = (await self._running._coordinator.fetch_committed_offsets([library_partition])).get(
@@ -270,14 +272,20 @@ class BatchConsumer:
         return None if result is None or result.offset < 0 else (int(result.offset), result.metadata or "")
 
     async def partitions(self, topic: str) -> frozenset[int]:
-        """The partitions of a topic; waits for metadata up to request.timeout.ms, then UnknownTopicOrPartition."""
+        """The partitions of a topic.
+
+        Waits for metadata up to request.timeout.ms, then raises UnknownTopicOrPartition.
+        """
         with translating(f"metadata of topic {topic}"):
             return frozenset(await asyncio.shield(self._running._client._wait_on_metadata(topic)))
 
 
 @contextmanager
 def _counted(context: AbstractContextManager[None]) -> Iterator[None]:
-    """aiokafka's count of running fetches, from which it knows who is idle, without losing count where a fetch raises."""
+    """aiokafka's count of running fetches, by which it detects idle consumers.
+
+    Keeps the count right if a fetch raises.
+    """
     context.__enter__()
     try:
         yield

@@ -1,4 +1,4 @@
-"""What Admin is given and gives back: topics, configs and groups as plain values."""
+"""Admin's arguments and results: topics, configs and groups as plain values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create; -1 leaves partitions or replication factor to the broker's defaults."""
+    """A topic to create. -1 selects the broker's default for partitions or replication factor."""
 
     name: str
     partitions: int = 1
@@ -58,7 +58,7 @@ CONFIG_SOURCES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One config key of a topic or broker; ``source`` is Kafka's name of where the value comes from."""
+    """One config key of a topic or broker; ``source`` is Kafka's name for the origin of the value."""
 
     name: str
     value: str | None
@@ -75,8 +75,8 @@ class OffsetAndTimestamp:
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """``type`` is the rebalance protocol (classic, consumer, share, streams) and ``state`` is Kafka's; both are empty where the
-    broker does not say.
+    """``type`` is the rebalance protocol (classic, consumer, share, streams) and ``state`` is Kafka's; both are empty
+    if the broker does not say.
     """
 
     group_id: str
@@ -87,7 +87,7 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """``metadata`` and ``assignment`` are bytes of the group's protocol type, and empty for others than classic groups."""
+    """``metadata`` and ``assignment`` are bytes of the group's protocol type; empty unless the group is classic."""
 
     member_id: str
     client_id: str
@@ -98,9 +98,10 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """``state`` is Kafka's: Empty, PreparingRebalance, CompletingRebalance, Assigning, Reconciling, NotReady, Stable or Dead.
+    """``state`` is Kafka's: Empty, PreparingRebalance, CompletingRebalance, Assigning, Reconciling, NotReady, Stable or
+    Dead.
 
-    ``protocol`` is what assigns: the protocol that members chose, or the broker's assignor.
+    ``protocol`` is the assignor: the protocol that members chose, or the broker's assignor.
     """
 
     group_id: str

@@ -1,10 +1,8 @@
-"""Where the library's exceptions become ours: one context manager, one table.
+"""Translates aiokafka's exceptions into ours: one context manager, one table.
 
-BrokerError         what a broker answered, by its wire code; the classes of broker.errors, handed on from here
-ClientTimeout       the cluster did not answer in time: try again later
-NotReachable        no broker could be reached at all: try again later
-ClientClosed        the client was stopped: make a new one
-IllegalUse          calls in an order that cannot work: change the program
+BrokerError what a broker answered, by its wire code; the classes of broker.errors, handed on from here ClientTimeout
+the cluster did not answer in time: try again later NotReachable no broker could be reached at all: try again later
+ClientClosed the client was stopped: make a new one IllegalUse calls in an order that cannot work: change the program
 """
 
 from __future__ import annotations
@@ -139,11 +137,14 @@ _TABLE: Final[tuple[tuple[type[BaseException], type[TidegateError]], ...]] = (
     (library.IllegalStateError, IllegalUse),
     (library.UnsupportedVersionError, IllegalUse),
 )
-"""The first class an exception is an instance of counts; a broker's own answers go by their code before this."""
+"""The first class that an exception is an instance of decides.
+
+A broker's answers are translated by their code before this.
+"""
 
 
 def translated(error: BaseException, about: str = "") -> BaseException:
-    """Our error for one of the library's; any other comes back as it is. ``about`` says what was being done."""
+    """Our error for one of aiokafka's; any other is returned unchanged. ``about`` describes the operation."""
     if isinstance(error, TidegateError):
         return error
     told = f"{about}: {_words(error)}" if about else _words(error)
@@ -166,7 +167,7 @@ def _words(error: BaseException) -> str:
 
 @contextmanager
 def translating(about: str = "") -> Iterator[None]:
-    """Run library code: what it raises leaves as one of ours, ``from`` the original."""
+    """Run aiokafka code and translate its exceptions, ``from`` the original."""
     try:
         yield
     except (library.KafkaError, library.ConsumerStoppedError, library.IllegalOperation, TimeoutError) as error:

@@ -1,4 +1,4 @@
-"""Writing to one partition as the only one who may: whoever claims it last, the broker refuses all who claimed it before."""
+"""Exclusive writing to one partition: the broker refuses every writer but the one that claimed it last."""
 
 from __future__ import annotations
 
@@ -34,20 +34,21 @@ __all__ = ["FencedWriter"]
 logger = get_logger(__name__)
 T = TypeVar("T")
 
-_TRANSACTION_TIMEOUT_MS: Final = 60_000  # none is ever begun
+_TRANSACTION_TIMEOUT_MS: Final = 60_000  # no transaction is ever begun
 _UNLIMITED: Final = 1 << 30
 
 
 class FencedWriter:
-    """Appends to one partition, from one event loop, one batch at a time; as a context manager it starts and stops itself.
+    """Appends to one partition, from one event loop, one batch at a time; as a context manager it starts and stops
+    itself.
 
-    All writers with the same ``writer_id`` share one producer id (it is a ``transactional.id`` to Kafka, though no
-    transaction is ever begun, so readers of any isolation see what is written at once). ``claim`` raises its epoch, and
-    from the first batch written after it the log refuses what holders of older epochs send, however late it arrives:
-    a writer that was paused or cut off cannot write any more, whether it knows that it was replaced or not.
+    All writers with the same ``writer_id`` share one producer id (to Kafka it is a ``transactional.id``, but no
+    transaction is ever begun, so readers of any isolation level see records at once). ``claim`` raises its epoch. From
+    the first batch written after it the log refuses writers with an older epoch, however late their batches arrive: a
+    writer that was paused or cut off can't write any more, whether or not it knows that it was replaced.
 
-    A user of a secured cluster needs WRITE on the transactional id. Without it, and where the cluster has no
-    transaction coordinator, the writer warns and goes on unfenced, as an ordinary idempotent producer.
+    A user of a secured cluster needs WRITE on the transactional id. Without it, or if the cluster has no transaction
+    coordinator, the writer logs a warning and continues unfenced, as an ordinary idempotent producer.
     """
 
     def __init__(self, config: ClientConfig, partition: TopicPartition, writer_id: str) -> None:
@@ -74,7 +75,10 @@ class FencedWriter:
         await self.stop()
 
     async def claim(self) -> None:
-        """Become the writer. The log refuses the one before once this one has written. Raises ClientTimeout."""
+        """Become the only writer.
+
+        The log refuses the previous one after this one's first write. Raises ClientTimeout.
+        """
         self._producer = None
         began, allowed_s = time.monotonic(), self._settings.delivery_timeout_ms / 1000
         try:
@@ -94,11 +98,12 @@ class FencedWriter:
     async def write(
         self, records: Sequence[tuple[bytes | None, bytes | None]], *, timestamp_ms: int | None = None
     ) -> int:
-        """Append (key, value) pairs as one batch; returns the offset of the first, once all replicas in sync have it.
+        """Append (key, value) pairs as one batch. Returns the offset of the first once all in-sync replicas have it.
 
-        Sends again until delivery.timeout.ms are over, then ClientTimeout: nobody knows whether it was written, and
-        only another ``claim`` makes the writer usable. ProducerFenced or InvalidProducerEpoch: another one has claimed
-        the partition, nothing was written. MessageTooLarge: nothing was written, the next call may do better.
+        Retries for delivery.timeout.ms, then raises ClientTimeout: it is unknown whether the batch was written, and the
+        writer is unusable until ``claim`` is called again. ProducerFenced and InvalidProducerEpoch mean that another
+        writer claimed the partition and nothing was written. MessageTooLarge means that nothing was written; the writer
+        stays usable.
         """
         if self._producer is None:
             raise IllegalUse(f"{self._where}: claim the partition before writing to it")
@@ -114,7 +119,7 @@ class FencedWriter:
         except MessageTooLarge:
             raise
         except BaseException:
-            self._producer = None  # its sequence number can be neither used again nor left out
+            self._producer = None  # its sequence number can be neither reused nor skipped
             raise
         self._sequence = (self._sequence + len(records)) & 0x7FFFFFFF
         return offset
@@ -124,7 +129,10 @@ class FencedWriter:
         return f"{self._partition.topic}-{self._partition.partition}"
 
     async def _until(self, deadline: float, attempt: Callable[[], Awaitable[T]], doing: str) -> T:
-        """``attempt`` until it succeeds or fails for good; ClientTimeout, or the last error, at the deadline."""
+        """Repeat ``attempt`` until it succeeds or fails permanently.
+
+        Raises ClientTimeout or the last error at the deadline.
+        """
         pause = self._settings.retry_backoff_ms / 1000
         while True:
             try:

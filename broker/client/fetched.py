@@ -1,4 +1,4 @@
-"""What a fetch brought, as the consumers hand it out: batch by batch, record by record, or in columns."""
+"""The result of a fetch as consumers return it: by batch, by record, or in columns."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["FetchedBatches"]
 
 @dataclass(frozen=True, slots=True)
 class FetchedBatches(Fetched):
-    """What one fetch brought of one partition, as ``Fetched`` says, to be had in columns too."""
+    """The batches of one partition that one fetch returned; ``columns`` decodes them into Arrow."""
 
     def columns(self) -> Columns:
         """The records as Arrow columns."""
-        from broker.client.columns import decode_batches  # here: pyarrow and numpy are a while to import
+        from broker.client.columns import decode_batches  # local, because pyarrow and numpy are slow to import
 
         return decode_batches(self)

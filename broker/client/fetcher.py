@@ -1,8 +1,8 @@
-"""Undecoded batches through aiokafka's consumer: the hooks into its private parts, all of them, in this one file.
+"""Undecoded batches through aiokafka's consumer. This file has all hooks into its private parts.
 
 aiokafka's fetcher keeps one answer per partition as a ``FetchResult`` around an iterator of records with the attribute
-``next_fetch_offset``. Ours iterates over one item: the batches of that answer, undecoded. Positions, seeks, pauses,
-rebalances and commits stay aiokafka's. tests/broker/client/test_fetcher.py is the contract with these names.
+``next_fetch_offset``. Ours iterates over one item: the undecoded batches of that answer. aiokafka still does positions,
+seeks, pauses, rebalances and commits. tests/broker/client/test_fetcher.py tests these names.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ logger = get_logger(__name__)
 
 _READ_COMMITTED: Final = 1
 _STALE: Final = (NotLeaderOrFollower.code, UnknownTopicOrPartition.code, 74, 76, 100)
-"""Answers that mean the metadata is outdated, the leader epoch's and the topic id's included."""
+"""Error codes that mean that metadata is outdated, including those for leader epochs and topic ids."""
 
 _resetting: ContextVar[Any] = ContextVar("_resetting", default=None)
-"""The assignment of which positions are being asked for, in the task that does so."""
+"""In the task that asks for positions: the assignment that they are for."""
 
 
 class _Answer:
-    """One partition's part of a fetch answer, as aiokafka's FetchResult wants it: iterated once, it gives one item."""
+    """One partition's part of a fetch answer, shaped as aiokafka's FetchResult expects: an iterator of one item."""
 
     def __init__(self, fetched: FetchedBatches) -> None:
         self.next_fetch_offset = fetched.offset
@@ -59,7 +59,7 @@ class _Answer:
 
 class _BatchFetcher(Fetcher):  # type: ignore[misc]
     async def close(self) -> None:
-        """aiokafka 0.14 cancels what is under way and awaits it, so that whoever closes is told to be cancelled himself."""
+        """aiokafka 0.14 cancels running tasks and awaits them, so that the caller of close is cancelled too."""
         self._fetch_task.cancel()
         await asyncio.gather(self._fetch_task, return_exceptions=True)
         for task in self._pending_tasks:
@@ -69,7 +69,7 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
         await super().close()
 
     async def _update_fetch_positions(self, assignment: Any, node_id: int, tps: Any) -> bool:
-        """aiokafka 0.14 takes the answer to where the log ends for the answer to a later wish for its beginning."""
+        """aiokafka 0.14 uses the answer for the end of the log to satisfy a later request for its beginning."""
         token = _resetting.set(assignment)
         try:
             return bool(await super()._update_fetch_positions(assignment, node_id, tps))
@@ -89,19 +89,19 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
 
     @property
     def _held_bytes(self) -> int:
-        """What has arrived and was not handed out yet."""
+        """Bytes fetched and not returned yet."""
         return sum(record._partition_records.size for record in self._records.values() if type(record) is FetchResult)
 
     def _get_actions_per_node(self, assignment: Any) -> Any:
-        """aiokafka's plan of what to ask for next, but nothing is fetched while more than one whole answer is held.
+        """aiokafka's plan of the next fetches; empty while more than one whole answer is buffered.
 
-        Its own bound is one answer per partition, which is no bound for a slow reader of many partitions.
+        aiokafka buffers one answer per partition, which is too much for a slow reader of many partitions.
         """
         fetches, *others = super()._get_actions_per_node(assignment)
         return ([] if self._held_bytes >= self._fetch_max_bytes else fetches, *others)
 
     async def _proc_fetch_request(self, assignment: Any, node_id: int, request: Any) -> bool:
-        """Send one fetch and keep what came; True if there is something for ``fetched_records``."""
+        """Send one fetch and keep the answer; True if ``fetched_records`` has something to return."""
         try:
             response = await self._client.send(node_id, request)
         except asyncio.CancelledError:
@@ -172,7 +172,7 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
         return FetchedBatches(tp.topic, tp.partition, asked, following, high_watermark, data_batches)
 
     def _fail(self, tp: TopicPartition, state: Any, asked: int, code: int) -> bool:
-        """Decide what an error answer means; True if the caller of fetch is to see it."""
+        """Handle an error code of a partition; True if the caller of fetch should see it."""
         self._preferred_read_replica.pop(tp, None)
         if code in _STALE:
             self._client.force_metadata_update()
@@ -194,7 +194,7 @@ class _BatchFetcher(Fetcher):  # type: ignore[misc]
 
 
 def _committed(batches: Sequence[Batch], aborted: Sequence[tuple[int, int]]) -> Iterator[Batch]:
-    """Leave out the batches of aborted transactions: those a producer wrote from a first offset to its abort marker."""
+    """Skip the batches of aborted transactions: those of a producer from a first offset to its abort marker."""
     waiting = sorted(aborted, key=lambda entry: entry[1])
     aborting: set[int] = set()
     for batch in batches:
@@ -214,10 +214,10 @@ def _is_abort(batch: Batch) -> bool:
 
 
 class BatchingConsumer(AIOKafkaConsumer):  # type: ignore[misc]
-    """aiokafka's consumer with our fetcher in the place of its own."""
+    """aiokafka's consumer with our fetcher instead of its own."""
 
     async def start(self) -> None:
-        """Connect; call before assigning or subscribing, so that the fetcher is ours before there is anything to fetch."""
+        """Connect. Call it before assigning or subscribing, so that our fetcher is installed before the first fetch."""
         await super().start()
         theirs: Fetcher = self._fetcher
         await theirs.close()

@@ -32,15 +32,15 @@ __all__ = ["Generation", "GroupBehaviour", "GroupMember"]
 logger = get_logger(__name__)
 
 _FINAL: Final = (UsageError, FencedInstanceId, GroupAuthorizationFailed, SaslAuthenticationFailed)
-"""What no further attempt helps. A broker that starts or stops answers with odd errors: those are tried again."""
+"""Errors that no retry can fix. Brokers that start or stop answer with unexpected errors, so all others are retried."""
 _GRACE_MS: Final = 5_000
-"""How much longer than the rebalance timeout an answer to a join may take."""
+"""How much longer than the rebalance timeout the answer to a JoinGroup may take."""
 _ATTENTIVE_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One settled state of the group, as this member sees it."""
+    """A completed rebalance, as this member sees it."""
 
     generation_id: int
     member_id: str
@@ -54,28 +54,32 @@ class Generation:
 
 
 class GroupBehaviour(Protocol):
-    """What the group is about. All run on the member's event loop, one at a time, while heartbeats go on.
+    """The purpose-specific part of a member. All methods run on the member's event loop, one at a time, while
+    heartbeats continue.
 
-    The order is: before_join, protocols, assign (on the leader only), on_generation, and again from the start when
-    the group changes. An exception of on_generation or before_join is logged and the group goes on; one of assign
-    makes the member leave and fail.
+    The order is: before_join, protocols, assign (on the leader only), on_generation, and from the start again when the
+    group changes. An exception in on_generation or before_join is logged and membership continues. An exception in
+    assign makes the member leave and fail.
     """
 
     def protocols(self) -> Sequence[tuple[str, bytes]]:
-        """The protocols this member can take part in, the preferred first, each with its metadata."""
+        """The protocols that this member supports, preferred first, each with its metadata."""
 
     async def assign(self, protocol: str, leader_id: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """What each member is to do, from the members' metadata. A member that is left out gets no bytes."""
+        """The assignment of each member, computed from the members' metadata.
+
+        A member without an entry gets empty bytes.
+        """
 
     async def before_join(self) -> None:
-        """The group is about to be joined (again): give up what must not be kept through a rebalance."""
+        """Called before the group is joined (again): release what must not be kept through a rebalance."""
 
     async def on_generation(self, generation: Generation) -> None:
         """A new generation has begun."""
 
 
 class GroupMember:
-    """Keeps a place in a group until stopped: over broker restarts, lost sessions and rebalances."""
+    """Stays in a group until stopped, across broker restarts, lost sessions and rebalances."""
 
     def __init__(
         self,
@@ -105,27 +109,28 @@ class GroupMember:
 
     @property
     def generation(self) -> Generation | None:
-        """The generation this member is part of; None while there is none."""
+        """This member's current generation; None if it has none."""
         return self._generation
 
     @property
     def in_session(self) -> bool:
-        """Whether this member is part of a generation and cannot have been put out of it for want of heartbeats.
+        """Whether this member is in a generation and its session can't have expired.
 
-        Time that the process itself did not notice, because it was stopped, counts.
+        Time during which the process was suspended counts.
         """
         silent_s = time.monotonic() - self._heard
         return self._generation is not None and silent_s * 1000 < self._session_timeout_ms
 
     async def start(self) -> None:
-        """Connect and begin to join; ``on_generation`` says when the group has settled. Raises NotReachable."""
+        """Connect and begin to join. ``on_generation`` is called when the group is stable. Raises NotReachable."""
         await self._cluster.start()
         self._task = asyncio.create_task(self._live(), name=f"member of group {self._group_id}")
 
     async def stop(self, *, leave: bool | None = None) -> None:
-        """Leave, so that the others need not wait for the session to end.
+        """Leave, so that the other members need not wait for the session to expire.
 
-        Unless ``leave`` says otherwise, a member with an instance id keeps its place, for when it comes back.
+        Unless ``leave`` says otherwise, a member with an instance id does not leave: it can come back within its
+        session.
         """
         if self._task is not None:
             self._task.cancel()
@@ -141,11 +146,14 @@ class GroupMember:
         await self._cluster.stop()
 
     def rejoin(self) -> None:
-        """Join again with what ``protocols`` says now. The leader's joining makes the group assign anew."""
+        """Join again with the current ``protocols``. If the leader joins again, the group is reassigned."""
         self._change.set()
 
     async def confirm(self) -> bool:
-        """Ask the coordinator, now, whether the group still stands in this member's generation. Raises what asking raises."""
+        """Ask the coordinator now whether the group is still in this member's generation.
+
+        Raises the request's errors.
+        """
         generation = self._generation
         if generation is None:
             return False
@@ -155,12 +163,14 @@ class GroupMember:
         return bool(answer.error_code == NONE) and self._generation is generation
 
     def attend(self, for_s: float) -> None:
-        """Expect a rebalance: heartbeats come every 0.1 s for this long, so that it is heard of at once."""
+        """Expect a rebalance: send heartbeats every 0.1 s for this long, so that it is noticed at once."""
         self._attentive_until = max(self._attentive_until, time.monotonic() + for_s)
         self._attend.set()
 
     async def wait_failed(self) -> None:
-        """Return never, unless membership has become impossible: then raise why (a fenced instance id, no right to join)."""
+        """Returns only by raising: the reason that makes membership impossible (a fenced instance id, no right to
+        join).
+        """
         if self._task is not None:
             await asyncio.shield(self._task)
 
@@ -189,16 +199,16 @@ class GroupMember:
             logger.exception("a member of a group failed to follow it", group=self._group_id, step=what)
 
     async def _joined(self) -> Generation | None:
-        """One attempt to join and sync; None where another one should follow. Raises what no attempt can help."""
+        """Try once to join and sync; None if another attempt should follow. Raises errors that no retry can fix."""
         try:
             async with asyncio.timeout((self._rebalance_timeout_ms + _GRACE_MS) / 1000):
                 return await self._join()
         except UnknownMemberId:
             self._member_id = ""
         except (MemberIdRequired, RebalanceInProgress, IllegalGeneration):
-            pass  # a new member id is known now, or the group has moved on: join at once
+            pass  # there is a new member id, or the group has moved on: join at once
         except TimeoutError:
-            logger.warning("no answer to a join in time", group=self._group_id)  # the wait was pause enough
+            logger.warning("no answer to a join in time", group=self._group_id)  # the wait itself was long enough
         except TidegateError as error:
             if isinstance(error, _FINAL):
                 raise
@@ -241,7 +251,10 @@ class GroupMember:
         return bytes(answer.member_assignment)
 
     async def _beat(self, generation: Generation) -> None:
-        """Heartbeat until cancelled or out of the group; both a rebalance and a loss ask for a new join."""
+        """Send heartbeats until cancelled or out of the group.
+
+        A rebalance and a lost membership both request a new join.
+        """
         about = f"heartbeat in group {self._group_id}"
         self._heard = time.monotonic()
         while True:

@@ -34,11 +34,11 @@ _OTHER_TYPES: Final[Mapping[str, tuple[type[Any], type[Any], int]]] = {
     "streams": (StreamsGroupDescribeRequest, StreamsGroupDescribeResponse, 0),
     "share": (ShareGroupDescribeRequest, ShareGroupDescribeResponse, 1),
 }
-"""What describes the groups of a type: request, response and the latest version that is known here."""
+"""The describe API of each group type: request, response and the latest version known here."""
 
 
 class GroupsAdmin(Cluster):
-    """Questions about groups, whatever their protocol type."""
+    """Describes groups of any protocol type and changes their offsets."""
 
     async def list_groups(self) -> list[GroupListing]:
         """The groups of all brokers and of all types, by name."""
@@ -60,7 +60,7 @@ class GroupsAdmin(Cluster):
         return await self.retried(attempt)
 
     async def remove_member(self, group_id: str, member_id: str) -> None:
-        """Have a member of a classic group leave at once, as one does that is known to be dead; done where it is gone."""
+        """Remove a member from a classic group at once, for a member known to be dead. Does nothing if it is gone."""
         about = f"removing member {member_id} from group {group_id}"
 
         async def attempt() -> None:
@@ -71,7 +71,7 @@ class GroupsAdmin(Cluster):
         await self.retried(attempt)
 
     async def describe_group(self, group_id: str) -> GroupDescription:
-        """A group with its members, of whatever type. One that does not exist has state Dead."""
+        """A group of any type with its members. A group that does not exist has state Dead."""
         about = f"group {group_id}"
 
         async def attempt() -> GroupDescription:
@@ -89,7 +89,7 @@ class GroupsAdmin(Cluster):
         return await self.retried(attempt)
 
     async def _describe_other(self, group_id: str, about: str) -> GroupDescription | None:
-        """A group that is not a classic one; brokers of before those types have none."""
+        """A group that is not classic. None from brokers that don't know those types."""
         for kind, (request, response, highest) in _OTHER_TYPES.items():
             asked = MessageRequest(request(group_ids=[group_id]), response, highest=highest)
             try:
@@ -108,14 +108,14 @@ class GroupsAdmin(Cluster):
         return None
 
     async def group_offsets(self, group_id: str) -> dict[TopicPartition, int]:
-        """The positions a group has committed; empty for one that does not exist."""
+        """A group's committed offsets; empty if the group does not exist."""
         return {
             partition_key: offset
             for partition_key, (offset, _) in (await self.group_offsets_with_notes(group_id)).items()
         }
 
     async def group_offsets_with_notes(self, group_id: str) -> dict[TopicPartition, tuple[int, str]]:
-        """Likewise, each with the metadata that was committed with it."""
+        """A group's committed offsets, each with its metadata string."""
         about = f"offsets of group {group_id}"
 
         async def attempt() -> dict[TopicPartition, tuple[int, str]]:
@@ -134,8 +134,10 @@ class GroupsAdmin(Cluster):
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int], notes: Mapping[TopicPartition, str] | None = None
     ) -> None:
-        """Set the positions of a group that has no members, with ``notes`` as their metadata. Raises UnknownMemberId where
-        it has some."""
+        """Set the offsets of a group without members, with ``notes`` as their metadata strings.
+
+        Raises UnknownMemberId if it has members.
+        """
         about = f"offsets of group {group_id}"
         topics: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
         for partition_key, offset in offsets.items():
@@ -152,7 +154,7 @@ class GroupsAdmin(Cluster):
         await self.retried(attempt)
 
     async def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-        """Forget positions of a group without members that read these topics. Raises GroupSubscribedToTopic, GroupIdNotFound."""
+        """Delete offsets of topics that no member subscribes to. Raises GroupSubscribedToTopic, GroupIdNotFound."""
         about = f"offsets of group {group_id}"
         topics: dict[str, list[OffsetDeleteRequestPartition]] = defaultdict(list)
         for topic, partition in partitions:
@@ -171,7 +173,7 @@ class GroupsAdmin(Cluster):
         await self.retried(attempt)
 
     async def delete_groups(self, group_ids: Iterable[str], *, missing_ok: bool = False) -> None:
-        """Delete groups without members, their offsets with them. Raises GroupNotEmpty, GroupIdNotFound."""
+        """Delete groups without members, and their offsets. Raises GroupNotEmpty, GroupIdNotFound."""
         for group_id in group_ids:
             await self.retried(lambda group_id=group_id: self._delete_group(group_id, missing_ok))  # type: ignore[misc]
 

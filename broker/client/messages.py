@@ -1,4 +1,4 @@
-"""Any Kafka message over the library's connections, in the classes of ``broker.protocol``: for APIs the library does not know."""
+"""Sends any message class of ``broker.protocol`` over aiokafka's connections, for APIs that aiokafka does not know."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["MessageRequest"]
 
 
 class MessageRequest:
-    """A request as the library takes it. ``highest`` is the latest version that the caller can make sense of."""
+    """A request in the form aiokafka expects. ``highest`` is the latest version that the caller understands."""
 
     def __init__(self, message: Request, response: type[Response], *, highest: int) -> None:
         self.API_KEY = message.API_KEY
@@ -23,7 +23,7 @@ class MessageRequest:
         self._highest = highest
 
     def prepare(self, versions: dict[int, tuple[int, int]]) -> _Prepared:
-        """Raises UnsupportedVersionError where the broker does not serve it."""
+        """Raises UnsupportedVersionError if the broker does not serve it."""
         lowest, highest = versions.get(self.API_KEY, (0, -1))
         version = min(highest, self._highest)
         if version < lowest:
@@ -32,7 +32,7 @@ class MessageRequest:
 
 
 class _Prepared:
-    """A request in a version."""
+    """A request in a chosen version."""
 
     def __init__(self, message: Request, response: type[Response], version: int) -> None:
         self.API_KEY = message.API_KEY
@@ -53,7 +53,7 @@ class _Prepared:
 
 
 class _Answer:
-    """What reads the answer."""
+    """Decodes the answer."""
 
     def __init__(self, response: type[Response], version: int) -> None:
         self._response = response

@@ -1,8 +1,7 @@
-"""What clients do on the network: the numbers behind Kafka's client metrics, taken where aiokafka writes and reads.
+"""Kafka's client metrics, measured where aiokafka writes and reads.
 
-aiokafka makes its clients and connections itself, without a hook: ``measured`` gives both our classes afterwards.
-tests/broker/client/test_network.py is the contract with the private names: when an upgrade of aiokafka breaks it, this
-file is what has to change.
+aiokafka creates its clients and connections itself and has no hook: ``measured`` changes their classes afterwards.
+tests/broker/client/test_network.py tests the private names. If an upgrade of aiokafka breaks it, change this file.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from tidegate.kit.windowed import Windowed
 __all__ = ["ClientKind", "ClientMeasures", "client_measures", "measured"]
 
 ClientKind = Literal["admin", "consumer", "member", "producer"]
-"""What a client is for; a member only keeps a place in a group (``GroupMember``)."""
+"""The client's purpose. A member only stays in a group (``GroupMember``)."""
 
 Attributes = dict[str, float]
 
 _PRODUCE, _FETCH, _COMMIT, _JOIN, _HEARTBEAT, _SYNC = 0, 1, 8, 11, 12, 14
 _FRAME_BYTES: Final = 4
-"""The length in front of each answer."""
+"""The length prefix of each answer."""
 _DIGITS: Final = 3
 
 _living: weakref.WeakSet[ClientMeasures] = weakref.WeakSet()
@@ -37,7 +36,7 @@ _living_lock = threading.Lock()
 
 
 class _Requests:
-    """Requests of one kind: how long their answers took and how long these are."""
+    """Requests of one kind: the latencies and the sizes of their answers."""
 
     __slots__ = ("latency_ms", "size")
 
@@ -46,7 +45,7 @@ class _Requests:
 
 
 class _Node:
-    """What went to one broker and came from it, in bytes a request or answer."""
+    """Bytes sent to and received from one broker, per request and answer."""
 
     __slots__ = ("received", "sent")
 
@@ -55,9 +54,9 @@ class _Node:
 
 
 class ClientMeasures:
-    """Of one client, from its start to its end. Told on its event loop, asked by any thread.
+    """The measurements of one client, from its start to its stop. Written on its event loop, read from any thread.
 
-    A connection's handshake, and the first one, which only asks where the brokers are, are not counted.
+    Handshakes are not counted, and neither is the bootstrap connection.
     """
 
     def __init__(self, kind: ClientKind, client: AIOKafkaClient) -> None:
@@ -70,7 +69,7 @@ class ClientMeasures:
         self._requests: dict[int, _Requests] = {}
         self._records, self._record_bytes, self._record_errors = Windowed(), Windowed(), Windowed()
 
-    # -- Told by the client ----------------------------------------------------------------------------------------
+    # -- Written by the client --------------------------------------------------------------------------------------
 
     def opened(self) -> None:
         self._opened.record(1)
@@ -79,7 +78,7 @@ class ClientMeasures:
         self._closed.record(1)
 
     def refused(self) -> None:
-        """A broker did not believe who the client is."""
+        """A broker refused the client's authentication."""
         self._refused.record(1)
 
     def node(self, node_id: int | str) -> _Node:
@@ -99,18 +98,18 @@ class ClientMeasures:
         requests.size.record(size)
 
     def answered_records(self, count: int, *, refused: bool) -> None:
-        """A producer's records are acknowledged, or will never be."""
+        """A producer's records were acknowledged, or have failed."""
         (self._record_errors if refused else self._records).record(count)
 
     def handed_out(self, count: int, size: int) -> None:
-        """A consumer's fetch is given to whoever asked for it."""
+        """A fetch was returned to the caller of the consumer."""
         self._records.record(count)
         self._record_bytes.record(size)
 
-    # -- Asked -----------------------------------------------------------------------------------------------------
+    # -- Read ------------------------------------------------------------------------------------------------------
 
     def network(self) -> Attributes:
-        """The attributes that Kafka's clients of all kinds have (``producer-metrics`` and the like)."""
+        """The attributes common to Kafka's clients of all kinds (``producer-metrics``, ``consumer-metrics``)."""
         nodes = list(self._nodes.values())
         sent, received = [node.sent for node in nodes], [node.received for node in nodes]
         requests = sum(window.count for window in sent)
@@ -147,7 +146,7 @@ class ClientMeasures:
         }
 
     def nodes(self) -> dict[str, Attributes]:
-        """The same by broker (``producer-node-metrics``), for as much as is counted by broker."""
+        """The attributes that are counted per broker (``producer-node-metrics``)."""
         return {
             f"node-{node_id}": {
                 "request-total": node.sent.count,
@@ -163,7 +162,7 @@ class ClientMeasures:
         }
 
     def sending(self) -> Attributes:
-        """A producer's own attributes of ``producer-metrics``."""
+        """The producer-specific attributes of ``producer-metrics``."""
         produced = self._of(_PRODUCE).latency_ms
         return {
             "request-latency-avg": produced.average,
@@ -191,7 +190,7 @@ class ClientMeasures:
         }
 
     def coordinating(self) -> Attributes:
-        """``consumer-coordinator-metrics``: what a client and its group's coordinator have to do with each other."""
+        """``consumer-coordinator-metrics``: the requests between a client and its group coordinator."""
         result: Attributes = {}
         for name, api_key in (("commit", _COMMIT), ("join", _JOIN), ("heartbeat", _HEARTBEAT), ("sync", _SYNC)):
             latency = self._of(api_key).latency_ms
@@ -213,7 +212,7 @@ class ClientMeasures:
 
 
 def _joined(seen: list[Windowed]) -> tuple[float, float]:
-    """The average and the greatest of several."""
+    """The average and the maximum over several windows."""
     rates = [window.count_rate for window in seen]
     whole = sum(rates)
     average = sum(window.average * rate for window, rate in zip(seen, rates, strict=True)) / whole if whole else 0.0
@@ -221,13 +220,13 @@ def _joined(seen: list[Windowed]) -> tuple[float, float]:
 
 
 def client_measures() -> list[ClientMeasures]:
-    """Of all clients of this process that are connected, as JMX lists a JVM's; safe from any thread."""
+    """The measurements of all connected clients of this process, as JMX lists a JVM's. Thread-safe."""
     with _living_lock:
         return sorted(_living, key=lambda item: (item.kind, item.client_id))
 
 
 def measured(client: AIOKafkaClient, kind: ClientKind) -> ClientMeasures:
-    """Count what a client does from now on; to be called before it connects."""
+    """Count a client's requests from now on. Call it before the client connects."""
     client.__class__ = _Client
     measures: ClientMeasures = ClientMeasures(kind, client)
     client.measures, client.closing = measures, set()
@@ -239,16 +238,16 @@ def measured(client: AIOKafkaClient, kind: ClientKind) -> ClientMeasures:
 class _Client(AIOKafkaClient):  # type: ignore[misc]
     measures: ClientMeasures
     closing: set[AIOKafkaConnection]
-    """Those whose sockets may be open still when the library has forgotten them."""
+    """Connections whose sockets may still be open although aiokafka no longer knows them."""
     _sync_task: asyncio.Task[None] | None
 
     async def bootstrap(self) -> None:
-        """As the library's, but for what it says where no address answers, and for the connections it leaves open."""
+        """Like aiokafka's, but with a clear error if no address answers, and without leaving connections open."""
         connection, answer = await first_answer(self)
         self.cluster.update_metadata(answer)
         if self.cluster.brokers():
             connection.close()
-        else:  # one that is starting: it is asked again over this connection
+        else:  # the broker is starting: it is asked again over this connection
             self._conns["bootstrap", ConnectionGroup.DEFAULT] = connection
         if self._sync_task is None:
             self._sync_task = asyncio.create_task(self._md_synchronizer())
@@ -286,7 +285,10 @@ def _count(connection: AIOKafkaConnection, measures: ClientMeasures, node_id: in
 
 
 class _Writer:
-    """A stream's writer that counts. A request is what is written up to ``sent``; one without an answer is drained."""
+    """Counts what a stream's writer sends.
+
+    A request is everything written up to ``sent``; a request without an answer is drained.
+    """
 
     __slots__ = ("_measures", "_sent", "_writer", "_written")
 
@@ -301,7 +303,7 @@ class _Writer:
         self._measures.worked(began)
 
     def sent(self) -> None:
-        """What was written since the last time was one request."""
+        """Everything written since the last call was one request."""
         self._sent.record(self._written)
         self._written = 0
 
@@ -314,7 +316,7 @@ class _Writer:
 
 
 class _Waiting(deque[Any]):
-    """aiokafka's requests that wait for an answer, which comes in their order, and when they were sent."""
+    """aiokafka's pending requests with their send times. Answers come in their order."""
 
     def __init__(self, writer: _Writer) -> None:
         super().__init__()

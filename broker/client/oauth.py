@@ -1,4 +1,4 @@
-"""Tokens for OAUTHBEARER: fetched from whoever issues them, or made up where nobody signs them."""
+"""Tokens for OAUTHBEARER: fetched from an issuer, or unsigned ones made here."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["token_provider"]
 _TIMEOUT_S: Final = 10
 _MOST_BYTES: Final = 1 << 20
 _FRESH_FOR: Final = 0.8
-"""The part of its lifetime that a token is used for (Kafka's ``sasl.login.refresh.window.factor``)."""
+"""The fraction of its lifetime after which a token is renewed (Kafka's ``sasl.login.refresh.window.factor``)."""
 _UNKNOWN_LIFETIME_S: Final = 60
 
 
 def token_provider(url: str | None, options: Mapping[str, str]) -> AbstractTokenProvider:
-    """For the library beneath; ``options`` are those of the login module. Raises ConfigError."""
+    """A token provider for aiokafka; ``options`` are those of the JAAS login module. Raises ConfigError."""
     if url is None:
         return _Unsecured(options)
     if not url.startswith(("https://", "http://", "file:")):
@@ -42,7 +42,7 @@ def _wrong(key: str, text: str) -> ConfigError:
 
 
 class _Unsecured(AbstractTokenProvider):  # type: ignore[misc]
-    """Tokens nobody signs, from the options that Java's ``OAuthBearerUnsecuredLoginCallbackHandler`` takes."""
+    """Unsigned tokens, from the options of Java's ``OAuthBearerUnsecuredLoginCallbackHandler``."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._claims: dict[str, Any] = {}
@@ -61,14 +61,15 @@ class _Unsecured(AbstractTokenProvider):  # type: ignore[misc]
             raise _wrong("sasl.jaas.config", f"OAUTHBEARER needs '... required {option}=\"USER\";'")
 
     async def token(self) -> str:
-        now = time.time_ns() // 1_000_000 / 1000  # whole milliseconds: the issuer must not be ahead of the broker
+        # whole milliseconds, rounded down: the token must not be issued in the broker's future
+        now = time.time_ns() // 1_000_000 / 1000
         claims = {"iat": now, "exp": now + self._lifetime_s, **self._claims}
         parts = (base64.urlsafe_b64encode(json.dumps(part).encode()) for part in ({"alg": "none"}, claims))
         return ".".join(part.decode().rstrip("=") for part in parts) + "."
 
 
 class _Issued(AbstractTokenProvider):  # type: ignore[misc]
-    """Tokens by the client credentials grant (RFC 6749, 4.4), or from a file; asked for anew before they end."""
+    """Tokens from the client credentials grant (RFC 6749, 4.4) or from a file, renewed before they expire."""
 
     def __init__(self, url: str, options: Mapping[str, str]) -> None:
         self._url = url

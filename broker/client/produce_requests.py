@@ -1,6 +1,7 @@
-"""Produce requests that go to the socket in pieces: aiokafka would join a batch with what stands around it eight times.
+"""Produce requests that are written to the socket in pieces. aiokafka would copy each batch eight times to join it with
+its surroundings.
 
-This file uses names of aiokafka's that are private, as ``sender`` does; tests/broker/client/test_produce_requests.py names them.
+Like ``sender`` this file uses private names of aiokafka; tests/broker/client/test_produce_requests.py tests them.
 """
 
 from __future__ import annotations
@@ -21,23 +22,23 @@ from broker.client.batches import Piece
 __all__ = ["PiecewiseClient", "PiecewiseRequest"]
 
 _FIRST_VERSION: Final = 3
-"""Of record batches v2; all up to 7 are laid out alike."""
+"""For record batches v2. All versions up to 7 have the same layout."""
 _WHOLE_BYTES: Final = 64 * 1024
-"""Pieces below it are joined: a write to the socket costs about what copying so much does."""
+"""Smaller pieces are joined: a write to the socket costs about as much as copying this many bytes."""
 
 Batches = Sequence[tuple[str, Sequence[tuple[int, Sequence[Piece]]]]]
-"""Topics with their partitions, and the pieces of each one's batch."""
+"""Topics with their partitions, and the pieces of each partition's batch."""
 
 
 class PiecewiseRequest(ProduceRequest):  # type: ignore[misc]
-    """A produce request whose batches are not part of what aiokafka encodes."""
+    """A produce request whose batches are not encoded by aiokafka."""
 
     def __init__(self, transactional_id: str | None, acks: int, timeout_ms: int, batches: Batches) -> None:
         super().__init__(transactional_id, acks, timeout_ms, [])
         self._transactional, self._acks, self._wait_ms, self._batches = transactional_id, acks, timeout_ms, batches
 
     def body(self) -> Iterator[Piece]:
-        """The request behind its header. Source: Kafka's ProduceRequest.json, versions 3 to 7."""
+        """The request after its header. Source: Kafka's ProduceRequest.json, versions 3 to 7."""
         name = b"\xff\xff" if self._transactional is None else _text(self._transactional)
         yield name + struct.pack(">hii", self._acks, self._wait_ms, len(self._batches))
         for topic, partitions in self._batches:
@@ -53,9 +54,9 @@ def _text(value: str) -> bytes:
 
 
 class PiecewiseClient:
-    """What aiokafka's handler of produce requests needs of its client. ``send`` raises as the client's own does.
+    """The client as aiokafka's produce handler sees it. ``send`` raises as the client does.
 
-    ``written`` is done when a request is on its way and its answer is awaited.
+    ``written`` is done when a request has been written and its answer is awaited.
     """
 
     def __init__(self, client: AIOKafkaClient, written: asyncio.Future[None]) -> None:
@@ -64,7 +65,7 @@ class PiecewiseClient:
         self._maybe_wait_metadata = client._maybe_wait_metadata
 
     async def send(self, node_id: int, request: PiecewiseRequest) -> Any:
-        """The broker's response; without acknowledgements None, once there is room for more."""
+        """The broker's response; None without acknowledgements, once there is room for more."""
         if not await self._client.ready(node_id):
             raise NodeNotReadyError(f"node {node_id} is not ready for a produce request")
         connection = self._client._conns[node_id, ConnectionGroup.DEFAULT]
@@ -74,12 +75,12 @@ class PiecewiseClient:
                 self._written.set_result(None)
             return await answer
         except TimeoutError as error:
-            connection.close(reason=CloseReason.CONNECTION_TIMEOUT)  # the next request gets a new one
+            connection.close(reason=CloseReason.CONNECTION_TIMEOUT)  # the next request opens a new connection
             raise RequestTimedOutError from error
 
 
 def _sent(connection: AIOKafkaConnection, request: PiecewiseRequest) -> Awaitable[Any]:
-    """The response to come, as ``AIOKafkaConnection.send`` gives it."""
+    """The future response, as ``AIOKafkaConnection.send`` returns it."""
     writer, address = connection._writer, f"{connection.host}:{connection.port}"
     if writer is None:
         raise KafkaConnectionError(f"No connection to broker at {address}")
@@ -108,7 +109,7 @@ def _sent(connection: AIOKafkaConnection, request: PiecewiseRequest) -> Awaitabl
 
 
 def _gathered(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """The same bytes: neighbours that are small as one."""
+    """The same bytes, with small adjacent pieces joined."""
     small: list[Piece] = []
     for piece in pieces:
         if len(piece) < _WHOLE_BYTES:

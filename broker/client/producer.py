@@ -1,4 +1,4 @@
-"""The producer: finished batches and single records to any Kafka, idempotent and acknowledged by all unless told otherwise."""
+"""The producer: sends finished batches and single records to any Kafka; by default idempotent and with acks=all."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ __all__ = ["BatchProducer", "Transaction"]
 
 
 class BatchProducer:
-    """Sends to any Kafka. Use from one event loop; as a context manager it starts and stops itself.
+    """Sends to any Kafka. Use it from one event loop. As a context manager it starts and stops itself.
 
-    Order: batches and records given for one partition arrive in the order of the calls, each once, as long as the
-    producer is idempotent (the default): it sends again, over broker restarts too, until the broker answers or
-    delivery.timeout.ms have passed. Finished batches are sent without waiting for the answers to those before them, up to
-    max.in.flight.requests.per.connection of them; records that come one by one wait for the answer, and share the next batch. A refusal
-    for good (a record too large) and a ClientTimeout are raised for that batch alone; what follows it goes on.
+    Order: batches and records for one partition arrive in the order of the calls, each exactly once, if the producer is
+    idempotent (the default). It retries, across broker restarts too, until the broker answers or delivery.timeout.ms
+    have passed. Up to max.in.flight.requests.per.connection finished batches are in flight at once. Single records wait
+    for the previous answer and share the next batch. A permanent refusal (a record too large) or a ClientTimeout is
+    raised for that batch alone; later batches continue.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -45,7 +45,7 @@ class BatchProducer:
         self._failure: BaseException | None = None
 
     async def start(self) -> Self:
-        """Connect, and with idempotence get a producer id. Raises NotReachable."""
+        """Connect, and with idempotence obtain a producer id. Raises NotReachable."""
         settings = self._settings
         arguments = self._config.library_arguments(settings)
         if settings.idempotent:
@@ -73,9 +73,9 @@ class BatchProducer:
         return self
 
     async def stop(self, timeout_s: float | None = None) -> None:
-        """Send what is left, then disconnect. What is not acknowledged within the time fails with ClientTimeout.
+        """Send everything queued, then disconnect. Batches not acknowledged in time fail with ClientTimeout.
 
-        The time is delivery.timeout.ms unless given.
+        The time limit is delivery.timeout.ms unless ``timeout_s`` is passed.
         """
         producer, self._producer = self._producer, None
         if producer is None:
@@ -104,9 +104,9 @@ class BatchProducer:
         return self._producer
 
     async def send_batch(self, topic: str, partition: int, batch: EncodedBatch) -> asyncio.Future[Ack]:
-        """Queue a finished batch; returns when there is room for the next one, which is the back-pressure.
+        """Queue a finished batch. Returns when there is room for the next one, which is the back-pressure.
 
-        The future is done when the broker has answered. Raises UnknownTopicOrPartition for a topic or partition that
+        The future is done when the broker has answered. Raises UnknownTopicOrPartition if the topic or partition still
         does not exist after request.timeout.ms.
         """
         producer = self._running
@@ -142,9 +142,9 @@ class BatchProducer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> asyncio.Future[Ack]:
-        """Add one record to the batch of its partition; waits for room only. The future is done with the broker's answer.
+        """Add one record to its partition's batch. Waits only for room; the broker's answer completes the future.
 
-        Without ``partition`` the key's murmur2 hash chooses as in Java's client, or chance where there is no key.
+        Without ``partition`` the key's murmur2 hash selects it, as in Java's client; without a key it is random.
         """
         producer = self._running
         self._check_transaction(topic)
@@ -171,7 +171,7 @@ class BatchProducer:
         return self._acked(future, topic, partition, 1)
 
     async def partitions(self, topic: str) -> frozenset[int]:
-        """The partitions of a topic, as the metadata at hand has them."""
+        """The partitions of a topic, according to cached metadata."""
         producer = self._running
         known = producer._metadata.partitions_for_topic(topic)
         if known is None:
@@ -192,7 +192,7 @@ class BatchProducer:
                 raise UnknownTopicOrPartition(f"topic {topic} has no partition {partition}")
 
     def _acked(self, future: asyncio.Future[Any], topic: str, partition: int, records: int) -> asyncio.Future[Ack]:
-        """The same future with our Ack and our errors in it; the first error of a transaction is kept for its commit."""
+        """A future with our Ack and our errors. The first error of a transaction is kept for its commit."""
         ours: asyncio.Future[Ack] = future.get_loop().create_future()
 
         def done(theirs: asyncio.Future[Any]) -> None:
@@ -209,7 +209,7 @@ class BatchProducer:
             elif error is not None:
                 ours.set_exception(error)
                 if self._settings.transactional_id is not None:
-                    ours.exception()  # commit raises it, so nobody need look here
+                    ours.exception()  # mark as retrieved: commit raises it
             else:
                 metadata = theirs.result()
                 offset, timestamp = (-1, -1) if metadata is None else (metadata.offset, metadata.timestamp)
@@ -219,7 +219,7 @@ class BatchProducer:
         return ours
 
     async def flush(self) -> None:
-        """Return when everything given so far is answered, one way or the other."""
+        """Return when everything queued so far has been acknowledged or has failed."""
         await self._running.flush()
 
     def transaction(self) -> Transaction:
@@ -232,10 +232,10 @@ class BatchProducer:
             await self._running.begin_transaction()
 
     async def commit_transaction(self) -> None:
-        """Returns once the coordinator has it; raises the first error of what was sent, after which only abort helps.
+        """Returns once the coordinator has committed. Raises the first send error, after which only abort is possible.
 
-        After a ClientTimeout abort does not help either: nobody knows what was written. Stop the producer and start
-        another one with the same transactional.id, which aborts what is left.
+        After a ClientTimeout abort is not possible either, because it is unknown what was written. Stop the producer
+        and start a new one with the same transactional.id, which aborts the rest.
         """
         await self.flush()
         if self._failure is not None:
@@ -248,14 +248,14 @@ class BatchProducer:
             await self._running.abort_transaction()
 
     async def send_offsets(self, offsets: Mapping[TopicPartition, int], group_id: str, *, note: str = "") -> None:
-        """Make the commit of these positions of a group part of the open transaction, ``note`` as their metadata."""
+        """Commit these offsets of a group as part of the open transaction, with ``note`` as their metadata string."""
         library_offsets = {LibraryPartition(*tp): OffsetAndMetadata(offset, note) for tp, offset in offsets.items()}
         with translating(f"offsets of group {group_id} in a transaction"):
             await self._running.send_offsets_to_transaction(library_offsets, group_id)
 
 
 class Transaction:
-    """One transaction as a block."""
+    """One transaction as a context manager."""
 
     def __init__(self, producer: BatchProducer) -> None:
         self._producer = producer

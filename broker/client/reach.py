@@ -1,4 +1,4 @@
-"""Connecting for the first time, and saying what is in the way when that fails."""
+"""The first connection to a cluster, with an error that says why it failed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ __all__ = ["closed", "first_answer", "first_connection"]
 
 _TO_ITS_END_S: Final = 2.0
 _FAREWELL_S: Final = 2.0
-"""As long as a broker may take to answer the end of TLS."""
+"""How long a broker may take to answer a TLS close."""
 
 
 async def first_connection(connect: Coroutine[Any, Any, Any], bootstrap_servers: str) -> None:
-    """Run the library's first connection; a failure leaves as NotReachable, or as the broker's refusal, with the reason.
+    """Run aiokafka's first connection. A failure is raised as NotReachable, or as the broker's refusal, with the
+    reason.
 
-    Cancelled amid its bootstrap the library leaves a socket open, so it is let come to its end before the caller's
-    cancellation goes on.
+    aiokafka leaves a socket open if it is cancelled during bootstrap. So bootstrap runs to its end before the caller's
+    cancellation continues.
     """
     connecting = asyncio.ensure_future(connect)
     try:
@@ -39,10 +40,10 @@ async def first_connection(connect: Coroutine[Any, Any, Any], bootstrap_servers:
 
 
 async def first_answer(client: AIOKafkaClient) -> tuple[AIOKafkaConnection, Any]:
-    """A connection to the first of a client's addresses that says what the cluster is, and its answer.
+    """A connection to the first bootstrap address that answers a metadata request, and its answer.
 
-    All connections that are made are in ``client.closing``: their end is waited for with the client's own, and not here, where
-    everybody waits for a client to begin. Raises, of the first address that failed, NotReachable or the broker's refusal.
+    All connections made here are in ``client.closing``. Closing the client waits for them; waiting here would delay its
+    start. Raises NotReachable or the broker's refusal for the first address that failed.
     """
     failures: list[BaseException] = []
     for host, port, _ in client.hosts:
@@ -79,11 +80,12 @@ def _connection(client: AIOKafkaClient, host: str, port: int) -> AIOKafkaConnect
 
 
 async def closed(*connections: AIOKafkaConnection) -> None:
-    """Close connections, and wait until their sockets are: a TLS connection says good-bye first, and hears it."""
+    """Close connections and wait until their sockets are closed; with TLS that includes both close messages."""
     ends = []
     for connection in connections:
         end = connection.close()
-        if connection._protocol is not None and not end.done():  # one that never was has an end that never comes
+        # a connection that was never made has an end that never comes
+        if connection._protocol is not None and not end.done():
             ends.append(end)
     if ends:
         await asyncio.wait(ends, timeout=_FAREWELL_S)

@@ -1,4 +1,6 @@
-"""Where each field of each record of a fetch lies: one walk for where the records end, then whole columns."""
+"""Locates each field of each record of a fetch: one walk finds the ends of the records, the rest works on whole
+columns.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class HeaderFields:
 
 @dataclass(frozen=True)
 class RecordFields:
-    """Spans into ``data``, ascending; a length of -1 is null. ``header_starts`` point behind the header counts."""
+    """Spans into ``data``, ascending; a length of -1 is null. ``header_starts`` point after the header counts."""
 
     data: bytes
     offsets: NDArray[np.int64]
@@ -86,7 +88,7 @@ def _per_record(values: list[int], counts: list[int]) -> NDArray[np.int64]:
 
 
 def _timestamps(batches: tuple[Batch, ...], counts: list[int], deltas: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The records' own times, or the batch's where the broker set it at the append."""
+    """The records' own timestamps, or the batch's if the broker set it on append."""
     timestamps = deltas + _per_record([batch.header.base_timestamp for batch in batches], counts)
     if not any(batch.header.has_append_time for batch in batches):
         return timestamps
@@ -99,7 +101,10 @@ def _timestamps(batches: tuple[Batch, ...], counts: list[int], deltas: NDArray[n
 def _headers(
     raw: NDArray[np.uint8], counts: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> tuple[HeaderFields | None, NDArray[np.int64]]:
-    """The spans of all headers, and where each record's headers end; one round per header of the record with the most."""
+    """The spans of all headers, and the end of each record's headers.
+
+    Takes as many rounds as the largest header count.
+    """
     if counts.min(initial=0) < 0 or counts.max(initial=0) > _MOST_HEADERS:
         raise CorruptMessage("a record has an impossible number of headers")
     if not counts.any():

@@ -1,4 +1,4 @@
-"""Kafka messages that the library beneath lacks, declared in its own manner: field names are those of Kafka's message JSON."""
+"""Kafka messages that aiokafka lacks, declared in its style. Field names are those of Kafka's message JSON."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class _MetadataRequest(RequestStruct):  # type: ignore[misc]
 
 
 class TopicMetadataRequest(Request[_MetadataRequest]):  # type: ignore[misc]
-    """Metadata v12: the first version with topic ids that may be asked by name (KIP-516). Creates nothing."""
+    """Metadata v12: the first version with topic ids that can ask by name (KIP-516). Creates nothing."""
 
     API_KEY = 3
 
@@ -150,7 +150,7 @@ class _IncrementalAlterConfigsRequest(RequestStruct):  # type: ignore[misc]
 
 
 class IncrementalAlterConfigsRequest(Request[_IncrementalAlterConfigsRequest]):  # type: ignore[misc]
-    """KIP-339. ``changes`` are (key, operation, value): operation 0 sets, 1 takes back to the default."""
+    """KIP-339. ``changes`` are (key, operation, value): operation 0 sets, 1 resets to the default."""
 
     API_KEY = 44
 

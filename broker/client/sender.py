@@ -1,8 +1,9 @@
-"""Finished batches through aiokafka's producer: the hooks into its private parts, all but those of ``produce_requests``.
+"""Finished batches through aiokafka's producer. This file has all hooks into its private parts but those of
+``produce_requests``.
 
-aiokafka's accumulator takes a ``BatchBuilder``, asks it for its size and count, and stamps producer id, epoch and sequence
-when it drains it; ``pieces`` is what is then sent. tests/broker/client/test_sender.py is the contract with
-these names: when an upgrade of aiokafka breaks it, this file is what has to change.
+aiokafka's accumulator takes a ``BatchBuilder``, asks it for its size and count, and stamps producer id, epoch and
+sequence when it drains it; ``pieces`` are the bytes sent. tests/broker/client/test_sender.py tests these names: if an
+upgrade of aiokafka breaks it, change this file.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _LOST: Final = (OutOfOrderSequence.code, UnknownProducerId.code)
 
 
 class FinishedBatch(BatchBuilder):  # type: ignore[misc]
-    """An EncodedBatch in the clothes of aiokafka's builder: closed from the start, so no record is added to it."""
+    """An EncodedBatch with the interface of aiokafka's builder; closed from the start, so that no record is added."""
 
     def __init__(self, batch: EncodedBatch, *, transactional: bool) -> None:
         self._batch, self._transactional = batch, transactional
@@ -65,44 +66,44 @@ class FinishedBatch(BatchBuilder):  # type: ignore[misc]
         self._state, self._pieces = (producer_id, producer_epoch, base_sequence), ()
 
     def pieces(self) -> Sequence[Piece]:
-        """What is sent, and sent again."""
+        """The bytes of the first attempt and of every retry."""
         if not self._pieces:
             self._pieces = self._batch.pieces(*self._state, transactional=self._transactional)
         return self._pieces
 
 
 class SequenceNumbers(TransactionManager):  # type: ignore[misc]
-    """aiokafka's keeper of producer id, sequences and transaction, with three repairs.
+    """aiokafka's state of producer id, sequences and transaction, with three fixes.
 
-    Sequences go back to 0 after 2^31 - 1, as Kafka's do (aiokafka 0.14 goes to -2^31). A batch that the broker refused
-    for good gives its sequences back, else everything after it would be out of order. A producer id that the broker
-    lost is replaced.
+    Sequences wrap to 0 after 2^31 - 1, as in Kafka (aiokafka 0.14 wraps to -2^31). A permanently refused batch gives
+    its sequences back; otherwise all later batches would be out of order. A producer id that the broker lost is
+    replaced.
     """
 
     def increment_sequence_number(self, tp: TopicPartition, increment: int) -> None:
         self._sequence_numbers[tp] = (self._sequence_numbers[tp] + increment) % _SEQUENCE_MODULUS
 
     def identity(self) -> tuple[int, int]:
-        """What the numbers count for."""
+        """The producer id and epoch that the sequence numbers belong to."""
         return self.producer_id, self.producer_epoch
 
     def give_back(self, tp: TopicPartition, count: int) -> None:
-        """Have a partition go on so many numbers before."""
+        """Move a partition's next sequence number back by ``count``."""
         self._sequence_numbers[tp] = (self._sequence_numbers[tp] - count) % _SEQUENCE_MODULUS
 
     def forget_producer_id(self) -> None:
-        """Have the sender ask for a new id before its next batch, and count from 0 again."""
+        """Have the sender obtain a new id before its next batch, and count from 0 again."""
         fresh = TransactionManager(self.transactional_id, self.transaction_timeout_ms)
         self._pid_and_epoch, self._pid_waiter = fresh._pid_and_epoch, fresh._pid_waiter
         self._sequence_numbers.clear()
 
 
 class _Accumulator(MessageAccumulator):  # type: ignore[misc]
-    """aiokafka's queues with several batches of a partition on their way, and with a time limit: a batch is answered within
-    delivery.timeout.ms, whatever the cluster does.
+    """aiokafka's queues with several batches of a partition in flight, and with a time limit: every batch succeeds or
+    fails within delivery.timeout.ms, whatever the cluster does.
 
-    aiokafka 0.14 tries a batch of an idempotent producer for ever, and one that it gives up before sending keeps its
-    sequence numbers, so that all that follows is out of order.
+    aiokafka 0.14 retries a batch of an idempotent producer forever. A batch that it drops before sending keeps its
+    sequence numbers, so that all later ones are out of order.
     """
 
     delivery_timeout_s: float
@@ -119,7 +120,7 @@ class _Accumulator(MessageAccumulator):  # type: ignore[misc]
         return super().drain_by_nodes(ignore_nodes, closed.union(muted_partitions))
 
     def _pop_batch(self, tp: TopicPartition) -> MessageBatch:
-        """The first of a queue, to be sent: with sequence numbers where it has none that hold."""
+        """Take the first batch of a queue to send it; assigns sequence numbers unless it has valid ones."""
         batch = self._batches[tp].popleft()
         sequences: SequenceNumbers | None = self._txn_manager
         if sequences is not None and self.windows.needs_numbers(tp, batch):
@@ -141,21 +142,21 @@ class _Accumulator(MessageAccumulator):  # type: ignore[misc]
         self._queue_again(self.windows.ended(batch.tp, batch, written=written))
 
     def reenqueue(self, batch: MessageBatch) -> None:
-        """Have a batch sent again, once all that went with it are answered."""
+        """Queue a batch for a retry, once all batches in flight with it are answered."""
         if not batch.future.done():
             self._queue_again(self.windows.back(batch.tp, batch))
 
     def _queue_again(self, batches: Sequence[MessageBatch]) -> None:
         for batch in reversed(batches):
             if batch.future.done():
-                continue  # given up meanwhile, with others: it is about to end
+                continue  # failed together with others while it waited
             super().reenqueue(batch)
             if self.is_late(batch):
                 self._give_up_waiting(batch)
         self.wake()
 
     def wake(self) -> None:
-        """Have the sender look again."""
+        """Make the sender check its queues again."""
         if not self._waiter_future.done():
             self._waiter_future.set_result(None)
 
@@ -166,7 +167,10 @@ class _Accumulator(MessageAccumulator):  # type: ignore[misc]
         return batch
 
     def _give_up_waiting(self, batch: MessageBatch) -> None:
-        """Fail a batch that is still queued; one that is on its way is failed with its answer, or the want of one."""
+        """Fail a batch that is still queued.
+
+        A batch in flight fails with its answer, or when its answer does not come.
+        """
         queue = self._batches.get(batch.tp, ())
         if batch not in queue:
             return
@@ -175,8 +179,8 @@ class _Accumulator(MessageAccumulator):  # type: ignore[misc]
             del self._batches[batch.tp]
         if batch.retry_count:
             self.lose_track()
-            self._pending_batches.add(batch)  # from where aiokafka removes every batch that was sent once
-        batch.drain_ready()  # those who wait for its place in the queue are not to hear its error
+            self._pending_batches.add(batch)  # aiokafka removes every batch that was sent once from here
+        batch.drain_ready()  # callers that wait for its slot in the queue must not get its error
         batch.failure(exception=self.late(batch))
 
     def is_late(self, batch: MessageBatch) -> bool:
@@ -187,19 +191,22 @@ class _Accumulator(MessageAccumulator):  # type: ignore[misc]
         return ClientTimeout(f"{batch.tp.topic}-{batch.tp.partition}: not acknowledged in delivery.timeout.ms={limit}")
 
     def lose_track(self) -> None:
-        """Nobody knows whether a batch was written, so its sequence numbers can be used neither again nor left out."""
+        """It is unknown whether a batch was written, so its sequence numbers can be neither reused nor skipped."""
         sequences: SequenceNumbers | None = self._txn_manager
         if sequences is not None and sequences.transactional_id is None:
             sequences.forget_producer_id()
 
 
 class _ProduceHandler(SendProduceReqHandler):  # type: ignore[misc]
-    """Answers with a refusal for good are settled here, with the broker's own words; the rest is aiokafka's."""
+    """Handles permanent refusals itself, with the broker's message; aiokafka handles the rest."""
 
     def __init__(self, sender: Sender, batches: Mapping[TopicPartition, MessageBatch]) -> None:
-        super().__init__(sender, dict(batches))  # a copy: the sender unmutes by its own
+        super().__init__(sender, dict(batches))  # a copy: the sender unmutes from its mapping
         self.written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the request is with the socket. No method of this in its place: in a circle the batches would outlive their answers."""
+        """Done when the request is written to the socket.
+
+        Not a method of this class: the reference cycle would keep batches alive after their answers.
+        """
         self._client = PiecewiseClient(sender.client, self.written)
         self._windows = sender._message_accumulator.windows
 
@@ -228,7 +235,7 @@ class _ProduceHandler(SendProduceReqHandler):  # type: ignore[misc]
         super().handle_response(response)
 
     def _prove(self, tp: TopicPartition) -> None:
-        """Those in front of a batch that was tried first are in the log too; where, the broker no longer knows."""
+        """Batches before one that was retried first are in the log too; the broker no longer knows their offsets."""
         batch = self._batches.get(tp)
         for before in () if batch is None else self._windows.proven(tp, batch):
             before.done(-1, -1)
@@ -267,7 +274,7 @@ class _ProduceHandler(SendProduceReqHandler):  # type: ignore[misc]
 
 
 class _Sender(Sender):  # type: ignore[misc]
-    """aiokafka's sender with several requests on their way to a broker."""
+    """aiokafka's sender with several requests in flight per broker."""
 
     def __init__(self, *arguments: Any, max_in_flight: int, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -277,8 +284,10 @@ class _Sender(Sender):  # type: ignore[misc]
         self._answers: set[asyncio.Task[None]] = set()
 
     async def _send_produce_req(self, node_id: int, batches: Mapping[TopicPartition, MessageBatch]) -> None:
-        """Returns when the request is written, or answered where nothing may follow it before: until then there is no other for this
-        broker, so that they keep their order."""
+        """Returns when the request is written, or answered if nothing may follow it earlier.
+
+        Until then no other request goes to this broker, which keeps the order.
+        """
         handler = _ProduceHandler(self, batches)
         if self._most == 1 or not any(_finished(batch) for batch in batches.values()):
             await handler.do(node_id)
@@ -292,7 +301,7 @@ class _Sender(Sender):  # type: ignore[misc]
         answer.add_done_callback(lambda task: self._answered(node_id, task))
         await asyncio.wait((answer, handler.written), return_when=asyncio.FIRST_COMPLETED)
         self._being_written.discard(node_id)
-        self._muted_partitions.difference_update(batches)  # from here on their windows say what may be sent
+        self._muted_partitions.difference_update(batches)  # from here on the windows decide what may be sent
         self._open(node_id)
 
     def _answered(self, node_id: int, task: asyncio.Task[None]) -> None:
@@ -313,12 +322,12 @@ class _Sender(Sender):  # type: ignore[misc]
 
 
 def _finished(batch: MessageBatch) -> bool:
-    """Whether others may go with it: records that come one by one wait for the answer instead, and share the next batch."""
+    """Whether other batches may be in flight with it. Single records wait for the answer and share the next batch."""
     return isinstance(batch._builder, FinishedBatch)
 
 
 class BatchingProducer(AIOKafkaProducer):  # type: ignore[misc]
-    """aiokafka's producer with our sequence numbers, queues and sender in the place of its own."""
+    """aiokafka's producer with our sequence numbers, queues and sender."""
 
     def __init__(self, *, delivery_timeout_ms: int, max_in_flight: int, **arguments: Any) -> None:
         super().__init__(**arguments)

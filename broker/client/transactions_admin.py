@@ -1,4 +1,4 @@
-"""Transactional producers of others: the transactions part of Admin."""
+"""The part of Admin about other clients' transactional producers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from broker.client.cluster import check
 
 __all__ = ["TransactionsAdmin"]
 
-_TRANSACTION_TIMEOUT_MS: Final = 60_000  # of transactions that nobody begins
+_TRANSACTION_TIMEOUT_MS: Final = 60_000  # for transactions that are never begun
 
 
 class TransactionsAdmin(AclsAdmin):
-    """Changes to transactional producers."""
+    """Changes transactional producers."""
 
     async def fence_producers(self, transactional_ids: Iterable[str]) -> None:
-        """Abort what producers with these transactional ids have open, and refuse all that they send from now on (KIP-588).
+        """Abort open transactions of these transactional ids, and refuse all later writes of their producers (KIP-588).
 
-        Returns when all are fenced; ids that nobody uses count as fenced. Raises what the coordinator refuses for good
-        (TransactionalIdAuthorizationFailed ...).
+        Returns when all are fenced; unused ids count as fenced. Raises permanent refusals of the coordinator, for
+        example TransactionalIdAuthorizationFailed.
         """
         await asyncio.gather(*(self.retried(lambda name=name: self._fence(name)) for name in transactional_ids))  # type: ignore[misc]
 

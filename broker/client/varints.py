@@ -1,4 +1,4 @@
-"""Kafka's zigzag varints, whole columns of them written at a time; ``broker.protocol.record_columns`` reads them."""
+"""Writes whole columns of Kafka's zigzag varints; ``broker.protocol.record_columns`` reads them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Varints"]
 
 
 class Varints:
-    """A column of encoded numbers: a matrix with one row a number, of which the first ``lengths`` bytes count."""
+    """A column of encoded numbers: a matrix with one row per number, whose first ``lengths`` bytes are valid."""
 
     __slots__ = ("lengths", "matrix")
 
@@ -29,7 +29,7 @@ class Varints:
         zigzag = ((wide << 1) ^ (wide >> 63)).view(np.uint64)
         width = max(1, -(-int(zigzag.max(initial=0)).bit_length() // 7))
         if width <= 4:
-            zigzag = zigzag.astype(np.uint32)  # half as many bytes to go through
+            zigzag = zigzag.astype(np.uint32)  # half as many bytes to process
         number = zigzag.dtype.type
         matrix = np.empty((len(wide), width), np.uint8)
         lengths = np.ones(len(wide), np.int64)
@@ -49,7 +49,7 @@ class Varints:
 
     @staticmethod
     def joined(parts: Sequence[Varints]) -> Any:
-        """The parts side by side as one large-binary column."""
+        """The parts side by side, as one large-binary column."""
         used = [np.arange(part.matrix.shape[1]) < part.lengths[:, None] for part in parts]
         data = np.concatenate([part.matrix for part in parts], axis=1)[np.concatenate(used, axis=1)]
         ends = np.concatenate(([0], np.cumsum(sum(part.lengths for part in parts))))

@@ -1,14 +1,15 @@
-"""What is on its way of each partition: several batches at once, in order and each once, whatever happens to one of them.
+"""Batches in flight of each partition: several at once, in order and exactly once, even if one of them fails.
 
-With idempotence a broker takes batches of a partition only in the order of their sequence numbers, and remembers the last five
-(KIP-98), so as many may be on their way, once it has the first one: a producer that it does not know may begin with any number. When one
-of them has to be sent again, nothing new goes until all that were on their way are answered; what is left goes again in the old order,
-one at a time. When one is refused for good, those after it are out of order for the broker: they are not in the log and get new
-numbers. The same holds where the producer id was replaced between.
+With idempotence a broker accepts batches of a partition only in the order of their sequence numbers, and remembers the
+last five (KIP-98). So five may be in flight once the broker has the first one: a producer that it does not know may
+begin with any number. When a batch has to be retried, nothing new is sent until all batches in flight are answered. The
+remaining ones are then sent again in the old order, one at a time. When a batch is refused permanently, the broker sees
+those after it as out of order: they are not in the log and get new numbers. The same holds if the producer id was
+replaced in between.
 
-Apache Kafka that was killed remembers but the last one of a producer afterwards: an earlier one that comes again is then out of order,
-though it is in the log. So those after it are tried, the last one first: one that the broker takes or knows tells that all before
-it are written.
+After a kill Apache Kafka remembers only a producer's last batch: an earlier batch that is retried is then out of order
+although it is in the log. So the batches after it are tried, the last one first. If the broker accepts or knows one,
+all before it are written.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from typing import Final, Generic, Protocol, TypeVar
 __all__ = ["MOST_IN_FLIGHT", "Numbers", "Windows"]
 
 MOST_IN_FLIGHT: Final = 5
-"""Of a partition: so many batches a broker remembers, to know one that comes again."""
+"""How many batches of a partition a broker remembers to detect duplicates."""
 
 P = TypeVar("P", bound=Hashable)
 B = TypeVar("B", bound=Hashable)
 
 
 class Numbers(Protocol):
-    """The sequence numbers of a producer; a partition's next one can be put back."""
+    """The sequence numbers of a producer. A partition's next number can be moved back."""
 
     def identity(self) -> object:
-        """What the numbers count for: another one after the producer id was replaced."""
+        """The producer identity that the numbers belong to; it changes when the producer id is replaced."""
         ...
 
     def give_back(self, partition: object, count: int) -> None: ...
@@ -41,30 +42,30 @@ class _Flight:
     identity: object
     count: int
     pipelined: bool
-    """Whether others may be on their way with it."""
+    """Whether other batches may be in flight with it."""
     out: bool = True
-    """On its way, or failed and its retry not due yet."""
+    """In flight, or failed with the retry not due yet."""
     numbered: bool = True
     out_of_order: bool = False
-    """The broker has said that it is not in the log, as something before it is missing."""
+    """The broker said that it is not in the log, because an earlier batch is missing."""
     missing: int = 0
-    """How many numbers right before its own were given out and will never be in the log."""
+    """How many numbers right before its own were assigned and will never be in the log."""
 
 
 @dataclass(slots=True)
 class _Window(Generic[B]):
     flights: dict[B, _Flight] = field(default_factory=dict)
-    """In the order of their numbers."""
+    """In sequence order."""
     is_blocked: bool = False
-    """One has to be sent again: nothing new goes until all of these are answered for good."""
+    """A batch has to be retried: nothing new is sent until all of these have succeeded or failed permanently."""
     trying: B | None = None
-    """The one that is sent again; the others wait for what becomes of it."""
+    """The batch that is being retried; the others wait for its outcome."""
 
     def anyone_out(self) -> bool:
         return any(flight.out for flight in self.flights.values())
 
     def untold(self) -> list[B]:
-        """Those after the first of which it is not known whether they are in the log."""
+        """Batches after the first of which it is unknown whether they are in the log."""
         first, *later = self.flights.items()
         return [
             batch
@@ -74,16 +75,18 @@ class _Window(Generic[B]):
 
 
 class Windows(Generic[P, B]):
-    """The batches with sequence numbers that are not answered. Used from one event loop; makes no calls but to ``numbers``.
+    """The unanswered batches with sequence numbers. Used from one event loop; calls nothing but ``numbers``.
 
-    A batch is ``left`` when it is taken to be sent, then ``ended`` or ``failed`` and, when its retry is due, ``back``.
+    Call ``left`` when a batch is taken to be sent, then ``ended`` or ``failed``, and ``back`` when its retry is due.
     """
 
     def __init__(self, limit: int, numbers: Numbers | None) -> None:
-        """``limit``: batches of a partition on their way at once; 1 without numbers, as nothing keeps them in order then."""
+        """``limit`` is the number of batches of a partition in flight; it is 1 without ``numbers``, which keep the
+        order.
+        """
         self._limit, self._numbers = limit if numbers is not None else 1, numbers
         self._known: dict[P, object] = {}
-        """The identity under which a partition has taken a batch."""
+        """The identity under which a partition has accepted a batch."""
         self._windows: dict[P, _Window[B]] = {}
 
     def admits(self, partition: P, batch: B, *, pipelined: bool) -> bool:
@@ -102,12 +105,12 @@ class Windows(Generic[P, B]):
         )
 
     def needs_numbers(self, partition: P, batch: B) -> bool:
-        """Whether a batch that is to be sent has none yet, or those it had are void."""
+        """Whether a batch to send has no numbers yet, or void ones."""
         _, flight = self._window_and_flight(partition, batch)
         return flight is None or not flight.numbered
 
     def left(self, partition: P, batch: B, count: int, *, pipelined: bool) -> None:
-        """A batch of so many records goes out, with numbers of the present identity where it needed some."""
+        """A batch of ``count`` records is sent, with new numbers of the current identity if it needs them."""
         window = self._windows.setdefault(partition, _Window())
         flight = window.flights.get(batch)
         if flight is None:
@@ -118,7 +121,7 @@ class Windows(Generic[P, B]):
         flight.out, flight.out_of_order = True, False
 
     def explains(self, partition: P, batch: B) -> bool:
-        """Whether it is our doing that a batch is out of order for the broker, so that it can be sent again."""
+        """Whether this client caused a batch to be out of order for the broker, so that it can be retried."""
         window, flight = self._window_and_flight(partition, batch)
         if window is None or flight is None or not flight.pipelined:
             return False
@@ -127,14 +130,17 @@ class Windows(Generic[P, B]):
         return next(iter(window.flights)) != batch or bool(window.untold())
 
     def failed(self, partition: P, batch: B, *, out_of_order: bool = False) -> None:
-        """A batch will be sent again: from now on nothing else of its partition goes out."""
+        """A batch will be retried: from now on nothing else of its partition is sent."""
         window, flight = self._window_and_flight(partition, batch)
         if window is not None and flight is not None:
             window.is_blocked = True
             flight.out_of_order = out_of_order
 
     def back(self, partition: P, batch: B) -> list[B]:
-        """Its retry is due. Those that are to be queued before all others, in their order: none while others are out."""
+        """Its retry is due.
+
+        Returns the batches to queue before all others, in their order; none while others are in flight.
+        """
         window, flight = self._window_and_flight(partition, batch)
         if window is None or flight is None:
             return [batch]
@@ -144,7 +150,7 @@ class Windows(Generic[P, B]):
         return self._due(partition, window)
 
     def refused(self, partition: P, batch: B) -> None:
-        """A batch is not in the log and never will be; ``ended`` has still to be called."""
+        """A batch is not in the log and never will be. ``ended`` still has to be called."""
         window, flight = self._window_and_flight(partition, batch)
         if window is None or flight is None or flight.identity != self._identity():
             return
@@ -157,7 +163,7 @@ class Windows(Generic[P, B]):
         self._give_back(partition, missing)
 
     def proven(self, partition: P, batch: B) -> list[B]:
-        """The batches that are in the log because this one is: it was tried before them."""
+        """The batches that must be in the log because this one is: it was tried before them."""
         window = self._windows.get(partition)
         if window is None or window.trying != batch:
             return []
@@ -165,7 +171,10 @@ class Windows(Generic[P, B]):
         return order[: order.index(batch)]
 
     def ended(self, partition: P, batch: B, *, written: bool) -> list[B]:
-        """A batch is answered for good, or given up. Those that are to be queued before all others now, as with ``back``."""
+        """A batch has succeeded or failed permanently.
+
+        Returns the batches to queue before all others, as ``back`` does.
+        """
         window = self._windows.get(partition)
         flight = None if window is None else window.flights.pop(batch, None)
         if window is None or flight is None:
@@ -196,7 +205,10 @@ class Windows(Generic[P, B]):
         return [batch]
 
     def _renumber(self, partition: P, window: _Window[B]) -> None:
-        """The first is not in the log, so the later ones are not either: all get new numbers, behind the last that is."""
+        """The first is not in the log, so the later ones are not either.
+
+        All get new numbers after the last one in the log.
+        """
         identity, count = self._identity(), 0
         for flight in window.flights.values():
             if flight.numbered and flight.identity == identity:

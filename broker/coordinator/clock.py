@@ -1,4 +1,4 @@
-"""The seam to time: what the clock says, what happens later, and the futures that wait for it."""
+"""The seam for time: the current time, timers, and futures that wait for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """Time as the coordinator sees it. Callbacks run on the thread that calls the coordinator, never within a call."""
+    """Time as the coordinator sees it. Callbacks run on the coordinator's thread, never during a call."""
 
     def now_ms(self) -> int:
         """Wall-clock time, milliseconds since 1970."""
@@ -29,7 +29,7 @@ class Clock(Protocol):
 
 
 class LoopClock:
-    """The clock of an asyncio event loop; of the running one unless another is given."""
+    """The clock of an asyncio event loop, by default of the running one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = loop or asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""The position of a group in a partition, as the group coordinator keeps it."""
+"""A group's committed offset for a partition, as the group coordinator stores it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ TopicPartition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """The next offset to read, as a group wrote it down. ``leader_epoch`` is -1 where the client gave none.
+    """The next offset to read, as a group committed it. ``leader_epoch`` is -1 if the client sent none.
 
-    ``commit_timestamp_ms`` is set by the coordinator. ``expire_timestamp_ms`` is given by clients of OffsetCommit v2-v4
-    only, -1 otherwise: the broker's retention decides then.
+    ``commit_timestamp_ms`` is set by the coordinator. Only clients of OffsetCommit v2-v4 send ``expire_timestamp_ms``.
+    Otherwise it is -1, and the broker's retention decides.
     """
 
     offset: int

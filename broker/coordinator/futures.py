@@ -1,4 +1,4 @@
-"""Answers of a coordinator that wait for its log, and what a client is told when the log refuses."""
+"""Coordinator answers that wait for the log, and the errors that clients get when the log refuses a write."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ANSWERS: Final[Sequence[tuple[type[BrokerError], type[BrokerError]]]] = (
     (MessageTooLarge, UnknownServerError),
     (RecordListTooLarge, UnknownServerError),
 )
-"""What a client of the coordinator is told when the log refuses: errors of Produce mean other things to it."""
+"""Translates errors of a log write for clients of the coordinator, to whom errors of Produce mean other things."""
 
 
 def _answer(error: BaseException) -> BrokerError:
@@ -47,20 +47,26 @@ T = TypeVar("T")
 
 
 def succeed(future: asyncio.Future[T], value: T) -> None:
-    """Resolve a request's future, unless nobody waits any more (the connection is gone and it was cancelled)."""
+    """Resolve a request's future, unless it was cancelled because its connection is gone."""
     if not future.done():
         future.set_result(value)
 
 
 def fail(future: asyncio.Future[Any], error: BrokerError) -> None:
-    """As ``succeed``; and an error that nobody fetches is no news: the client has gone, and will ask again."""
+    """Fail a request's future like ``succeed``.
+
+    The error counts as retrieved: if the client is gone, it will ask again.
+    """
     if not future.done():
         future.set_exception(error)
         future.exception()
 
 
 def when_done(future: asyncio.Future[None], callback: Callable[[BrokerError | None], None]) -> None:
-    """Call back with the failure or None: at once if the future is done, so that no other request comes in between."""
+    """Call back with the error or None.
+
+    If the future is done, call at once, so that no other request comes in between.
+    """
 
     def call(done: asyncio.Future[None]) -> None:
         if done.cancelled():
@@ -76,10 +82,10 @@ def when_done(future: asyncio.Future[None], callback: Callable[[BrokerError | No
 
 
 def answer_when(written: asyncio.Future[None], future: asyncio.Future[T], answer: T) -> None:
-    """Give a request its answer once what it changed is durable, or else what kept it from being so."""
+    """Complete a request with ``answer`` once its change is durable, or with the error that prevented it."""
     when_done(written, lambda error: succeed(future, answer) if error is None else fail(future, error))
 
 
 def accepted(written: asyncio.Future[None]) -> bool:
-    """Whether the log took a write, be it durable yet or not: then memory follows, whatever comes next."""
+    """Whether the log accepted a write, durable yet or not. Memory then follows, whatever happens next."""
     return not written.done() or (not written.cancelled() and written.exception() is None)

@@ -17,20 +17,20 @@ OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 class GroupJournal:
-    """Appends the records of groups, each to the partition of its group."""
+    """Appends records of groups, each to its group's partition."""
 
     def __init__(self, log: StateLog, clock: Clock) -> None:
         self.log = log
         self._clock = clock
 
     def partition(self, group_id: str) -> int:
-        """Where a group's records are."""
+        """The partition that has a group's records."""
         return partition_for(group_id, self.log.partitions)
 
     def append(
         self, group_id: str, entries: Sequence[Entry], producer: tuple[int, int] | None = None
     ) -> asyncio.Future[None]:
-        """A failure to write is a failed future, like a failure to make durable; no entries are done at once."""
+        """A failed write gives a failed future, as a failed flush does. Without entries the future is done at once."""
         if not entries:
             return self._done(None)
         try:

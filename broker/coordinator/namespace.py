@@ -1,4 +1,7 @@
-"""The one namespace of group ids: classic, consumer, share and streams groups, of which an id names one at a time."""
+"""The namespace of group ids, shared by classic, consumer, share and streams groups.
+
+An id names one group at a time.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,11 @@ class GroupType(Enum):
 
 
 CommitCheck = Callable[[str, UUID | None, int], BrokerError | None]
-"""Whether a member may commit an offset for a partition, given as topic name, topic id and number."""
+"""Checks whether a member may commit an offset for a partition, by topic name, topic id and partition number."""
 
 
 class AnyGroup(ABC):
-    """The side of a group that the coordinator sees, whatever the type."""
+    """The interface that all group types offer to the coordinator."""
 
     __slots__ = ()
     group_id: str
@@ -40,12 +43,12 @@ class AnyGroup(ABC):
     @property
     @abstractmethod
     def state_name(self) -> str:
-        """The state as clients are shown it."""
+        """The state as clients see it."""
 
     @property
     @abstractmethod
     def kind_of_members(self) -> str:
-        """The protocol type that ListGroups shows: consumer, connect, share and the like."""
+        """The protocol type that ListGroups shows, for example consumer, connect or share."""
 
     @property
     @abstractmethod
@@ -53,7 +56,7 @@ class AnyGroup(ABC):
 
     @property
     def expires(self) -> bool:
-        """Whether it goes once it is empty and has no offsets."""
+        """Whether the group is removed once it is empty and has no offsets."""
         return True
 
     @abstractmethod
@@ -63,37 +66,41 @@ class AnyGroup(ABC):
     def commit_check(
         self, member_id: str, instance_id: str | None, epoch: int, *, version: int, transactional: bool = False
     ) -> CommitCheck | None:
-        """Raise what keeps this member from committing offsets; or give what is to be asked for each partition, if anything.
+        """Raise the error if this member may not commit offsets; else return the check to run for each partition, if
+        any.
 
         ``version`` is that of OffsetCommit.
         """
 
     @abstractmethod
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Raise what keeps this member from reading committed offsets; no member (None, or an epoch below 0) may always."""
+        """Raise the error if this member may not read committed offsets.
+
+        Callers without a member (None, or an epoch below 0) always may.
+        """
 
     @abstractmethod
     def check_offset_delete(self) -> None:
-        """Raise what keeps an administrator from deleting offsets of topics that the group does not subscribe to."""
+        """Raise the error if an administrator may not delete offsets of topics that the group does not subscribe to."""
 
     @abstractmethod
     def check_delete(self) -> None:
-        """Raise what keeps an administrator from deleting the group (GroupNotEmpty)."""
+        """Raise the error if an administrator may not delete the group (GroupNotEmpty)."""
 
     @abstractmethod
     def tombstones(self) -> list[Entry]:
-        """The records that delete it from the log, without its offsets."""
+        """The tombstones that delete the group from the log, without its offsets."""
 
     @abstractmethod
     def offset_expiry(self) -> Callable[[CommittedOffset], int] | None:
-        """From when an offset's retention counts, in milliseconds since 1970; None while none expires."""
+        """The time from which an offset's retention counts, in milliseconds since 1970; None if no offset expires."""
 
 
 G = TypeVar("G", bound=AnyGroup)
 
 
 class GroupNamespace:
-    """Every group by its id."""
+    """All groups by id."""
 
     def __init__(self) -> None:
         self._groups: dict[str, AnyGroup] = {}
@@ -102,7 +109,7 @@ class GroupNamespace:
         return self._groups.get(group_id)
 
     def find(self, group_id: str, kind: type[G]) -> G:
-        """The group of this id and class; raises GroupIdNotFound where there is none, or one of another type.
+        """The group of this id and class. Raises GroupIdNotFound if there is none, or if it has another type.
 
         Raises InvalidGroupId for the empty id.
         """
@@ -130,7 +137,7 @@ class GroupNamespace:
         self._groups.clear()
 
     def __iter__(self) -> Iterator[AnyGroup]:
-        """All of them; what is done while iterating may change the namespace."""
+        """All groups. The loop body may change the namespace."""
         return iter(list(self._groups.values()))
 
     def __len__(self) -> int:

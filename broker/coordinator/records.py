@@ -1,6 +1,6 @@
-"""The codec of coordinators' records: an int16 that names the type before a key's fields, the version before a value's.
+"""The codec of coordinators' records: an int16 precedes the fields, the type in keys and the version in values.
 
-Keys are of version 0 and not flexible. Values are flexible (KIP-482) from the version on that their class says.
+Keys have version 0 and are not flexible. Values are flexible (KIP-482) from the version that their class names.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ __all__ = ["RecordKey", "RecordValue", "decode_key", "decode_value", "encode_key
 
 @structure
 class RecordKey(Request):
-    """The key of a record. It shares the codec of requests; ``API_KEY`` is the number of the record's type."""
+    """The key of a record. It uses the codec of requests; ``API_KEY`` is the record type's number."""
 
     FLEXIBLE_SINCE = 1
 
 
 @structure
 class RecordValue(Request):
-    """The value of a record: it holds until the next one with the same key."""
+    """The value of a record, valid until the next record with the same key."""
 
     FLEXIBLE_SINCE = 0
     LATEST: ClassVar[int] = 0
-    """The latest version that can be read."""
+    """The latest readable version."""
 
 
 M = TypeVar("M", bound=Request)
@@ -36,7 +36,7 @@ V = TypeVar("V", bound=RecordValue)
 
 
 def type_number(key: bytes | None) -> int:
-    """The number of the type that a key begins with; -1, which is none, where it is too short for one."""
+    """The type number at the start of a key; -1, which is no type, if the key is too short."""
     return int.from_bytes(key[:2], signed=True) if key is not None and len(key) >= 2 else -1
 
 
@@ -49,12 +49,12 @@ def encode_value(value: RecordValue, version: int = 0) -> bytes:
 
 
 def decode_key(cls: type[M], key: bytes, topic: str) -> M:
-    """Raises CorruptMessage, which names the topic."""
+    """Raises CorruptMessage that names the topic."""
     return _decode(cls, key, 0, topic)
 
 
 def decode_value(cls: type[V], value: bytes, topic: str) -> V:
-    """Raises CorruptMessage, for a version that is not known, too."""
+    """Raises CorruptMessage, also for an unknown version."""
     version = int.from_bytes(value[:2], signed=True)
     if len(value) < 2 or not 0 <= version <= cls.LATEST:
         known = f"versions 0 to {cls.LATEST} are known" if cls.LATEST else "version 0 is the only one known"

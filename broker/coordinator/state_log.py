@@ -1,4 +1,4 @@
-"""The seam between a coordinator and the topic that keeps its state; which partition keeps what."""
+"""The seam between a coordinator and the topic that stores its state, and the choice of the partition."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Entry = tuple[bytes, bytes | None]
 class StateLog(Protocol):
     """The log of a state topic: ``__consumer_offsets``, ``__transaction_state``, ``__share_group_state``.
 
-    ``append`` has written the records, all or none, when it returns (BrokerError if it cannot); the future it gives
-    is done when they are as durable as an acknowledged record is, and fails with a BrokerError if that does not come
-    to be. Futures of one partition are done in the order of the appends. With a ``producer`` (id, epoch) the records are
-    part of its transaction. ``read`` gives the records of a partition from its start, and is called before the first append.
+    ``append`` writes all records or none before it returns; it raises BrokerError if it can't. Its future is done when
+    they are as durable as an acknowledged record, and fails with a BrokerError if they do not become durable. Futures
+    of one partition complete in the order of the appends. With a ``producer`` (id, epoch) the records are part of its
+    transaction. ``read`` returns the records of a partition from its start, and is called before the first append.
     """
 
     @property
@@ -33,12 +33,15 @@ class StateLog(Protocol):
     def read(
         self, partition: int, still_open: dict[int, list[Record]] | None = None
     ) -> Iterable[tuple[int, bytes | None, bytes | None]]:
-        """(offset, key, value) of each record once it counts; open transactions stay in ``still_open``, by producer id."""
+        """(offset, key, value) of each effective record.
+
+        Records of open transactions stay in ``still_open``, by producer id.
+        """
         ...
 
 
 class PrunableStateLog(StateLog, Protocol):
-    """A state log of which the front can be deleted."""
+    """A state log whose oldest records can be deleted."""
 
     def end_offset(self, partition: int) -> int:
         """The offset of the next record."""
@@ -50,9 +53,10 @@ class PrunableStateLog(StateLog, Protocol):
 
 
 def partition_for(coordinator_key: str, partitions: int) -> int:
-    """The partition of a group, a transactional id or a share-partition. Kafka's choice: the magnitude of Java's ``String.hashCode`` (over UTF-16 units), modulo the partitions.
+    """The partition of a group, a transactional id or a share-partition. As in Kafka: the absolute value of Java's
+    ``String.hashCode`` (over UTF-16 units), modulo the partitions.
 
-    The smallest int has no magnitude in Java; Kafka takes 0 for it.
+    The smallest int has no absolute value in Java; Kafka uses 0.
     """
     units = coordinator_key.encode("utf-16-be", "surrogatepass")
     code = 0

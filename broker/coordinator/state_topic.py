@@ -1,4 +1,4 @@
-"""The broker's own topics as the coordinators see them: partitions of state, written a few records at a time."""
+"""The broker's internal topics as coordinators see them: partitions of state, written a few records at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ __all__ = ["StateTopic"]
 
 
 class StateTopic:
-    """``__consumer_offsets`` and its like: ``make`` creates the topic, which the first append does."""
+    """An internal topic, for example ``__consumer_offsets``.
+
+    The first append calls ``make``, which creates the topic.
+    """
 
     def __init__(
         self,
@@ -39,7 +42,7 @@ class StateTopic:
 
     @property
     def partitions(self) -> int:
-        """As many as the topic has, or will have."""
+        """The topic's number of partitions; before it exists, the number it will have."""
         topic = self._topics.get(self._name)
         return topic.partitions if topic is not None else self._partitions
 
@@ -49,10 +52,11 @@ class StateTopic:
         entries: Sequence[tuple[bytes, bytes | None]],
         producer: tuple[int, int] | None = None,
     ) -> asyncio.Future[None]:
-        """Write (key, value) records as one batch: written when this returns, durable when the future is done.
+        """Write (key, value) records as one batch. They are written when this returns, and durable when the future is
+        done.
 
-        With a ``producer`` (id, epoch) they are part of its transaction, and do not count before its marker.
-        Raises BrokerError where they cannot be written; the future fails with one where they do not become durable.
+        With a ``producer`` (id, epoch) they are part of its transaction and take effect with its marker. Raises
+        BrokerError if they can't be written; the future fails with one if they don't become durable.
         """
         self._make()
         log = self._logs.find(self._name, partition)
@@ -71,9 +75,10 @@ class StateTopic:
     def read(
         self, partition: int, still_open: dict[int, list[Record]] | None = None
     ) -> Iterable[tuple[int, bytes | None, bytes | None]]:
-        """(offset, key, value) of each record once it counts: at its place, or where its transaction was committed.
+        """(offset, key, value) of each record in the order in which records take effect: at its offset, or at the
+        commit marker of its transaction.
 
-        Those of transactions that are open at the end are left in ``still_open``, by producer id.
+        Records of transactions that are open at the end of the log stay in ``still_open``, by producer id.
         """
         log = self._log(partition)
         if log is None:
@@ -87,7 +92,7 @@ class StateTopic:
         return 0 if log is None else log.log_end_offset
 
     def delete_before(self, partition: int, offset: int) -> None:
-        """As DeleteRecords: whole segments go with the next round of retention."""
+        """Like DeleteRecords: whole segments are removed by the next retention run."""
         log = self._log(partition)
         if log is not None and offset > log.log_start_offset:
             log.delete_records(offset)

@@ -1,4 +1,4 @@
-"""The group coordinator: members join, agree on assignments, commit offsets, and are missed when they fall silent."""
+"""The group coordinator: members join, agree on assignments, commit offsets, and are removed when they time out."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ S = TypeVar("S", bound=GroupService[Any])
 
 
 class GroupCoordinator(GroupOffsets):
-    """All groups of this broker. One thread calls it; nothing blocks.
+    """All groups of this broker. Call it from one thread; nothing blocks.
 
-    A call that has to wait for other members or for the disk gives a future. The future fails with the BrokerError to
-    answer, also where the call is refused at once. Other calls return or raise. A future may be cancelled
-    by whoever no longer waits; the member stays until its session ends.
+    A call that has to wait for other members or for the disk returns a future. The future fails with the BrokerError to
+    answer, even if the call is refused at once. Other calls return or raise. A caller that no longer waits may cancel
+    the future; the member stays until its session expires.
 
-    Every change is in the log before the answer is given. ``start`` reads the log back; until then every call is
-    refused with CoordinatorLoadInProgress.
+    Every change is in the log before its answer. ``start`` reads the log back; until then every call is refused with
+    CoordinatorLoadInProgress.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class GroupCoordinator(GroupOffsets):
         )
         consumers = ConsumerGroups(self._surroundings)
         self._services: dict[GroupType, GroupService[Any]] = {GroupType.CONSUMER: consumers}
-        """By type, those that are in use."""
+        """The services in use, by group type."""
         self._classic_members = ClassicMembers(consumers)
         self._sweep: Timer | None = None
 
     def start(self) -> None:
-        """Read every group and offset from the log; sessions of the members found there begin now."""
+        """Read every group and offset from the log; start the sessions of their members."""
         load(self._journal, self._groups, self._offsets, self._service_of_record, self._clock.now_ms())
         self._refusal = None
         for group in self._groups:
@@ -94,7 +94,7 @@ class GroupCoordinator(GroupOffsets):
         self._sweep_later()
 
     def stop(self) -> None:
-        """Give up all groups: parked requests fail with NotCoordinator, which makes clients look for a new one."""
+        """Abandon all groups: parked requests fail with NotCoordinator, on which clients look for another coordinator."""
         self._refusal = NotCoordinator("The broker is shutting down.")
         if self._sweep is not None:
             self._sweep.cancel()
@@ -104,18 +104,18 @@ class GroupCoordinator(GroupOffsets):
             service.stop()
 
     def service(self, kind: type[S]) -> S:
-        """The service of a type of groups, by its class. Raises what refuses every call just now."""
+        """The service of a group type, by its class. Raises the error that refuses every call at the moment."""
         self._check_open()
         service = self._service(kind.TYPE)
         assert isinstance(service, kind)
         return service
 
     def has(self, kind: GroupType) -> bool:
-        """Whether groups of a type have been in use since the start, or are in the log."""
+        """Whether groups of a type have been used since the start, or are in the log."""
         return kind in self._services
 
     def _service(self, kind: GroupType) -> GroupService[Any]:
-        """The code for share groups and streams groups is imported when the first of them is met."""
+        """The service of a type. The code for share groups and streams groups is imported with their first use."""
         service = self._services.get(kind)
         if service is None:
             if kind is GroupType.SHARE:
@@ -130,12 +130,12 @@ class GroupCoordinator(GroupOffsets):
         return service
 
     def _service_of_record(self, number: int) -> GroupService[Any] | None:
-        """The service that reads records of a type; None for those of offsets and classic groups, and of types not known."""
+        """The service that reads records of a type; None for offsets and classic groups, and for unknown types."""
         kind = _KINDS_OF_RECORDS.get(number)
         return None if kind is None else self._service(kind)
 
     def topic_changed(self, name: str) -> None:
-        """A topic was created, deleted or given partitions: groups that read it need new assignments."""
+        """A topic was created, deleted or got more partitions: groups that read it need new assignments."""
         for group in self._groups:
             if isinstance(group, ModernGroup) and name in group.subscribed_topics:
                 group.refresh_soon()
@@ -143,9 +143,9 @@ class GroupCoordinator(GroupOffsets):
     # -- members of classic groups ---------------------------------------------------------------------------------
 
     def join_group(self, group_id: str, request: JoinRequest) -> asyncio.Future[Joined]:
-        """Enter a group, or its next generation; done when all members are there or the rebalance timeout is over.
+        """Join a group, or its next generation. Done when all members have joined or the rebalance timeout is over.
 
-        Fails with MemberIdAssigned (a MemberIdRequired that carries the id) for newcomers that are to come back.
+        New members that have to join again with an id get MemberIdAssigned, a MemberIdRequired that carries the id.
         """
         try:
             self._check_open(group_id)
@@ -159,7 +159,7 @@ class GroupCoordinator(GroupOffsets):
         return self._classic.join(group_id, request)
 
     def _make_way(self, group: AnyGroup) -> None:
-        """An empty group of consumers or streams becomes a classic one when the first member that joins is one."""
+        """An empty group of consumers or streams becomes a classic one when a classic member joins first."""
         if group.group_type is GroupType.SHARE or not group.is_empty:
             raise InconsistentGroupProtocol(f"Group {group.group_id} is a {group.group_type.value} group.")
         written = self._journal.append(group.group_id, group.tombstones())
@@ -179,9 +179,9 @@ class GroupCoordinator(GroupOffsets):
         protocol_name: str | None = None,
         assignments: Mapping[str, bytes] | None = None,
     ) -> asyncio.Future[Synced]:
-        """Fetch a member's assignment; the leader brings everybody's. Done when the leader's are written down.
+        """Return a member's assignment; the leader sends the assignments of all. Done when those are written.
 
-        ``protocol_type`` and ``protocol_name`` are checked if given (SyncGroup v5 and later).
+        ``protocol_type`` and ``protocol_name`` are checked if present (SyncGroup v5 and later).
         """
         try:
             self._check_open(group_id)
@@ -208,9 +208,9 @@ class GroupCoordinator(GroupOffsets):
         )
 
     def heartbeat(self, group_id: str, *, generation: int, member_id: str, instance_id: str | None = None) -> None:
-        """Keep a member in its group; raises RebalanceInProgress when it is to join again."""
+        """Keep a member in its group. Raises RebalanceInProgress if it has to join again."""
         if isinstance(self._refusal, CoordinatorLoadInProgress):
-            return  # it may well be a member: that will be known soon
+            return  # it may be a member: that is known once the log is loaded
         self._check_open(group_id)
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
@@ -219,7 +219,7 @@ class GroupCoordinator(GroupOffsets):
         self._classic.heartbeat(group_id, generation=generation, member_id=member_id, instance_id=instance_id)
 
     def leave_group(self, group_id: str, leaving: Sequence[Leaving]) -> asyncio.Future[list[Left]]:
-        """Take members out, one result each; the others rebalance."""
+        """Remove members, with one result each; the remaining ones rebalance."""
         try:
             self._check_open(group_id)
         except BrokerError as error:
@@ -232,17 +232,17 @@ class GroupCoordinator(GroupOffsets):
     # -- groups ----------------------------------------------------------------------------------------------------
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
-        """The groups in these states and of these types (names, in any case); an empty filter lets all through."""
+        """The groups in these states and of these types (case-insensitive names). An empty filter matches all."""
         self._check_open()
         return listed(self._groups, states, types)
 
     def describe_groups(self, group_ids: Iterable[str]) -> list[DescribedGroup]:
-        """Each group with its members, in the given order."""
+        """Each group with its members, in the order of ``group_ids``."""
         self._check_open()
         return [described(group_id, self._groups.get(group_id)) for group_id in group_ids]
 
     def delete_groups(self, group_ids: Iterable[str]) -> asyncio.Future[dict[str, BrokerError | None]]:
-        """Delete groups without members, with their offsets; done when that is written. One result each."""
+        """Delete groups without members, and their offsets. Done when that is written, with one result each."""
         future: asyncio.Future[dict[str, BrokerError | None]] = self._clock.create_future()
         results: dict[str, BrokerError | None] = {}
         writes: list[tuple[str, asyncio.Future[None]]] = []
@@ -276,14 +276,14 @@ class GroupCoordinator(GroupOffsets):
         return future
 
     def counts(self) -> dict[tuple[GroupType, str], int]:
-        """How many groups of each type are in each state, for metrics."""
+        """The number of groups of each type and state, for metrics."""
         counts: dict[tuple[GroupType, str], int] = {}
         for group in self._groups:
             counts[group.group_type, group.state_name] = counts.get((group.group_type, group.state_name), 0) + 1
         return counts
 
     def expire(self) -> None:
-        """Drop offsets past their retention, and empty groups that have none left."""
+        """Delete expired offsets, and empty groups that have none left."""
         now_ms, retention_ms = self._clock.now_ms(), self._config.retention_minutes * 60_000
         for group in self._groups:
             gone = self._offsets.expired(group, now_ms, retention_ms)
@@ -321,4 +321,6 @@ _KINDS_OF_RECORDS: Final[Mapping[int, GroupType]] = {
     **dict.fromkeys(range(10, 16), GroupType.SHARE),
     **dict.fromkeys((17, 19, 20, 21, 22, 23), GroupType.STREAMS),
 }
-"""Whose records the types in ``__consumer_offsets`` are; ``RECORDS`` of each type of group has their classes."""
+"""The group type that each record type of ``__consumer_offsets`` belongs to; ``RECORDS`` of each group type has its
+classes.
+"""

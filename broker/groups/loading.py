@@ -1,4 +1,4 @@
-"""Reads ``__consumer_offsets`` back into groups and offsets."""
+"""Reads groups and offsets back from ``__consumer_offsets``."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ def load(
     service_of: Callable[[int], GroupService[Any] | None],
     now_ms: int,
 ) -> None:
-    """Replay every partition; ``service_of`` gives what reads the records of a type, by its number. A record that cannot be read is reported by partition and offset, and left alone.
+    """Replay every partition. ``service_of`` returns the service for a record type's number. An unreadable record is
+    logged with its partition and offset, and skipped.
 
-    A classic group that had members is stable, as it was when its generation was written; offsets of a group that was
-    never written down make a simple one.
+    A classic group that had members is stable, as it was when its generation was written. Offsets of a group without a
+    record create a simple group.
     """
     for partition in range(journal.log.partitions):
         still_open: dict[int, list[Record]] = {}
@@ -71,7 +72,7 @@ def load(
 def _restore_pending(
     offsets: CommittedOffsets, written: dict[_OffsetOf, int], partition: int, producer_id: int, record: Record
 ) -> None:
-    """An offset that a transaction wrote which was open when the log ended: its marker is still to come."""
+    """Restore an offset of a transaction that was open at the end of the log: its marker is still to come."""
     try:
         key = decode_key(record.key or b"")
         if not isinstance(key, OffsetCommitKey) or record.value is None:
@@ -94,7 +95,11 @@ def _replay(
     key: bytes | None,
     value: bytes | None,
 ) -> None:
-    """``written`` says where each offset was last written: what a transaction wrote before that comes later, but counts less."""
+    """Apply one record.
+
+    ``written`` has the position of each offset's last write: offsets written before that in a transaction take effect
+    later, but don't overwrite it.
+    """
     if key is None:
         raise CorruptMessage("the record has no key")
     match decode_key(key):

@@ -1,7 +1,7 @@
-"""The records of ``__consumer_offsets`` that are of offsets and of classic groups, as Kafka 4 writes them.
+"""The records of ``__consumer_offsets`` for offsets and classic groups, as Kafka 4 writes them.
 
-These are Kafka's ``OffsetCommitKey/Value.json`` and ``GroupMetadataKey/Value.json``. Read: all versions Kafka ever wrote.
-Written: what Kafka 4.3 writes.
+These are Kafka's ``OffsetCommitKey/Value.json`` and ``GroupMetadataKey/Value.json``. Read: all versions Kafka ever
+wrote. Written: what Kafka 4.3 writes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OFFSET_WITH_RETENTION = 1
 
 @structure
 class OffsetCommitKey(RecordKey):
-    """Kafka 0.8 wrote 0 for its type; the layout is the same."""
+    """Kafka 0.8 wrote type 0; the layout is the same."""
 
     API_KEY = 1
     group_id: str = wire("string")
@@ -67,9 +67,9 @@ class GroupMetadataKey(RecordKey):
 
 @structure
 class MemberMetadata(Message):
-    """A member as it is written down: one protocol, the chosen one, of the several it offered.
+    """A member as stored: with the chosen protocol only, not all that it offered.
 
-    Kafka before 0.10.1 wrote no ``rebalance_timeout``: the session timeout stood for it.
+    Kafka before 0.10.1 wrote no ``rebalance_timeout``; it used the session timeout.
     """
 
     member_id: str = wire("string")
@@ -84,7 +84,7 @@ class MemberMetadata(Message):
 
 @structure
 class GroupMetadataValue(RecordValue):
-    """A generation of a group. ``current_state_timestamp`` is -1 in records of Kafka before 2.1."""
+    """A generation of a group. ``current_state_timestamp`` is -1 in records from Kafka before 2.1."""
 
     FLEXIBLE_SINCE = 4
     LATEST = 4
@@ -108,7 +108,7 @@ def encode_offset_key(group_id: str, topic: str, partition: int) -> bytes:
 
 
 def encode_offset(committed: CommittedOffset) -> bytes:
-    """The value of a commit: version 1 if the client asked for a retention of its own, version 4 otherwise."""
+    """The value of a commit: version 1 if the client requested its own retention, otherwise version 4."""
     value = OffsetCommitValue(
         offset=committed.offset,
         leader_epoch=committed.leader_epoch,

@@ -15,7 +15,7 @@ __all__ = ["ListedGroup", "described", "listed"]
 
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
-    """A group in a list; ``group_type`` is Kafka's name of its rebalance protocol."""
+    """A group in a list. ``group_type`` is Kafka's name for its rebalance protocol."""
 
     group_id: str
     protocol_type: str
@@ -24,7 +24,7 @@ class ListedGroup:
 
 
 def listed(groups: Iterable[AnyGroup], states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
-    """Those in one of ``states`` and of one of ``types``, names in any case; an empty filter lets all through."""
+    """The groups in one of ``states`` and of one of ``types`` (case-insensitive names). An empty filter matches all."""
     wanted_states = {state.lower() for state in states}
     wanted_types = {kind.lower() for kind in types}
     every = (
@@ -39,7 +39,7 @@ def listed(groups: Iterable[AnyGroup], states: Collection[str], types: Collectio
 
 
 def described(group_id: str, group: AnyGroup | None) -> DescribedGroup:
-    """A classic group with its members. Their metadata is shown in Stable only: before, no protocol is chosen."""
+    """A classic group with its members. Their metadata is shown in Stable only: earlier no protocol is chosen."""
     if not isinstance(group, Group):
         what = "There is no group" if group is None else f"Not a classic but a {group.group_type.value} group is"
         error = GroupIdNotFound(f"{what} {group_id}.")

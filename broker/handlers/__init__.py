@@ -65,11 +65,14 @@ ROUTES: Final[Mapping[int, AnyRoute]] = MappingProxyType(
         for route in sorted(chain(DEFERRED, *(family.routes for family in _FAMILIES)), key=lambda route: route.key)
     }
 )
-"""By API key, ascending. Families that few use are in ``rooms``, and imported when they are asked for."""
+"""By API key, ascending. Rarely used families are in ``rooms``, and imported with their first request."""
 
 
 def routes_of(*, telemetry: bool) -> Mapping[int, AnyRoute]:
-    """The routes of a broker, by API key; as Apache Kafka's, those for metrics of clients only where they are wanted."""
+    """The routes of a broker, by API key.
+
+    As in Apache Kafka, those for client metrics exist only with ``telemetry``.
+    """
     if telemetry:
         return ROUTES
     unwanted = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)

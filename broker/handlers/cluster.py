@@ -1,12 +1,13 @@
-"""The cluster as clients see it: which APIs, which brokers, which topics."""
+"""Describes the cluster to clients: its APIs, brokers and topics."""
 
 from __future__ import annotations
 
 import re
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithApiVersions, WithConfig, WithEveryTopic, WithLogs, WithMetadata, WithNode
 from broker.api.routes import Context, Routes
 from broker.errors import (
     BrokerError,
@@ -51,20 +52,23 @@ from broker.protocol.messages.metadata import (
 from broker.protocol.primitives import ZERO_UUID
 from broker.security.access import CLUSTER_NAME, NOT_ASKED, Operation, ResourceType
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 __all__ = ["routes"]
 
 routes = Routes()
+
+
+class _Parts(Common, WithApiVersions, WithConfig, WithEveryTopic, WithLogs, WithMetadata, WithNode, Protocol):
+    """What these handlers use of a broker."""
+
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
 
 
 @routes.handles(ApiKey.API_VERSIONS, versions=range(5))
-def api_versions(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """List the APIs and versions served. A version above these is answered in version 0, with what there is.
+def api_versions(context: Context[_Parts], request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """List the APIs and versions served. A request of a later version gets an answer in version 0 with the supported
+    versions.
 
     v1 throttle time · v3 flexible, client's name, features · v4 features with a minimum of 0
     """
@@ -95,12 +99,13 @@ def api_versions(context: Context, request: ApiVersionsRequest) -> ApiVersionsRe
 _NAMED_SINCE: Final = 3
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _ZERO_LEVELS_SINCE: Final = 4
-"""Older clients stumble over features that may be at level 0 (KAFKA-17011), and are not told of them."""
+"""Older clients fail on features with a minimum level of 0 (KAFKA-17011), so such features are hidden from them."""
 
 
 @routes.handles(ApiKey.METADATA, versions=range(14))
-def metadata(context: Context, request: MetadataRequest) -> MetadataResponse:
-    """Name the brokers and the leaders of partitions; asking for a topic may create it (`auto.create.topics.enable`).
+def metadata(context: Context[_Parts], request: MetadataRequest) -> MetadataResponse:
+    """Return the brokers and the leaders of partitions. A request for a topic may create it
+    (`auto.create.topics.enable`).
 
     v4 auto creation can be declined · v5 offline replicas · v7 leader epochs · v8 authorized operations · v9 flexible ·
     v10 topic ids · v12 topics by id · v13 top-level error
@@ -124,13 +129,13 @@ def metadata(context: Context, request: MetadataRequest) -> MetadataResponse:
 
 
 def _topics(
-    context: Context, topics: Sequence[MetadataRequestTopic], allowed: bool, *, tell: bool
+    context: Context[_Parts], topics: Sequence[MetadataRequestTopic], allowed: bool, *, tell: bool
 ) -> list[MetadataResponseTopic]:
     return [_topic(context, topic, allowed=allowed, tell=tell) for topic in topics]
 
 
-def _every_topic(context: Context, *, tell: bool) -> Sequence[MetadataResponseTopic]:
-    """What clients ask for again and again is kept until something changes, unless each client may see something else."""
+def _every_topic(context: Context[_Parts], *, tell: bool) -> Sequence[MetadataResponseTopic]:
+    """Metadata of all topics, cached until something changes. Without the cache if each client may see other topics."""
     broker = context.broker
     if broker.authorizer is not None or tell:
         return _topics(context, _all_that_may_be_seen(context), False, tell=tell)
@@ -141,7 +146,7 @@ def _every_topic(context: Context, *, tell: bool) -> Sequence[MetadataResponseTo
     return broker.every_topic[1]
 
 
-def _all_that_may_be_seen(context: Context) -> list[MetadataRequestTopic]:
+def _all_that_may_be_seen(context: Context[_Parts]) -> list[MetadataRequestTopic]:
     return [
         MetadataRequestTopic(name=topic.name)
         for topic in context.broker.topics.all()
@@ -149,15 +154,15 @@ def _all_that_may_be_seen(context: Context) -> list[MetadataRequestTopic]:
     ]
 
 
-def _cluster_operations(context: Context) -> int:
-    """What the client may do with the cluster, if it may know."""
+def _cluster_operations(context: Context[_Parts]) -> int:
+    """The operations that the client may perform on the cluster; 0 if it may not know."""
     if not context.allows(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return 0
     return context.operations(ResourceType.CLUSTER)
 
 
 def _topic(
-    context: Context, requested_topic: MetadataRequestTopic, *, allowed: bool, tell: bool
+    context: Context[_Parts], requested_topic: MetadataRequestTopic, *, allowed: bool, tell: bool
 ) -> MetadataResponseTopic:
     topics = context.broker.topics
     try:
@@ -205,8 +210,8 @@ def _topic(
     )
 
 
-def _require_creation(context: Context, name: str) -> None:
-    """Where the topic is still to be created: by the cluster's leave, or the topic's, and as the quota has room for it."""
+def _require_creation(context: Context[_Parts], name: str) -> None:
+    """Check that the client may create a missing topic, on the cluster or the topic, and that its quota has room."""
     broker = context.broker
     if name in broker.metadata.topics or not broker.config.auto_create_topics_enable:
         return
@@ -215,17 +220,17 @@ def _require_creation(context: Context, name: str) -> None:
     try:
         context.mutations(strict_since=0).take(broker.config.num_partitions)
     except ThrottlingQuotaExceeded as error:
-        # As Kafka: the client is not told, but asks again.
+        # As in Kafka: the client is not told, but asks again.
         raise UnknownTopicOrPartition(
             f"There is no topic {name!r}, and for now it is not created: {error.message}"
         ) from error
 
 
 @routes.handles(ApiKey.DESCRIBE_CLUSTER, versions=range(3))
-def describe_cluster(context: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """Name the cluster and its brokers.
+def describe_cluster(context: Context[_Parts], request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """Return the cluster's id and its brokers.
 
-    v1 endpoint type (controllers are not asked here) · v2 fenced brokers
+    v1 endpoint type (controllers do not answer here) · v2 fenced brokers
     """
     if request.endpoint_type != _BROKERS and context.version >= 1:
         kind = MismatchedEndpointType if request.endpoint_type == _CONTROLLERS else UnsupportedEndpointType
@@ -247,7 +252,7 @@ def describe_cluster(context: Context, request: DescribeClusterRequest) -> Descr
 
 @routes.handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=range(1))
 def describe_topic_partitions(
-    context: Context, request: DescribeTopicPartitionsRequest
+    context: Context[_Parts], request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics partition by partition, in pages (KIP-966)."""
     topics = context.broker.topics
@@ -302,7 +307,7 @@ def _described(
     )
 
 
-def _describe(topic: Topic, indexes: range, broker: Broker, operations: int) -> DescribeTopicPartitionsResponseTopic:
+def _describe(topic: Topic, indexes: range, broker: _Parts, operations: int) -> DescribeTopicPartitionsResponseTopic:
     node_id, epochs, offline = broker.metadata.node_id, broker.metadata.leader_epochs, broker.logs.offline
     described = _described(topic.name, topic.id, operations)
     described.is_internal = topic.internal

@@ -1,10 +1,11 @@
-"""Configuration of topics and of the broker, and where the logs lie."""
+"""Configuration of topics and of the broker."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithResources
 from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, InvalidRequest, UnsupportedVersion
 from broker.protocol.api import ApiKey
@@ -35,12 +36,17 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithResources, Protocol):
+    """What these handlers use of a broker."""
+
+
 _DOCUMENTATION_SINCE: Final = 3
 
 
 @routes.handles(ApiKey.DESCRIBE_CONFIGS, versions=range(1, 5))
-def describe_configs(context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Show the configuration of topics and of the broker, with where each value comes from.
+def describe_configs(context: Context[_Parts], request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """Show the configuration of topics and of the broker, with the source of each value.
 
     v3 types and documentation · v4 flexible
     """
@@ -48,7 +54,7 @@ def describe_configs(context: Context, request: DescribeConfigsRequest) -> Descr
 
 
 def _describe(
-    context: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    context: Context[_Parts], request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
@@ -83,7 +89,7 @@ def _entry(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfi
 
 
 @routes.handles(ApiKey.ALTER_CONFIGS, versions=range(3))
-def alter_configs(context: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
+def alter_configs(context: Context[_Parts], request: AlterConfigsRequest) -> AlterConfigsResponse:
     """Replace the whole configuration of topics, or of the broker.
 
     v2 flexible
@@ -109,9 +115,9 @@ def alter_configs(context: Context, request: AlterConfigsRequest) -> AlterConfig
 
 @routes.handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=range(2))
 def incremental_alter_configs(
-    context: Context, request: IncrementalAlterConfigsRequest
+    context: Context[_Parts], request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    """Set and remove single keys of topics or of the broker, add to lists and take from them.
+    """Set and remove single keys of topics or of the broker, append to lists and subtract from them.
 
     v1 flexible
     """
@@ -135,7 +141,7 @@ def incremental_alter_configs(
 
 
 class _Times(Counter[tuple[int, str]]):
-    """How often each resource is named in a request."""
+    """How often a request names each resource."""
 
     def check(self, resource: tuple[int, str]) -> None:
         if self[resource] > 1:
@@ -143,10 +149,10 @@ class _Times(Counter[tuple[int, str]]):
 
 
 @routes.handles(ApiKey.LIST_CONFIG_RESOURCES, versions=range(2))
-def list_config_resources(context: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
-    """List what has a configuration.
+def list_config_resources(context: Context[_Parts], request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+    """List the resources that have a configuration.
 
-    v0 was ListClientMetricsResources, and lists those only · v1 types (KIP-1142)
+    v0 was ListClientMetricsResources, and lists only those · v1 types (KIP-1142)
     """
     context.require(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
     numbers = (_CLIENT_METRICS,) if context.version == 0 else request.resource_types or _LISTED
@@ -169,8 +175,8 @@ _LISTED: Final = (2, 4, 8, 16, 32)
 _SAME_AS: Final = {8: 4}
 
 
-def _require(context: Context, operation: Operation, resource_type: int, name: str) -> None:
-    """Topics and groups by their names; of all else the cluster decides."""
+def _require(context: Context[_Parts], operation: Operation, resource_type: int, name: str) -> None:
+    """Authorize topics and groups by name, everything else on the cluster."""
     kind = _OF_THEIR_OWN.get(resource_type)
     if kind is None:
         context.require(operation, ResourceType.CLUSTER)
@@ -179,4 +185,4 @@ def _require(context: Context, operation: Operation, resource_type: int, name: s
 
 
 _OF_THEIR_OWN: Final = {2: ResourceType.TOPIC, 32: ResourceType.GROUP}
-"""``ConfigResource.Type`` of what is configured by name, as what it is protected."""
+"""The protected resource type for each ``ConfigResource.Type`` that is authorized by name."""

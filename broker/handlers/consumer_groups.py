@@ -1,11 +1,12 @@
-"""Members of consumer groups (KIP-848), and those groups as an administrator sees them."""
+"""Members of consumer groups (KIP-848), and descriptions of those groups for administrators."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import UUID
 
+from broker.api.parts import Common, WithConfig, WithGroups, WithMetadata
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, TopicAuthorizationFailed, UnsupportedVersion
 from broker.groups.consumer.service import ConsumerGroups
@@ -38,14 +39,24 @@ from broker.security.access import NOT_ASKED, Operation, ResourceType
 __all__ = ["partitions_from", "require_feature", "require_topics", "routes"]
 
 routes = Routes()
+
+
+class FeatureParts(Common, WithConfig, WithMetadata, Protocol):
+    """What ``require_feature`` uses of a broker."""
+
+
+class _Parts(FeatureParts, WithGroups, Protocol):
+    """What these handlers use of a broker."""
+
+
 _FEATURE: Final = "group.version"
 _PROTOCOLS: Final = {_FEATURE: "consumer", "streams.version": "streams"}
-"""The names that ``group.coordinator.rebalance.protocols`` has for the protocols of features."""
+"""The names of features' protocols in ``group.coordinator.rebalance.protocols``."""
 
 
 @routes.handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions=range(2))
 def consumer_group_heartbeat(
-    context: Context, request: ConsumerGroupHeartbeatRequest
+    context: Context[_Parts], request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | Pending:
     """Join a consumer group, stay in it and be assigned partitions, or leave it.
 
@@ -61,8 +72,8 @@ def consumer_group_heartbeat(
     return Pending(future, _answer, _failed)
 
 
-def require_feature(context: Context, name: str) -> None:
-    """Raises UnsupportedVersion where the cluster has put this feature at level 0, or the broker does not serve its protocol."""
+def require_feature(context: Context[FeatureParts], name: str) -> None:
+    """Raises UnsupportedVersion if the feature is at level 0, or the broker does not serve its protocol."""
     if not context.broker.metadata.features.get(name, 0):
         raise UnsupportedVersion(f"The cluster does not use this protocol: {name} is 0.")
     protocol = _PROTOCOLS.get(name)
@@ -70,13 +81,13 @@ def require_feature(context: Context, name: str) -> None:
         raise UnsupportedVersion(f"group.coordinator.rebalance.protocols does not name {protocol}.")
 
 
-def require_topics(context: Context, names: Sequence[str]) -> None:
-    """Raises TopicAuthorizationFailed unless the client may see all of them; which, it is not told."""
+def require_topics(context: Context[Common], names: Sequence[str]) -> None:
+    """Raises TopicAuthorizationFailed unless the client may see all of them. The error does not name the topics."""
     if not all(context.allows(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in dict.fromkeys(names)):
         raise TopicAuthorizationFailed("The client may not describe all of these topics.")
 
 
-def _heartbeat(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerHeartbeat:
+def _heartbeat(context: Context[_Parts], request: ConsumerGroupHeartbeatRequest) -> ConsumerHeartbeat:
     names, owned = request.subscribed_topic_names, request.topic_partitions
     guarded = request.subscribed_topic_regex and context.broker.authorizer is not None
     return ConsumerHeartbeat(
@@ -97,7 +108,7 @@ def _heartbeat(context: Context, request: ConsumerGroupHeartbeatRequest) -> Cons
 
 
 def partitions_from(provided: Sequence[Any]) -> Partitions:
-    """Topic ids and partitions, as the messages of several APIs have them."""
+    """Topic ids and partitions from the messages of several APIs."""
     return {item.topic_id: frozenset(item.partitions) for item in provided}
 
 
@@ -123,8 +134,10 @@ def _failed(error: BrokerError) -> ConsumerGroupHeartbeatResponse:
 
 
 @routes.handles(ApiKey.CONSUMER_GROUP_DESCRIBE, versions=range(2))
-def consumer_group_describe(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-    """Show consumer groups with their members, what these have and what they are to have.
+def consumer_group_describe(
+    context: Context[_Parts], request: ConsumerGroupDescribeRequest
+) -> ConsumerGroupDescribeResponse:
+    """Describe consumer groups with their members, current and target assignments.
 
     v1 which protocol a member uses (KIP-1099)
     """
@@ -145,8 +158,8 @@ def consumer_group_describe(context: Context, request: ConsumerGroupDescribeRequ
     return ConsumerGroupDescribeResponse(groups=described)
 
 
-def _check_topics(context: Context, group: DescribedConsumerGroup) -> None:
-    """A group that reads a topic the client may not see is not shown."""
+def _check_topics(context: Context[_Parts], group: DescribedConsumerGroup) -> None:
+    """Hides a group that reads a topic the client may not see."""
     if context.broker.authorizer is None:
         return
     names = set(group.topic_names.values()).union(*(member.topics for member in group.members))

@@ -1,12 +1,13 @@
-"""Fetch: clients read record batches, and wait for more."""
+"""Fetch: clients read record batches and wait for more."""
 
 from __future__ import annotations
 
 import itertools
 import uuid
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
+from broker.api.parts import Common, WithArrivals, WithConfig, WithFetchSessions, WithPartitions, WithTopicMetrics
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidFetchSessionEpoch, KafkaStorageError, OffsetOutOfRange
 from broker.fetch_sessions import CachedPartition, FetchSession
@@ -20,18 +21,24 @@ from tidegate.kit.logs import get_logger
 __all__ = ["routes"]
 
 routes = Routes()
+
+
+class _Parts(Common, WithArrivals, WithConfig, WithFetchSessions, WithPartitions, WithTopicMetrics, Protocol):
+    """What these handlers use of a broker."""
+
+
 logger = get_logger(__name__)
 
 _FULL: Final = 0
-"""The epoch of a fetch that names all its partitions and asks for a session; -1 asks for none."""
+"""The epoch of a fetch that names all its partitions and asks for a session; -1 does not ask for one."""
 
 
 @routes.handles(ApiKey.FETCH, versions=range(4, 19))
-def fetch(context: Context, request: FetchRequest) -> FetchResponse | Pending:
-    """Read record batches of several partitions, waiting up to the time given until there are `min_bytes`.
+def fetch(context: Context[_Parts], request: FetchRequest) -> FetchResponse | Pending:
+    """Read record batches of several partitions, waiting up to `max_wait_ms` until there are `min_bytes`.
 
-    v5 log start offset · v7 sessions (KIP-227) · v9 leader epochs · v11 rack · v12 flexible · v13 topic ids ·
-    v15-v18 for followers
+    v5 log start offset · v7 sessions (KIP-227) · v9 leader epochs · v11 rack · v12 flexible · v13 topic ids · v15-v18
+    for followers
     """
     sessions = context.broker.fetch_sessions
     if request.session_epoch > _FULL:
@@ -46,7 +53,7 @@ def fetch(context: Context, request: FetchRequest) -> FetchResponse | Pending:
 # A fetch that names all its partitions
 
 
-def _full(context: Context, request: FetchRequest) -> FetchResponse | Pending:
+def _full(context: Context[_Parts], request: FetchRequest) -> FetchResponse | Pending:
     result = _read_all(context, request)
     missing = min(request.min_bytes, result.most) - result.size
     if missing <= 0 or result.failed or request.max_wait_ms <= 0:
@@ -59,7 +66,7 @@ def _full(context: Context, request: FetchRequest) -> FetchResponse | Pending:
     return Pending(waiter, lambda _: _full_answer(context, request, _read_all(context, request)))
 
 
-def _full_answer(context: Context, request: FetchRequest, read: _ReadAll) -> FetchResponse:
+def _full_answer(context: Context[_Parts], request: FetchRequest, read: _ReadAll) -> FetchResponse:
     throttle_ms = _throttle_ms(context, read.size)
     if throttle_ms:
         return FetchResponse(throttle_time_ms=throttle_ms)
@@ -82,7 +89,10 @@ def _full_answer(context: Context, request: FetchRequest, read: _ReadAll) -> Fet
 
 
 class _ReadAll(NamedTuple):
-    """What a fetch gives now, of ``most`` bytes it could; ``logs`` in the order of the results, None for partitions that are not there."""
+    """The result of a fetch, limited to ``most`` bytes.
+
+    ``logs`` follow the order of the results; None for missing partitions.
+    """
 
     topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]]
     logs: list[PartitionLog | None]
@@ -91,7 +101,7 @@ class _ReadAll(NamedTuple):
     failed: bool
 
 
-def _read_all(context: Context, request: FetchRequest) -> _ReadAll:
+def _read_all(context: Context[_Parts], request: FetchRequest) -> _ReadAll:
     left = _most_bytes(context, request)
     size, failed = 0, False
     logs: list[PartitionLog | None] = []
@@ -123,7 +133,7 @@ def _stuck(read: _ReadAll) -> dict[PartitionLog, int]:
 # A fetch that continues a session
 
 
-def _incremental(context: Context, request: FetchRequest, session: FetchSession) -> FetchResponse | Pending:
+def _incremental(context: Context[_Parts], request: FetchRequest, session: FetchSession) -> FetchResponse | Pending:
     epoch = session.epoch
     due = _read_due(context, request, session)
     missing = min(request.min_bytes, due.most) - due.size
@@ -141,7 +151,7 @@ def _incremental(context: Context, request: FetchRequest, session: FetchSession)
     return Pending(waiter, answer)
 
 
-def _incremental_answer(context: Context, session: FetchSession, due: _Due) -> FetchResponse:
+def _incremental_answer(context: Context[_Parts], session: FetchSession, due: _Due) -> FetchResponse:
     throttle_ms = _throttle_ms(context, due.size)
     if throttle_ms:
         return FetchResponse(session_id=session.id, throttle_time_ms=throttle_ms)
@@ -163,8 +173,8 @@ class _Due(NamedTuple):
     failed: bool
 
 
-def _read_due(context: Context, request: FetchRequest, session: FetchSession) -> _Due:
-    """What those partitions of a session give that may have something to say."""
+def _read_due(context: Context[_Parts], request: FetchRequest, session: FetchSession) -> _Due:
+    """Read the partitions of a session that may have news."""
     left = _most_bytes(context, request)
     size, failed = 0, False
     results: list[tuple[CachedPartition, PartitionFetched]] = []
@@ -181,11 +191,17 @@ def _read_due(context: Context, request: FetchRequest, session: FetchSession) ->
 
 
 def _read(
-    context: Context, request: FetchRequest, topic: str | uuid.UUID, partition: FetchPartition, left: int, first: bool
+    context: Context[_Parts],
+    request: FetchRequest,
+    topic: str | uuid.UUID,
+    partition: FetchPartition,
+    left: int,
+    first: bool,
 ) -> tuple[PartitionFetched, PartitionLog | None]:
-    """What one partition gives; no log beside it where there is none.
+    """Read one partition. The log is None if the partition does not exist.
 
-    A partition that is not there says so with the answer, whenever that is due; other errors are answered at once.
+    A missing partition does not end the wait: its error is part of the answer when that is due. Other errors are
+    answered at once.
     """
     partitions = context.broker.partitions
     log = None
@@ -217,8 +233,8 @@ def _read(
     return PartitionFetched(partition.partition, 0, *_offsets(log), records, aborted), log
 
 
-def _count(context: Context, provided: Iterable[tuple[PartitionFetched, PartitionLog | None]]) -> None:
-    """Account for what goes out; what is read and not sent, since it is too little or too much, does not count."""
+def _count(context: Context[_Parts], provided: Iterable[tuple[PartitionFetched, PartitionLog | None]]) -> None:
+    """Count the bytes that are sent. Reads that are not sent, because they are too few or too many, do not count."""
     metrics = context.broker.topic_metrics
     for fetched, log in provided:
         if fetched.records is not None and log is not None:
@@ -228,9 +244,9 @@ def _count(context: Context, provided: Iterable[tuple[PartitionFetched, Partitio
 
 
 def _diverging(log: PartitionLog, partition: FetchPartition) -> tuple[int, int] | None:
-    """Where the log parts from what a client has read up to its offset: it was cut off there, and written anew.
+    """Where the log diverges from what a client has read: it was truncated there and written again.
 
-    Raises OffsetOutOfRange where nothing is known of the epoch that it read last.
+    Raises OffsetOutOfRange if the client's last epoch is unknown.
     """
     last = partition.last_fetched_epoch
     if last == log.leader_epoch and partition.fetch_offset <= log.log_end_offset:
@@ -241,16 +257,16 @@ def _diverging(log: PartitionLog, partition: FetchPartition) -> tuple[int, int] 
     return (epoch, end) if epoch < last or end < partition.fetch_offset else None
 
 
-def _most_bytes(context: Context, request: FetchRequest) -> int:
+def _most_bytes(context: Context[_Parts], request: FetchRequest) -> int:
     most = min(request.max_bytes, context.broker.config.fetch_max_bytes)
     if context.broker.quotas.active:
-        # More than the quota has room for would be held back for ever.
+        # More bytes than the quota can ever allow would be held back forever.
         most = min(most, context.broker.quotas.of(context.principal, context.client_id).most_fetched)
     return most
 
 
-def _throttle_ms(context: Context, size: int) -> int:
-    """How long this client has to wait before it gets so many bytes."""
+def _throttle_ms(context: Context[_Parts], size: int) -> int:
+    """How long this client has to wait before it gets ``size`` bytes."""
     quotas = context.broker.quotas
     return quotas.fetched(quotas.of(context.principal, context.client_id), size) if quotas.active else 0
 

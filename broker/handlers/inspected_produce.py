@@ -1,6 +1,6 @@
-"""Looks into the records of a Produce before they are appended, where a topic asks for keys or for a codec of its own.
+"""Inspects the records of a Produce before they are appended, if a topic requires keys or a codec.
 
-Little work is done at once. Longer work, for which other clients would have to wait, goes to a process for it.
+Little work is done at once. Longer work, which would block other clients, runs in a separate process.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithLogs, WithRecordWorker
 from broker.api.routes import Context
 from broker.errors import BrokerError, CorruptMessage
 from broker.log.inspection import Inspected, Rules, inspect, inspect_all
@@ -20,19 +21,24 @@ from broker.work import ON_THE_LOOP, Allowance, TooMuchWork
 
 __all__ = ["Inspecting", "Inspections", "inspected"]
 
+
+class _Parts(Common, WithLogs, WithRecordWorker, Protocol):
+    """What these handlers use of a broker."""
+
+
 _NamedPartition = tuple[str | uuid.UUID, int]
-"""A partition as the request names it."""
+"""A partition by the topic's name or id, as in the request."""
 Inspections = Mapping[_NamedPartition, Inspected]
-"""The results by partition; without those partitions whose records need no look."""
+"""The results by partition, without partitions whose records need no inspection."""
 _NOTHING: Final[Inspections] = MappingProxyType({})
 
 
 class Inspecting:
-    """Records that are being looked into by the process for it."""
+    """Records that the inspection process is working on."""
 
     def __init__(
         self,
-        context: Context,
+        context: Context[_Parts],
         inspected: dict[_NamedPartition, Inspected],
         long: dict[_NamedPartition, tuple[bytes, Rules]],
     ) -> None:
@@ -46,15 +52,15 @@ class Inspecting:
         )
 
     def result(self) -> Inspections:
-        """Once the task is done. Raises CancelledError where it was cancelled."""
+        """The results, once the task is done. Raises CancelledError if it was cancelled."""
         try:
             return {**self._inspected, **dict(zip(self._long, self.task.result(), strict=True))}
         except BrokerError as error:
             return {**self._inspected, **_refused(self._long, error)}
 
 
-def inspected(context: Context, request: ProduceRequest) -> Inspections | Inspecting:
-    """Look into the records of a request. Raises nothing: errors are told with the partition they are of."""
+def inspected(context: Context[_Parts], request: ProduceRequest) -> Inspections | Inspecting:
+    """Inspect the records of a request. Raises nothing: errors are returned with their partition."""
     result: dict[_NamedPartition, Inspected] | None = None
     long: dict[_NamedPartition, tuple[bytes, Rules]] = {}
     broker = context.broker
@@ -92,8 +98,8 @@ def _refused(long: Mapping[_NamedPartition, tuple[bytes, Rules]], error: BrokerE
     return {where: Inspected(rules, error=error) for where, (_, rules) in long.items()}
 
 
-def _is_worth_it(context: Context, topic: str, records: memoryview, rules: Rules) -> bool:
-    """Whether the batch may be appended as far as its header tells; the log says what is wrong with the others."""
+def _is_worth_it(context: Context[_Parts], topic: str, records: memoryview, rules: Rules) -> bool:
+    """Whether the batch may be appended according to its header. The log reports what is wrong with the others."""
     try:
         header = batch_at(records, 0)
     except CorruptMessage:

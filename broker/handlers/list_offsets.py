@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
+from broker.api.parts import Common, WithPartitions, WithRecordWorker
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidRequest, UnsupportedVersion
 from broker.log.files import storage_errors
@@ -34,15 +35,20 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithPartitions, WithRecordWorker, Protocol):
+    """What these handlers use of a broker."""
+
+
 _NONE: Final = (-1, -1)
 _EARLIEST: Final = -2
 _SEARCH_BYTES: Final = 1024
-"""About what a search takes while it waits for its turn."""
+"""About the memory of a search that waits for its turn."""
 _LATEST: Final = -1
 _NEWEST: Final = -3
 
 Position = tuple[int, int]
-"""(timestamp, offset); -1 stands for none."""
+"""(timestamp, offset); -1 means none."""
 
 _POSITIONS: Final[Mapping[int, Callable[[PartitionLog], Position]]] = {
     _EARLIEST: lambda partition: (-1, partition.log_start_offset),
@@ -50,17 +56,18 @@ _POSITIONS: Final[Mapping[int, Callable[[PartitionLog], Position]]] = {
     -5: lambda _: _NONE,
     -6: lambda _: _NONE,
 }
-"""What negative timestamps ask for, beside the latest and (-3) the largest timestamp (KIP-734): earliest, earliest on the local
-disk, and (KIP-1005, KIP-1023) the latest in tiered storage and the earliest not yet there, of which there are none."""
+"""Negative timestamps besides the latest and (-3) the largest timestamp (KIP-734): earliest and earliest local, and
+(KIP-1005, KIP-1023) the latest tiered and the earliest pending upload, which never exist here.
+"""
 
 
 _NEVER: Final = 1 << 15
 _SINCE: Final[Mapping[int, int]] = {_LATEST: 0, _EARLIEST: 0, _NEWEST: 7, -4: 8, -5: 9, -6: 11}
-"""The version that gave a negative timestamp its meaning."""
+"""The version that introduced a negative timestamp."""
 
 
 @routes.handles(ApiKey.LIST_OFFSETS, versions=range(1, 12))
-def list_offsets(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse | Pending:
+def list_offsets(context: Context[_Parts], request: ListOffsetsRequest) -> ListOffsetsResponse | Pending:
     """Find offsets by timestamp, or the ends of a partition (-1 latest, -2 earliest, -3 largest timestamp, -4, -5, -6).
 
     v2 isolation level · v4 leader epochs · v6 flexible · v7 -3 · v8 -4 · v9 -5 · v10 timeout · v11 -6
@@ -82,7 +89,7 @@ def list_offsets(context: Context, request: ListOffsetsRequest) -> ListOffsetsRe
 
 
 class _Search(NamedTuple):
-    """What takes too long to be looked for on the event loop, and the part of the answer that is to say it."""
+    """A search that is too long for the event loop, and the part of the answer that gets its result."""
 
     partition: PartitionLog
     timestamp: int
@@ -90,8 +97,8 @@ class _Search(NamedTuple):
     answer: ListOffsetsPartitionResponse
 
 
-def _answered_later(context: Context, response: ListOffsetsResponse, long: Sequence[_Search]) -> Pending:
-    """Answer when all was looked for; meanwhile nothing else is taken from the connection."""
+def _answered_later(context: Context[_Parts], response: ListOffsetsResponse, long: Sequence[_Search]) -> Pending:
+    """Answer when all searches are done. Meanwhile nothing else is read from the connection."""
     searches = [_search(search.partition, search.timestamp).settled() for search in long]
     task = context.broker.record_worker.run(
         search_all,
@@ -118,7 +125,7 @@ def _answered_later(context: Context, response: ListOffsetsResponse, long: Seque
 
 
 def _each_once(partitions: Sequence[ListOffsetsPartition]) -> Iterable[tuple[ListOffsetsPartition, int]]:
-    """Partitions, with how often each was asked for."""
+    """The partitions, each with the number of times that it was requested."""
     times = Counter(partition.partition_index for partition in partitions)
     return [
         (offset_partition, times[index])
@@ -127,7 +134,7 @@ def _each_once(partitions: Sequence[ListOffsetsPartition]) -> Iterable[tuple[Lis
 
 
 def _find(
-    context: Context,
+    context: Context[_Parts],
     isolation_level: int,
     topic: str,
     offset_partition: ListOffsetsPartition,
@@ -185,10 +192,12 @@ def _before(end: int, position: Position | None) -> Position:
 
 
 @routes.handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=range(2, 5))
-def offset_for_leader_epoch(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-    """Tell where the records of a leader epoch end, so that a client notices a log that was cut off.
+def offset_for_leader_epoch(
+    context: Context[_Parts], request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    """Return the end offset of a leader epoch, by which a client notices a truncated log.
 
-    A partition is in one epoch for all time, unless an Apache Kafka led it before.
+    A partition stays in one epoch forever, unless an Apache Kafka led it before.
 
     v3 replica id · v4 flexible
     """
@@ -203,7 +212,7 @@ def offset_for_leader_epoch(context: Context, request: OffsetForLeaderEpochReque
     )
 
 
-def _epoch_end(context: Context, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _epoch_end(context: Context[_Parts], topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
         if not context.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
             context.require_topic(Operation.DESCRIBE, topic)

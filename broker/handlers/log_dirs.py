@@ -1,9 +1,11 @@
-"""The data directories: what is in them, and moving partitions between them."""
+"""The data directories: their contents, and moves of partitions between them."""
 
 from __future__ import annotations
 
 import os
+from typing import Protocol
 
+from broker.api.parts import Common, WithLogs, WithMetadata, WithPartitions, WithReplicaMoves
 from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, InvalidReplicaAssignment, KafkaStorageError
 from broker.log.disk import Disk
@@ -28,9 +30,16 @@ __all__ = ["routes"]
 routes = Routes()
 
 
+class _Parts(Common, WithLogs, WithMetadata, WithPartitions, WithReplicaMoves, Protocol):
+    """What these handlers use of a broker."""
+
+
 @routes.handles(ApiKey.ALTER_REPLICA_LOG_DIRS, versions=range(1, 3))
-def alter_replica_log_dirs(context: Context, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
-    """Move partitions to other data directories of the broker; they are in use meanwhile, and the answer does not wait.
+def alter_replica_log_dirs(
+    context: Context[_Parts], request: AlterReplicaLogDirsRequest
+) -> AlterReplicaLogDirsResponse:
+    """Move partitions to other data directories of the broker. They stay in use, and the answer does not wait for the
+    move.
 
     v2 flexible
     """
@@ -48,7 +57,7 @@ def alter_replica_log_dirs(context: Context, request: AlterReplicaLogDirsRequest
     )
 
 
-def _move(context: Context, path: str, topic: str, index: int) -> int:
+def _move(context: Context[_Parts], path: str, topic: str, index: int) -> int:
     broker = context.broker
     try:
         context.require(Operation.ALTER, ResourceType.CLUSTER)
@@ -62,8 +71,8 @@ def _move(context: Context, path: str, topic: str, index: int) -> int:
 
 
 @routes.handles(ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6))
-def describe_log_dirs(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    """Show how large partitions are on each disk, and how much room there is.
+def describe_log_dirs(context: Context[_Parts], request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    """Describe the sizes of partitions on each disk, and the free space.
 
     v2 flexible · v3 top-level error · v4 sizes of the volume · v5 cordoned directories
     """
@@ -76,7 +85,9 @@ def describe_log_dirs(context: Context, request: DescribeLogDirsRequest) -> Desc
     )
 
 
-def _described(context: Context, disk: Disk, topic_partitions: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+def _described(
+    context: Context[_Parts], disk: Disk, topic_partitions: set[tuple[str, int]] | None
+) -> DescribeLogDirsResult:
     path = str(disk.path.absolute())
     if disk.failure is not None:
         return DescribeLogDirsResult(error_code=KafkaStorageError.code, log_dir=path, is_cordoned=disk.is_cordoned)

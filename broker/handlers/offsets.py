@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithGroups, WithLogs
 from broker.api.routes import Context, Pending, Routes
 from broker.coordinator.committed_offset import CommittedOffset, TopicPartition
 from broker.errors import (
@@ -47,16 +48,21 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithGroups, WithLogs, Protocol):
+    """What these handlers use of a broker."""
+
+
 _TOPIC_IDS_SINCE: Final = 10
 _ERROR_SINCE: Final = 2
 
 
 @routes.handles(ApiKey.OFFSET_COMMIT, versions=range(2, 11))
-def offset_commit(context: Context, request: OffsetCommitRequest) -> OffsetCommitResponse | Pending:
-    """Write down where a group has got to in its partitions.
+def offset_commit(context: Context[_Parts], request: OffsetCommitRequest) -> OffsetCommitResponse | Pending:
+    """Commit a group's offsets.
 
-    v2-v4 retention time · v6 leader epochs · v7 static members · v8 flexible · v9 GROUP_ID_NOT_FOUND (KIP-848) ·
-    v10 topic ids
+    v2-v4 retention time · v6 leader epochs · v7 static members · v8 flexible · v9 GROUP_ID_NOT_FOUND (KIP-848) · v10
+    topic ids
     """
     now_ms = time.time_ns() // 1_000_000
     expires_ms = now_ms + request.retention_time_ms if request.retention_time_ms >= 0 else -1
@@ -104,8 +110,8 @@ def offset_commit(context: Context, request: OffsetCommitRequest) -> OffsetCommi
     return Pending(future, answer, failed)
 
 
-def _hidden(context: Context, operation: Operation, topic: str) -> BrokerError | None:
-    """Why the client may not do this with a topic, if so."""
+def _hidden(context: Context[_Parts], operation: Operation, topic: str) -> BrokerError | None:
+    """The error if the client may not perform the operation on a topic."""
     try:
         context.require_topic(operation, topic)
     except BrokerError as error:
@@ -113,8 +119,8 @@ def _hidden(context: Context, operation: Operation, topic: str) -> BrokerError |
     return None
 
 
-def _name_of(context: Context, topic: OffsetCommitRequestTopic) -> str:
-    """The topic's name, empty where its id is not known."""
+def _name_of(context: Context[_Parts], topic: OffsetCommitRequestTopic) -> str:
+    """The topic's name; empty if its id is unknown."""
     if context.version < _TOPIC_IDS_SINCE:
         return topic.name
     return context.broker.topics.name_of(topic.topic_id) or ""
@@ -148,11 +154,11 @@ def _commit_response(
 
 
 @routes.handles(ApiKey.OFFSET_FETCH, versions=range(1, 11))
-def offset_fetch(context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """Tell where a group has got to: -1 where it committed nothing.
+def offset_fetch(context: Context[_Parts], request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """Return a group's committed offsets; -1 where it has none.
 
-    v2 all topics, error code · v5 leader epochs · v6 flexible · v7 require stable · v8 several groups (KIP-709) ·
-    v9 member epochs · v10 topic ids
+    v2 all topics, error code · v5 leader epochs · v6 flexible · v7 require stable · v8 several groups (KIP-709) · v9
+    member epochs · v10 topic ids
     """
     if context.version >= 8:
         stable = request.require_stable
@@ -166,7 +172,7 @@ def offset_fetch(context: Context, request: OffsetFetchRequest) -> OffsetFetchRe
 
 
 def _all_failed(request: OffsetFetchRequest, error: BrokerError) -> OffsetFetchResponse:
-    """Version 1 has no place for an error but with each partition."""
+    """Version 1 has error codes only per partition."""
     return OffsetFetchResponse(
         topics=[
             OffsetFetchResponseTopic(
@@ -183,8 +189,8 @@ def _all_failed(request: OffsetFetchRequest, error: BrokerError) -> OffsetFetchR
     )
 
 
-def _fetch_one(context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """Versions 1 to 7, for one group."""
+def _fetch_one(context: Context[_Parts], request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """Answer versions 1 to 7, which name one group."""
     context.require(Operation.DESCRIBE, ResourceType.GROUP, request.group_id)
     topic_partitions = None
     if request.topics is not None:
@@ -216,8 +222,8 @@ def _fetch_one(context: Context, request: OffsetFetchRequest) -> OffsetFetchResp
 _NOTHING: Final = CommittedOffset(-1)
 
 
-def _fetch_group(context: Context, group: OffsetFetchRequestGroup, *, stable: bool) -> OffsetFetchResponseGroup:
-    """One group of v8 and later; a topic is named by its name, or since v10 by its id."""
+def _fetch_group(context: Context[_Parts], group: OffsetFetchRequestGroup, *, stable: bool) -> OffsetFetchResponseGroup:
+    """One group of v8 and later. A topic is identified by its name, since v10 by its id."""
     try:
         context.require(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
         result = context.broker.groups.fetch_offsets(
@@ -244,7 +250,7 @@ def _fetch_group(context: Context, group: OffsetFetchRequestGroup, *, stable: bo
 
 
 def _fetched(
-    context: Context,
+    context: Context[_Parts],
     topic: str | uuid.UUID,
     indexes: Sequence[int],
     offsets: Mapping[TopicPartition, CommittedOffset],
@@ -271,8 +277,8 @@ def _fetched(
 
 
 @routes.handles(ApiKey.OFFSET_DELETE, versions=range(1))
-def offset_delete(context: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse | Pending:
-    """Forget committed offsets of topics that the group's members do not subscribe to."""
+def offset_delete(context: Context[_Parts], request: OffsetDeleteRequest) -> OffsetDeleteResponse | Pending:
+    """Delete committed offsets of topics that the group's members do not subscribe to."""
     context.require(Operation.DELETE, ResourceType.GROUP, request.group_id)
     known: list[TopicPartition] = []
     unknown: dict[TopicPartition, int] = {}

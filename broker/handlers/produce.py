@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from typing import Final
+from typing import Final, Protocol
 
 from broker.api.connection import ConnectionRefusal
 from broker.api.later import Later
+from broker.api.parts import (
+    Common,
+    WithLogs,
+    WithPartitions,
+    WithRecordWorker,
+    WithSettings,
+    WithTopicMetrics,
+    WithTransactions,
+)
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, KafkaStorageError, NotEnoughReplicasAfterAppend, UnsupportedCompressionType
 from broker.handlers.inspected_produce import Inspecting, Inspections, inspected
@@ -24,9 +33,16 @@ __all__ = ["routes"]
 routes = Routes()
 
 
-# librdkafka takes a broker that does not advertise 0-2 for one without record batches (KAFKA-18659); using them is refused.
+class _Parts(
+    Common, WithLogs, WithPartitions, WithRecordWorker, WithSettings, WithTopicMetrics, WithTransactions, Protocol
+):
+    """What these handlers use of a broker."""
+
+
+# librdkafka assumes no support for record batches if 0-2 are not advertised (KAFKA-18659). Requests in these versions
+# are refused.
 @routes.handles(ApiKey.PRODUCE, versions=range(3, 14), advertised=range(14))
-def produce(context: Context, request: ProduceRequest) -> ProduceResponse | Pending | None:
+def produce(context: Context[_Parts], request: ProduceRequest) -> ProduceResponse | Pending | None:
     """Append record batches; with acks=all the answer waits until they are on disk (`acks.all.durability`).
 
     v3 record batches of format 2 · v5 log start offset · v7 zstd · v8 error messages · v9 flexible · v13 topic ids
@@ -37,8 +53,8 @@ def produce(context: Context, request: ProduceRequest) -> ProduceResponse | Pend
     return _admitted(context, request, inspections)
 
 
-def _produce_later(context: Context, request: ProduceRequest, inspecting: Inspecting) -> Pending | None:
-    """Append when the records have been looked into; meanwhile nothing else is taken from the connection."""
+def _produce_later(context: Context[_Parts], request: ProduceRequest, inspecting: Inspecting) -> Pending | None:
+    """Append when the records have been inspected. Meanwhile nothing else is read from the connection."""
     copied, later = request.copied(), Later(context, answers=request.acks != 0)
 
     def done(_: object) -> None:
@@ -52,7 +68,9 @@ def _produce_later(context: Context, request: ProduceRequest, inspecting: Inspec
     return later.outcome
 
 
-def _admitted(context: Context, request: ProduceRequest, inspections: Inspections) -> ProduceResponse | Pending | None:
+def _admitted(
+    context: Context[_Parts], request: ProduceRequest, inspections: Inspections
+) -> ProduceResponse | Pending | None:
     if request.transactional_id is None:
         return _Appends(context, request, inspections, None).outcome()
     return admitted(
@@ -61,12 +79,12 @@ def _admitted(context: Context, request: ProduceRequest, inspections: Inspection
 
 
 class _Appends:
-    """The partitions of one request, appended to one after the other, and what is answered about them."""
+    """The partitions of one request: appends to each in turn and collects the answer."""
 
     __slots__ = ("_admission", "_context", "_inspections", "_partitions", "_request", "_topics", "_touched")
 
     def __init__(
-        self, context: Context, request: ProduceRequest, inspections: Inspections, admission: Admission | None
+        self, context: Context[_Parts], request: ProduceRequest, inspections: Inspections, admission: Admission | None
     ) -> None:
         self._context = context
         self._request = request
@@ -74,16 +92,16 @@ class _Appends:
         self._admission = admission
         self._partitions = context.broker.partitions
         self._touched: list[PartitionLog | None] = []
-        """The log of each partition of the request, in its order; None where nothing was appended."""
+        """The log of each partition, in the request's order; None if nothing was appended."""
         self._topics: list[tuple[str | uuid.UUID, list[PartitionProduced]]] = []
 
     def outcome(self) -> ProduceResponse | Pending | None:
-        """Append everything. Raises ConnectionRefusal where an error has no answer to be told in."""
+        """Append everything. Raises ConnectionRefusal if an error occurs and there is no answer to carry it."""
         inspections = self._inspections
         for topic, records in self._request.topics:
             known = topic
             if self._admission is None and isinstance(topic, uuid.UUID):
-                # Looked up once for all its partitions; an id that is not known is refused with each of them.
+                # Looked up once for all its partitions. An unknown id is refused for each of them.
                 known = self._context.broker.topics.name_of(topic) or topic
             self._topics.append(
                 (
@@ -96,7 +114,7 @@ class _Appends:
             )
         logs = (log for log in self._touched if log is not None)
         if self._request.acks == 0:
-            self._partitions.due(logs)  # nobody waits for it
+            self._partitions.due(logs)  # no request waits for it
             self._refuse_unanswered()
             return None
         waiting = self._partitions.due(logs) if self._request.acks == 1 else self._partitions.durable(logs)
@@ -123,7 +141,7 @@ class _Appends:
         except BrokerError as error:
             self._touched.append(None)
             metrics.failed_produce(None if log is None else log.topic)
-            # Where the log begins is said of records refused by the log, not of those that never reached it.
+            # The log start offset is sent if the log refused the records, but not if they never reached it.
             begins = log.log_start_offset if log is not None and error.records else -1
             return PartitionProduced(
                 number,
@@ -139,7 +157,10 @@ class _Appends:
         return PartitionProduced(number, 0, appended.base_offset, appended.append_time_ms, appended.log_start_offset)
 
     def _refuse_unanswered(self) -> None:
-        """With acks=0 there is no answer to say it in: Kafka closes, so that the producer looks again."""
+        """With acks=0 there is no answer for the error.
+
+        Kafka closes the connection, so that the producer refreshes metadata.
+        """
         for _, produced in self._topics:
             for partition in produced:
                 if partition.error_code:
@@ -148,9 +169,9 @@ class _Appends:
                     )
 
     def _flushed(self, failed: Flushed) -> ProduceResponse:
-        """The answer, in which a batch that was appended but not flushed has an error of its own.
+        """The answer. A batch that was appended but not flushed gets a special error.
 
-        Producers take a storage error for "not written", and may then give the same sequences to other records.
+        Producers interpret a storage error as "not written", and may then use the same sequences for other records.
         """
         if not failed:
             return ProduceResponse(self._topics)
@@ -176,7 +197,7 @@ _ATTRIBUTES_AT: Final = 22
 
 
 def _refuse_zstd(records: bytes | memoryview) -> None:
-    """Consumers of the same age could not read it (KIP-110)."""
+    """Refuse zstd from old producers: consumers of the same age could not read it (KIP-110)."""
     if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & 7 == Codec.ZSTD:
         raise UnsupportedCompressionType(f"zstd needs Produce v{_ZSTD_SINCE} or later.")
 

@@ -1,9 +1,10 @@
-"""Producers: the identity they number their batches under, and what partitions remember of them."""
+"""Producer ids, and the state of producers in partitions."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithMetadata, WithPartitions, WithTransactions
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidProducerEpoch, InvalidRequest, ProducerFenced
 from broker.protocol.api import ApiKey
@@ -22,15 +23,21 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithMetadata, WithPartitions, WithTransactions, Protocol):
+    """What these handlers use of a broker."""
+
+
 _FENCED_SINCE: Final = 4
 """The first version of InitProducerId whose clients know PRODUCER_FENCED."""
 
 
 @routes.handles(ApiKey.INIT_PRODUCER_ID, versions=range(6))
-def init_producer_id(context: Context, request: InitProducerIdRequest) -> InitProducerIdResponse | Pending:
-    """Give a producer its identity: a new id, or that of its `transactional.id`, with an epoch that shuts out those before.
+def init_producer_id(context: Context[_Parts], request: InitProducerIdRequest) -> InitProducerIdResponse | Pending:
+    """Return a producer id: a new one, or that of its `transactional.id` with an epoch that fences earlier producers.
 
-    v2 flexible · v3 a producer raises its epoch (KIP-360) · v4 PRODUCER_FENCED · v5 for `transaction.version` 2 (KIP-890)
+    v2 flexible · v3 a producer can raise its epoch (KIP-360) · v4 PRODUCER_FENCED · v5 for `transaction.version` 2
+    (KIP-890)
     """
     transactional_id = request.transactional_id
     expected = Producer(request.producer_id, request.producer_epoch)
@@ -49,7 +56,7 @@ def init_producer_id(context: Context, request: InitProducerIdRequest) -> InitPr
     except BrokerError as error:
         return failed(error)
     if transactional_id is None:
-        # Without a transactional id Kafka, too, answers a raised epoch with a new id.
+        # Without a transactional id Kafka, too, answers an epoch bump with a new id.
         return InitProducerIdResponse(producer_id=context.broker.metadata.next_producer_id(), producer_epoch=0)
     future = context.broker.transactions.init_producer_id(
         transactional_id,
@@ -64,8 +71,10 @@ def init_producer_id(context: Context, request: InitProducerIdRequest) -> InitPr
 
 
 @routes.handles(ApiKey.DESCRIBE_PRODUCERS, versions=range(1))
-def describe_producers(context: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """Show what partitions remember of their idempotent and transactional producers, so that hanging transactions are found."""
+def describe_producers(context: Context[_Parts], request: DescribeProducersRequest) -> DescribeProducersResponse:
+    """Describe the idempotent and transactional producers known to partitions, so that hanging transactions can be
+    found.
+    """
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
@@ -77,7 +86,7 @@ def describe_producers(context: Context, request: DescribeProducersRequest) -> D
     )
 
 
-def _partition(context: Context, topic: str, index: int) -> PartitionResponse:
+def _partition(context: Context[_Parts], topic: str, index: int) -> PartitionResponse:
     try:
         context.require(Operation.READ, ResourceType.TOPIC, topic)
         log = context.broker.partitions.find(topic, index)

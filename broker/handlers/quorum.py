@@ -1,11 +1,12 @@
-"""The quorum of controllers, of which this node is the one static voter; the features that it has agreed on."""
+"""The controller quorum, of which this node is the only, static voter; the cluster's feature levels."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
+from broker.api.parts import Common, WithMetadata
 from broker.api.routes import Answer, Context, Routes
 from broker.errors import (
     BrokerError,
@@ -45,19 +46,24 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithMetadata, Protocol):
+    """What these handlers use of a broker."""
+
+
 A = TypeVar("A", bound=Answer)
 
 
 @routes.handles(ApiKey.DESCRIBE_QUORUM, versions=range(3))
-def describe_quorum(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """Show the voters of the metadata log and how far they are.
+def describe_quorum(context: Context[_Parts], request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    """Describe the voters of the metadata log and their progress.
 
     v1 times of fetches · v2 directories and addresses of voters
     """
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
     asked = [(topic.topic_name, [item.partition_index for item in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
-        # Kafka's quorum answers for its one partition alone, or refuses every partition it was asked for.
+        # Kafka answers only for its single partition, or refuses every requested partition.
         return DescribeQuorumResponse(
             topics=[
                 ResponseTopicData(topic_name=name, partitions=[_no_quorum(index) for index in partitions])
@@ -68,7 +74,7 @@ def describe_quorum(context: Context, request: DescribeQuorumRequest) -> Describ
     now_ms = time.time_ns() // 1_000_000
     voter = ReplicaState(
         replica_id=metadata.node_id,
-        # A static voter is known by its number alone.
+        # A static voter is identified by its number alone.
         replica_directory_id=ZERO_UUID,
         log_end_offset=metadata.version + 1,
         last_fetch_timestamp=now_ms,
@@ -80,7 +86,7 @@ def describe_quorum(context: Context, request: DescribeQuorumRequest) -> Describ
         high_watermark=metadata.version + 1,
         current_voters=[voter],
     )
-    # Nobody outside this process talks to the controller, so it has no address.
+    # Nothing outside this process talks to the controller, so it has no address.
     return DescribeQuorumResponse(
         topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
         nodes=[Node(node_id=metadata.node_id)],
@@ -93,10 +99,10 @@ def _no_quorum(partition: int) -> ResponsePartitionData:
 
 
 @routes.handles(ApiKey.ADD_RAFT_VOTER, versions=range(2))
-def add_raft_voter(context: Context, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
-    """Add a controller to the quorum: voters are static here, as where `kraft.version` is 0.
+def add_raft_voter(context: Context[_Parts], request: AddRaftVoterRequest) -> AddRaftVoterResponse:
+    """Add a controller to the quorum. Always refused: voters are static, as with `kraft.version` 0.
 
-    v1 an answer before the change is committed
+    v1 can answer before the change is committed
     """
 
     def refuse() -> AddRaftVoterResponse:
@@ -109,8 +115,8 @@ def add_raft_voter(context: Context, request: AddRaftVoterRequest) -> AddRaftVot
 
 
 @routes.handles(ApiKey.REMOVE_RAFT_VOTER, versions=range(1))
-def remove_raft_voter(context: Context, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
-    """Remove a controller from the quorum: voters are static here."""
+def remove_raft_voter(context: Context[_Parts], request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
+    """Remove a controller from the quorum. Always refused: voters are static."""
 
     def refuse() -> RemoveRaftVoterResponse:
         _check_voter_change(context, request.cluster_id, request.voter_id)
@@ -119,7 +125,7 @@ def remove_raft_voter(context: Context, request: RemoveRaftVoterRequest) -> Remo
     return _told(refuse, RemoveRaftVoterResponse)
 
 
-def _check_voter_change(context: Context, cluster_id: str | None, voter_id: int) -> None:
+def _check_voter_change(context: Context[_Parts], cluster_id: str | None, voter_id: int) -> None:
     context.require(Operation.ALTER, ResourceType.CLUSTER)
     own_cluster_id = context.broker.metadata.cluster_id
     if cluster_id is not None and cluster_id != own_cluster_id:
@@ -129,7 +135,7 @@ def _check_voter_change(context: Context, cluster_id: str | None, voter_id: int)
 
 
 def _told(make: Callable[[], A], response: type[A]) -> A:
-    """What ``make`` gives, or its error with the words."""
+    """The response of ``make``, or one with the code and message of its error."""
     try:
         return make()
     except BrokerError as error:
@@ -139,8 +145,8 @@ def _told(make: Callable[[], A], response: type[A]) -> A:
 
 
 @routes.handles(ApiKey.UNREGISTER_BROKER, versions=range(1))
-def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
-    """Forget a broker that is gone for good. This one is here, and knows no other."""
+def unregister_broker(context: Context[_Parts], request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
+    """Remove a broker that is gone permanently. Always refused: the only broker is this one, and it is running."""
 
     def refuse() -> UnregisterBrokerResponse:
         context.require(Operation.ALTER, ResourceType.CLUSTER)
@@ -156,10 +162,10 @@ _ALL_OR_NONE: Final = "No feature was updated"
 
 
 @routes.handles(ApiKey.UPDATE_FEATURES, versions=range(3))
-def update_features(context: Context, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+def update_features(context: Context[_Parts], request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     """Raise or lower the levels of features, all of them or none.
 
-    v1 kinds of downgrades, validation alone · v2 no results one by one
+    v1 types of downgrades, validation only · v2 no result per feature
     """
     context.require(Operation.ALTER, ResourceType.CLUSTER)
     metadata = context.broker.metadata
@@ -183,6 +189,6 @@ def update_features(context: Context, request: UpdateFeaturesRequest) -> UpdateF
 
 
 def _update(feature_update_key: FeatureUpdateKey, version: int) -> FeatureUpdate:
-    # Kafka's controller reads the kind alone, which version 0 cannot say: it can only upgrade.
+    # Kafka's controller reads only the upgrade type, which version 0 lacks: it can only upgrade.
     kind = UpgradeType.of(feature_update_key.upgrade_type) if version else UpgradeType.UPGRADE
     return FeatureUpdate(feature_update_key.feature, feature_update_key.max_version_level, kind)

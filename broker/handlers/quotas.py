@@ -1,9 +1,11 @@
-"""Quotas of users, client ids and addresses, as administrators see and change them."""
+"""Lists and changes quotas of users, client ids and addresses for administrators."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
+from broker.api.parts import Common, WithMetadata
 from broker.api.routes import Context, Routes
 from broker.errors import BrokerError
 from broker.protocol.api import ApiKey
@@ -25,9 +27,15 @@ __all__ = ["routes"]
 routes = Routes()
 
 
+class _Parts(Common, WithMetadata, Protocol):
+    """What these handlers use of a broker."""
+
+
 @routes.handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions=range(2))
-def describe_client_quotas(context: Context, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
-    """List the quotas that are set for whom a filter finds.
+def describe_client_quotas(
+    context: Context[_Parts], request: DescribeClientQuotasRequest
+) -> DescribeClientQuotasResponse:
+    """List the quotas of entities that match a filter.
 
     v1 flexible
     """
@@ -52,8 +60,8 @@ def describe_client_quotas(context: Context, request: DescribeClientQuotasReques
 
 
 @routes.handles(ApiKey.ALTER_CLIENT_QUOTAS, versions=range(2))
-def alter_client_quotas(context: Context, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
-    """Set and remove quotas, or with `validate_only` say whether they could be.
+def alter_client_quotas(context: Context[_Parts], request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+    """Set and remove quotas, or only validate the request with `validate_only`.
 
     v1 flexible
     """

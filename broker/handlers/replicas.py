@@ -1,10 +1,11 @@
-"""Leaders and replicas of partitions, as administrators move them: with one broker, where they are is where they stay."""
+"""Leaders and replicas of partitions. With one broker there is nothing to elect and nowhere to move."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithMetadata
 from broker.api.routes import Context, Routes
 from broker.errors import (
     BrokerError,
@@ -40,13 +41,18 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithMetadata, Protocol):
+    """What these handlers use of a broker."""
+
+
 _PREFERRED: Final = 0
 _UNCLEAN: Final = 1
 
 
 @routes.handles(ApiKey.ELECT_LEADERS, versions=range(3))
-def elect_leaders(context: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """Elect leaders of partitions: the only replica leads already, so none is needed.
+def elect_leaders(context: Context[_Parts], request: ElectLeadersRequest) -> ElectLeadersResponse:
+    """Elect leaders of partitions. No election is needed: the only replica already leads.
 
     v1 unclean elections, top-level error · v2 flexible
     """
@@ -55,7 +61,7 @@ def elect_leaders(context: Context, request: ElectLeadersRequest) -> ElectLeader
         if request.election_type not in (_PREFERRED, _UNCLEAN):
             raise InvalidRequest(f"Unknown election type {request.election_type}: 0 (preferred) and 1 (unclean) are.")
     except BrokerError as error:
-        # Kafka repeats the error for every partition: version 0 has no other place for it.
+        # Kafka repeats the error for every partition, because version 0 has no other field for it.
         return ElectLeadersResponse(
             error_code=error.code,
             replica_election_results=[
@@ -68,7 +74,7 @@ def elect_leaders(context: Context, request: ElectLeadersRequest) -> ElectLeader
         )
     metadata = context.broker.metadata
     if request.topic_partitions is None:
-        # All partitions were meant: those that need no election are left out, and here none does.
+        # All partitions were requested. Those that need no election are left out, which here are all.
         return ElectLeadersResponse(
             replica_election_results=[ReplicaElectionResult(topic=name) for name in metadata.topics]
         )
@@ -91,7 +97,7 @@ def _election(partition: int, error: BrokerError) -> PartitionResult:
 
 
 def _no_election(metadata: ClusterMetadata, topic: str, partition: int) -> BrokerError:
-    """Why nobody is elected."""
+    """Why no leader is elected."""
     try:
         _check_partition(metadata, topic, partition)
     except BrokerError as error:
@@ -107,11 +113,12 @@ def _check_partition(metadata: ClusterMetadata, topic: str, partition: int) -> N
 
 @routes.handles(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions=range(2))
 def alter_partition_reassignments(
-    context: Context, request: AlterPartitionReassignmentsRequest
+    context: Context[_Parts], request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    """Move partitions to other brokers: there is none, and a partition that is to stay where it is has arrived.
+    """Move partitions to other brokers. There are none; a request that keeps a partition on this broker succeeds at
+    once.
 
-    v1 the number of replicas may be held
+    v1 can require an unchanged number of replicas
     """
     try:
         context.require(Operation.ALTER, ResourceType.CLUSTER)
@@ -173,8 +180,8 @@ def _check_replicas(replicas: Sequence[int], node_id: int) -> None:
 
 @routes.handles(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions=range(1))
 def list_partition_reassignments(
-    context: Context, _request: ListPartitionReassignmentsRequest
+    context: Context[_Parts], _request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """List the partitions that are being moved: never any."""
+    """List the partitions that are being moved: always none."""
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
     return ListPartitionReassignmentsResponse(error_message=None)

@@ -1,6 +1,7 @@
-"""Families of APIs that few clients use. This table declares their versions; their modules are imported with the first request.
+"""API families that few clients use. This table declares their versions. Their modules are imported with the first
+request.
 
-So a broker without share groups, streams groups, delegation tokens and metrics of clients does not load the code for them.
+So a broker without share groups, streams groups, delegation tokens and client metrics does not load their code.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _ROOMS: Final[Mapping[str, Mapping[ApiKey, range]]] = {
 }
 
 SERVED: Final = dict(chain.from_iterable(versions.items() for versions in _ROOMS.values()))
-"""The versions that are served, by API."""
+"""The served versions, by API."""
 
 DEFERRED: Final = [
     DeferredRoute(key, versions, module) for module, served in _ROOMS.items() for key, versions in served.items()

@@ -1,7 +1,8 @@
-"""Authentication, where there is none to be: clients that are let in, or that nobody asks who they are."""
+"""SASL requests outside of authentication: from clients already authenticated, or on listeners without SASL."""
 
 from __future__ import annotations
 
+from broker.api.parts import Common
 from broker.api.routes import Context, Routes
 from broker.errors import IllegalSaslState
 from broker.protocol.api import ApiKey
@@ -14,8 +15,8 @@ routes = Routes()
 
 
 @routes.handles(ApiKey.SASL_HANDSHAKE, versions=range(2))
-def sasl_handshake(_context: Context, _request: SaslHandshakeRequest) -> SaslHandshakeResponse:
-    """Choose a SASL mechanism; on listeners with SASL only, before all requests but ApiVersions.
+def sasl_handshake(_context: Context[Common], _request: SaslHandshakeRequest) -> SaslHandshakeResponse:
+    """Choose a SASL mechanism. Only valid on listeners with SASL, before all requests but ApiVersions.
 
     v1 the mechanism's messages follow as SaslAuthenticate requests (KIP-152), not bare
     """
@@ -23,8 +24,8 @@ def sasl_handshake(_context: Context, _request: SaslHandshakeRequest) -> SaslHan
 
 
 @routes.handles(ApiKey.SASL_AUTHENTICATE, versions=range(3))
-def sasl_authenticate(_context: Context, _request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
-    """Carry a message of the SASL mechanism; after a SaslHandshake only.
+def sasl_authenticate(_context: Context[Common], _request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+    """Carry a message of the SASL mechanism. Only valid after a SaslHandshake.
 
     v1 tells how long the session lasts (KIP-368) · v2 flexible
     """

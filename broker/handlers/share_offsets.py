@@ -1,9 +1,11 @@
-"""DescribeShareGroupOffsets: where the share-partitions of a group begin, and how far they are behind (KIP-932, KIP-1226)."""
+"""DescribeShareGroupOffsets: the start offsets of a group's share-partitions, and their lag (KIP-932, KIP-1226)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
+from broker.api.parts import Common, WithConfig, WithGroups, WithMetadata, WithPartitions, WithShare
 from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, TopicAuthorizationFailed
 from broker.groups.share.service import ShareMembership
@@ -26,14 +28,19 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithConfig, WithGroups, WithMetadata, WithPartitions, WithShare, Protocol):
+    """What these handlers use of a broker."""
+
+
 _UNKNOWN = -1
 
 
 @routes.handles(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=SERVED[ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS])
 def describe_share_group_offsets(
-    context: Context, request: DescribeShareGroupOffsetsRequest
+    context: Context[_Parts], request: DescribeShareGroupOffsetsRequest
 ) -> DescribeShareGroupOffsetsResponse:
-    """Show the start offsets of share-partitions.
+    """Return the start offsets of share-partitions.
 
     v1 lag (KIP-1226)
     """
@@ -54,8 +61,8 @@ def describe_share_group_offsets(
     return DescribeShareGroupOffsetsResponse(groups=groups)
 
 
-def _all(context: Context, group_id: str) -> list[DescribeShareGroupOffsetsResponseTopic]:
-    """Every partition of which the group has a state."""
+def _all(context: Context[_Parts], group_id: str) -> list[DescribeShareGroupOffsetsResponseTopic]:
+    """Every partition for which the group has state."""
     initialized = context.broker.groups.service(ShareMembership).initialized(group_id)
     topics = []
     for topic_id, partitions in initialized.items():
@@ -66,7 +73,7 @@ def _all(context: Context, group_id: str) -> list[DescribeShareGroupOffsetsRespo
 
 
 def _named(
-    context: Context, group: DescribeShareGroupOffsetsRequestGroup
+    context: Context[_Parts], group: DescribeShareGroupOffsetsRequestGroup
 ) -> list[DescribeShareGroupOffsetsResponseTopic]:
     topics, missing, denied = [], [], []
     for topic in group.topics or ():
@@ -97,7 +104,7 @@ def _nothing(partition: int, code: int = 0, message: str | None = None) -> Descr
 
 
 def _topic(
-    context: Context, group_id: str, topic: Topic, partitions: Sequence[int]
+    context: Context[_Parts], group_id: str, topic: Topic, partitions: Sequence[int]
 ) -> DescribeShareGroupOffsetsResponseTopic:
     return DescribeShareGroupOffsetsResponseTopic(
         topic_name=topic.name,
@@ -106,7 +113,7 @@ def _topic(
     )
 
 
-def _partition(context: Context, key: ShareKey) -> DescribeShareGroupOffsetsResponsePartition:
+def _partition(context: Context[_Parts], key: ShareKey) -> DescribeShareGroupOffsetsResponsePartition:
     try:
         state = context.broker.share.coordinator.summary(key)
     except BrokerError:
@@ -114,7 +121,7 @@ def _partition(context: Context, key: ShareKey) -> DescribeShareGroupOffsetsResp
     lag = _UNKNOWN
     if _UNKNOWN not in (state.start_offset, state.delivery_complete_count):
         log = context.broker.partitions.find(key.topic_id, key.partition)
-        # A start offset may be any number that somebody set: the difference is taken as Java's long.
+        # A start offset can be any number that somebody set: subtract with the overflow of Java's long.
         lag = _int64(log.log_end_offset - state.start_offset - state.delivery_complete_count)
     return DescribeShareGroupOffsetsResponsePartition(
         partition_index=key.partition, start_offset=state.start_offset, leader_epoch=state.leader_epoch, lag=lag
@@ -122,5 +129,5 @@ def _partition(context: Context, key: ShareKey) -> DescribeShareGroupOffsetsResp
 
 
 def _int64(value: int) -> int:
-    """The value as it is in 64 bits with a sign."""
+    """The value wrapped to a signed 64-bit integer."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)

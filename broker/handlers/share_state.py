@@ -1,11 +1,12 @@
-"""The state of share-partitions, as brokers and coordinators of Kafka ask for it among themselves (KIP-932)."""
+"""The state of share-partitions, through the APIs that Kafka's brokers and coordinators use among themselves (KIP-932)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from broker.api.parts import Common, WithShare
 from broker.api.routes import Answer, Context, Pending, Routes
 from broker.errors import BrokerError, NotCoordinator
 from broker.handlers.rooms import SERVED
@@ -46,14 +47,19 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithShare, Protocol):
+    """What these handlers use of a broker."""
+
+
 A = TypeVar("A", bound=Answer)
 
 
 @routes.handles(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions=SERVED[ApiKey.INITIALIZE_SHARE_GROUP_STATE])
 def initialize_share_group_state(
-    context: Context, request: InitializeShareGroupStateRequest
+    context: Context[_Parts], request: InitializeShareGroupStateRequest
 ) -> InitializeShareGroupStateResponse | Pending:
-    """Begin the state of share-partitions anew."""
+    """Initialize the state of share-partitions."""
 
     def write(key: ShareKey, provided: Any) -> asyncio.Future[None]:
         return context.broker.share.coordinator.initialize(key, provided.state_epoch, provided.start_offset)
@@ -70,11 +76,11 @@ def initialize_share_group_state(
 
 @routes.handles(ApiKey.WRITE_SHARE_GROUP_STATE, versions=SERVED[ApiKey.WRITE_SHARE_GROUP_STATE])
 def write_share_group_state(
-    context: Context, request: WriteShareGroupStateRequest
+    context: Context[_Parts], request: WriteShareGroupStateRequest
 ) -> WriteShareGroupStateResponse | Pending:
-    """Write down what became of records.
+    """Write the delivery states of records.
 
-    v1 how many are complete (KIP-1226)
+    v1 number of complete deliveries (KIP-1226)
     """
 
     def write(key: ShareKey, provided: Any) -> asyncio.Future[None]:
@@ -103,9 +109,9 @@ def write_share_group_state(
 
 @routes.handles(ApiKey.DELETE_SHARE_GROUP_STATE, versions=SERVED[ApiKey.DELETE_SHARE_GROUP_STATE])
 def delete_share_group_state(
-    context: Context, request: DeleteShareGroupStateRequest
+    context: Context[_Parts], request: DeleteShareGroupStateRequest
 ) -> DeleteShareGroupStateResponse | Pending:
-    """Forget the state of share-partitions."""
+    """Delete the state of share-partitions."""
 
     def write(key: ShareKey, _: Any) -> asyncio.Future[None]:
         return context.broker.share.coordinator.delete(key)
@@ -116,14 +122,14 @@ def delete_share_group_state(
 
 
 def _written(
-    context: Context,
+    context: Context[_Parts],
     request: Any,
     write: Callable[[ShareKey, Any], asyncio.Future[None]],
     response: Callable[..., A],
     topic_result: Callable[..., Any],
     partition_result: Callable[..., Any],
 ) -> A | Pending:
-    """Write for every partition that is named; the answer says of each whether that could be done."""
+    """Write for every named partition. The answer has the result of each."""
     refusal = _refusal(context)
     if not _is_complete(request):
         return response()
@@ -157,7 +163,7 @@ def _written(
 
 
 def _when_done(future: asyncio.Future[None], callback: Callable[[BrokerError | None], None]) -> None:
-    """Call back with the error as the coordinator gave it: what cannot be written it has said in its own words."""
+    """Call back with the coordinator's own error, untranslated: its message already says what could not be written."""
 
     def call(done: asyncio.Future[None]) -> None:
         error = NotCoordinator("The broker stopped.") if done.cancelled() else done.exception()
@@ -171,19 +177,21 @@ def _when_done(future: asyncio.Future[None], callback: Callable[[BrokerError | N
         future.add_done_callback(call)
 
 
-def _refusal(context: Context) -> BrokerError | None:
+def _refusal(context: Context[_Parts]) -> BrokerError | None:
     if context.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         return None
     return denied(Operation.CLUSTER_ACTION, Resource(ResourceType.CLUSTER, CLUSTER_NAME), context.principal)
 
 
 def _is_complete(request: Any) -> bool:
-    """A request that names no group, no topic, or a topic without partitions is answered with nothing."""
+    """Whether a request names a group, topics and partitions. Otherwise the answer is empty."""
     return bool(request.group_id and request.topics) and all(topic.partitions for topic in request.topics)
 
 
 @routes.handles(ApiKey.READ_SHARE_GROUP_STATE, versions=SERVED[ApiKey.READ_SHARE_GROUP_STATE])
-def read_share_group_state(context: Context, request: ReadShareGroupStateRequest) -> ReadShareGroupStateResponse:
+def read_share_group_state(
+    context: Context[_Parts], request: ReadShareGroupStateRequest
+) -> ReadShareGroupStateResponse:
     """Read the state of share-partitions, for the leaders of the partitions."""
 
     def read(key: ShareKey, partition: reading.PartitionData) -> reading.PartitionResult:
@@ -209,11 +217,11 @@ def read_share_group_state(context: Context, request: ReadShareGroupStateRequest
 
 @routes.handles(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions=SERVED[ApiKey.READ_SHARE_GROUP_STATE_SUMMARY])
 def read_share_group_state_summary(
-    context: Context, request: ReadShareGroupStateSummaryRequest
+    context: Context[_Parts], request: ReadShareGroupStateSummaryRequest
 ) -> ReadShareGroupStateSummaryResponse:
-    """Read where share-partitions begin.
+    """Read the start offsets of share-partitions.
 
-    v1 how many records are complete (KIP-1226)
+    v1 number of complete deliveries (KIP-1226)
     """
 
     def read(key: ShareKey, _: summing.PartitionData) -> summing.PartitionResult:
@@ -231,7 +239,7 @@ def read_share_group_state_summary(
 
 
 def _read(
-    context: Context,
+    context: Context[_Parts],
     request: Any,
     read: Callable[[ShareKey, Any], Any],
     topic_result: Callable[..., Any],

@@ -1,9 +1,11 @@
-"""Transactions as an administrator sees them: list, describe, and end those that nobody else can."""
+"""Transactions for administrators: list, describe, and end hanging ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
+from broker.api.parts import Common, WithMarkers, WithTransactions
 from broker.api.routes import Context, Pending, Routes
 from broker.coordinator.committed_offset import TopicPartition
 from broker.errors import BrokerError, InvalidRegularExpression
@@ -30,15 +32,21 @@ __all__ = ["routes"]
 routes = Routes()
 
 
+class _Parts(Common, WithMarkers, WithTransactions, Protocol):
+    """What these handlers use of a broker."""
+
+
 @routes.handles(ApiKey.DESCRIBE_TRANSACTIONS, versions=range(1))
-def describe_transactions(context: Context, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-    """Show transactional ids with their producers, and the partitions of their transactions."""
+def describe_transactions(
+    context: Context[_Parts], request: DescribeTransactionsRequest
+) -> DescribeTransactionsResponse:
+    """Describe transactional ids with their producers, and the partitions of their transactions."""
     return DescribeTransactionsResponse(
         transaction_states=[_describe(context, transactional_id) for transactional_id in request.transactional_ids]
     )
 
 
-def _describe(context: Context, transactional_id: str) -> described.TransactionState:
+def _describe(context: Context[_Parts], transactional_id: str) -> described.TransactionState:
     try:
         context.require(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         transaction = context.broker.transactions.describe(transactional_id).transaction
@@ -60,7 +68,7 @@ def _describe(context: Context, transactional_id: str) -> described.TransactionS
 
 
 @routes.handles(ApiKey.LIST_TRANSACTIONS, versions=range(3))
-def list_transactions(context: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:
+def list_transactions(context: Context[_Parts], request: ListTransactionsRequest) -> ListTransactionsResponse:
     """List transactional ids, by state, producer, duration, or a pattern of the id.
 
     v1 duration (KIP-994) · v2 pattern in RE2 syntax (KIP-1152)
@@ -99,8 +107,8 @@ def _matcher(pattern: str | None) -> Callable[[str], bool]:
 
 
 @routes.handles(ApiKey.WRITE_TXN_MARKERS, versions=range(1, 3))
-def write_txn_markers(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse | Pending:
-    """End transactions in single partitions: how an administrator gets rid of one that hangs, without its coordinator.
+def write_txn_markers(context: Context[_Parts], request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse | Pending:
+    """End transactions in single partitions, without their coordinator: for administrators to abort hanging ones.
 
     v1 flexible · v2 transaction version (KIP-1228)
     """
@@ -139,7 +147,7 @@ def _written(
     results: list[tuple[int, TopicPartition, PartitionLog | BrokerError]],
     flushed: Flushed,
 ) -> WriteTxnMarkersResponse:
-    """By producer, as Kafka answers: markers of one producer share a result."""
+    """Results by producer, as in Kafka: markers of one producer share a result."""
     producers: dict[int, dict[str, dict[int, int]]] = {marker.producer_id: {} for marker in request.markers}
     for producer_id, (topic, index), outcome in results:
         error = outcome if isinstance(outcome, BrokerError) else flushed.get(outcome)

@@ -1,11 +1,12 @@
-"""TxnOffsetCommit: offsets that become a group's together with a transaction's records."""
+"""TxnOffsetCommit: offsets that are committed together with a transaction's records."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithGroups, WithLogs, WithSettings, WithTransactions
 from broker.api.routes import Context, Pending, Routes
 from broker.coordinator.committed_offset import CommittedOffset, TopicPartition
 from broker.coordinator.journal import OFFSETS_TOPIC
@@ -34,18 +35,23 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithGroups, WithLogs, WithSettings, WithTransactions, Protocol):
+    """What these handlers use of a broker."""
+
+
 _ADDS_SINCE: Final = 5
-"""Clients that take part in ``transaction.version`` 2 need no AddOffsetsToTxn before."""
+"""From this version on (``transaction.version`` 2) clients need no AddOffsetsToTxn first."""
 _ABORTABLE_SINCE: Final = 4
 _LOADING_SINCE: Final = 2
-"""Clients before it may fail for good on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
+"""Earlier clients may fail permanently on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
 
 _Results = Mapping[TopicPartition, BrokerError | None]
 
 
 @routes.handles(ApiKey.TXN_OFFSET_COMMIT, versions=range(6))
-def txn_offset_commit(context: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse | Pending:
-    """Write down, within a transaction, where a group has got to; it counts when the transaction is committed.
+def txn_offset_commit(context: Context[_Parts], request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse | Pending:
+    """Commit a group's offsets within a transaction. They take effect when the transaction is committed.
 
     v2 leader epochs · v3 flexible, the member that commits (KIP-447) · v4 TRANSACTION_ABORTABLE · v5 joins the
     transaction without AddOffsetsToTxn (KIP-890)
@@ -79,13 +85,13 @@ def txn_offset_commit(context: Context, request: TxnOffsetCommitRequest) -> TxnO
 
 
 class _Commit:
-    """Offsets on their way into a transaction: the group's partition has to be part of it before they are written."""
+    """Offsets for a transaction. The group's partition has to be part of it before they are written."""
 
     __slots__ = ("_context", "_done", "_offsets", "_producer", "_refused", "_request")
 
     def __init__(
         self,
-        context: Context,
+        context: Context[_Parts],
         request: TxnOffsetCommitRequest,
         offsets: dict[TopicPartition, CommittedOffset],
         refused: _Results,
@@ -102,7 +108,7 @@ class _Commit:
         return Pending(self._done, lambda results: _response(self._context, self._request, results))
 
     def _admit(self) -> None:
-        """Whether the group's partition is part of the transaction, or make it so."""
+        """Check that the group's partition is part of the transaction, or add it."""
         broker, request, producer = self._context.broker, self._request, self._producer
         partition = (OFFSETS_TOPIC, broker.groups.partition(request.group_id))
         log = broker.logs.get(*partition)
@@ -151,8 +157,8 @@ class _Commit:
             self._done.set_result({**results, **self._refused})
 
 
-def _answer(context: Context, error: BrokerError) -> BrokerError:
-    """The coordinator's refusal as TxnOffsetCommit tells it."""
+def _answer(context: Context[_Parts], error: BrokerError) -> BrokerError:
+    """The coordinator's error in the terms of TxnOffsetCommit."""
     if isinstance(error, ProducerFenced):
         return InvalidProducerEpoch(error.message)
     if isinstance(error, TransactionAbortable) and context.version < _ABORTABLE_SINCE:
@@ -164,7 +170,7 @@ def _named(request: TxnOffsetCommitRequest) -> list[TopicPartition]:
     return [(topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions]
 
 
-def _response(context: Context, request: TxnOffsetCommitRequest, results: _Results) -> TxnOffsetCommitResponse:
+def _response(context: Context[_Parts], request: TxnOffsetCommitRequest, results: _Results) -> TxnOffsetCommitResponse:
     def code(where: TopicPartition) -> int:
         error = results[where]
         if isinstance(error, CoordinatorLoadInProgress) and context.version < _LOADING_SINCE:

@@ -1,17 +1,18 @@
-"""Produce in a transaction: its partitions have to be part of the transaction before records are appended (KIP-890).
+"""Produce in a transaction: partitions have to be part of the transaction before records are appended (KIP-890).
 
-Clients that take part in ``transaction.version`` 2 leave it to Produce to add partitions, which takes a write by the
-coordinator at each partition's first batch. For the others it is only looked up, so that nothing of a producer that
-was late or lost its way hangs in a partition, where no marker would come for it.
+For clients with ``transaction.version`` 2 Produce adds the partitions, which takes a write by the coordinator at each
+partition's first batch. For other clients it only checks, so that late records of a producer don't stay in a partition
+that never gets a marker.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, Protocol
 
 from broker.api.later import Later
+from broker.api.parts import Common, WithLogs, WithSettings, WithTransactions
 from broker.api.routes import Context, Pending
 from broker.coordinator.committed_offset import TopicPartition
 from broker.errors import (
@@ -36,17 +37,22 @@ from broker.transactions import EPOCH_BUMP, Producer
 
 __all__ = ["Admission", "admitted"]
 
+
+class _Parts(Common, WithLogs, WithSettings, WithTransactions, Protocol):
+    """What these handlers use of a broker."""
+
+
 _ADDS_SINCE: Final = 12
 _ABORTABLE_SINCE: Final = 11
 _RETRIABLE: Final = (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator)
 
 _NamedPartition = tuple[str | uuid.UUID, int]
-"""A partition as the request names it."""
+"""A partition by the topic's name or id, as in the request."""
 _Outcome = ProduceResponse | Pending | None
 
 
 class Admission:
-    """Which partitions of a request may be appended to, and under which ``transaction.version``."""
+    """The partitions of a request that may be appended to, and the ``transaction.version`` of each."""
 
     __slots__ = ("_refused", "_version")
 
@@ -58,7 +64,7 @@ class Admission:
         self._refused.update(dict.fromkeys(partitions, error))
 
     def version_for(self, topic: str | uuid.UUID, partition: int) -> int:
-        """Raises what keeps the partition from being appended to."""
+        """Raises the error if the partition may not be appended to."""
         error = self._refused.get((topic, partition))
         if error is not None:
             raise error
@@ -68,8 +74,8 @@ class Admission:
 _Produce = Callable[[ProduceRequest, Admission], _Outcome]
 
 
-def admitted(context: Context, request: ProduceRequest, produce: _Produce) -> _Outcome:
-    """``produce`` a request of a transaction, once its partitions are known to be part of it."""
+def admitted(context: Context[_Parts], request: ProduceRequest, produce: _Produce) -> _Outcome:
+    """``produce`` a transactional request once all its partitions are part of the transaction."""
     admission = Admission(EPOCH_BUMP if context.version >= _ADDS_SINCE else 0)
     transactional = list(_transactional(request))
     try:
@@ -87,7 +93,10 @@ def admitted(context: Context, request: ProduceRequest, produce: _Produce) -> _O
 
 
 def _transactional(request: ProduceRequest) -> Iterable[tuple[_NamedPartition, Producer]]:
-    """The partitions that get transactional records, with who they are from. Malformed batches are left out: the log refuses them."""
+    """The partitions that get transactional records, each with the producer.
+
+    Malformed batches are left out; the log refuses them.
+    """
     for topic, partitions in request.topics:
         for partition in partitions:
             try:
@@ -99,12 +108,12 @@ def _transactional(request: ProduceRequest) -> Iterable[tuple[_NamedPartition, P
 
 
 def _unknown(
-    context: Context, request: ProduceRequest, transactional: list[tuple[_NamedPartition, Producer]]
+    context: Context[_Parts], request: ProduceRequest, transactional: list[tuple[_NamedPartition, Producer]]
 ) -> tuple[Producer, dict[TopicPartition, _NamedPartition]]:
-    """The producer, and the partitions in which it has no open transaction yet.
+    """The producer, and the partitions where it has no open transaction yet.
 
-    Or all of them, while a step of its transaction is being written: there may be requests that wait for it, and what
-    came later must not overtake them in any partition.
+    All partitions are returned while a step of its transaction is being written: requests may be waiting for it, and
+    later ones must not overtake them in any partition.
     """
     broker = context.broker
     busy = context.version >= _ADDS_SINCE and broker.transactions.is_busy(request.transactional_id or "")
@@ -125,7 +134,7 @@ def _unknown(
 
 
 def _verify(
-    context: Context,
+    context: Context[_Parts],
     request: ProduceRequest,
     producer: Producer,
     missing: dict[TopicPartition, _NamedPartition],
@@ -142,13 +151,13 @@ def _verify(
 
 
 class _Addition:
-    """Partitions become part of a transaction, which may take a write by the coordinator; then the request is carried out."""
+    """Adds partitions to a transaction, which may take a write by the coordinator; then carries out the request."""
 
     __slots__ = ("_admission", "_context", "_later", "_missing", "_produce", "_request", "_result")
 
     def __init__(
         self,
-        context: Context,
+        context: Context[_Parts],
         request: ProduceRequest,
         missing: dict[TopicPartition, _NamedPartition],
         admission: Admission,
@@ -160,9 +169,9 @@ class _Addition:
         self._admission = admission
         self._produce = produce
         self._later: Later | None = None
-        """Where the coordinator has to wait for the disk."""
+        """For when the coordinator has to wait for the disk."""
         self._result: Callable[[], _Outcome] | None = None
-        """Where it had not."""
+        """For when it does not have to wait."""
 
     def outcome(self, producer: Producer) -> _Outcome:
         """Ask the coordinator, and produce at once or when it has the partitions on disk."""
@@ -187,8 +196,8 @@ class _Addition:
         return self._produce(self._request, self._admission)
 
 
-def _answer(context: Context, error: BrokerError) -> BrokerError:
-    """The coordinator's refusal as Produce tells it, in words that clients of the version know."""
+def _answer(context: Context[_Parts], error: BrokerError) -> BrokerError:
+    """The coordinator's error in the terms of Produce, which clients of the version know."""
     if isinstance(error, ProducerFenced):
         return InvalidProducerEpoch(error.message)
     if isinstance(error, TransactionAbortable) and context.version < _ABORTABLE_SINCE:
@@ -196,6 +205,6 @@ def _answer(context: Context, error: BrokerError) -> BrokerError:
     if isinstance(error, ConcurrentTransactions) and context.version >= _ADDS_SINCE:
         return error
     if isinstance(error, (ConcurrentTransactions, *_RETRIABLE)):
-        # Older producers may not know the error, but try again on this one, and look for no other leader.
+        # Older producers may not know the error. On this one they retry, without looking for another leader.
         return NotEnoughReplicas(f"The transaction could not be looked up: {error.message}")
     return error

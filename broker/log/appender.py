@@ -1,4 +1,4 @@
-"""Appending to a log: batches are checked, get the next offsets and go to the page cache."""
+"""Appends to a log: batches are checked, get the next offsets and are written to the page cache."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ __all__ = ["Appended", "Appender"]
 
 
 class Appended(NamedTuple):
-    """Where records went. ``append_time_ms`` is -1 unless the topic stamps records with the time of the append."""
+    """The offsets of appended records.
+
+    ``append_time_ms`` is -1 unless the topic stamps records with the append time.
+    """
 
     base_offset: int
     last_offset: int
@@ -53,19 +56,19 @@ class Appended(NamedTuple):
 
 
 class Appender:
-    """Belongs to the log's thread."""
+    """Used on the log's thread only."""
 
     def __init__(self, log: LogState, flusher: Flusher, files: RecoveryFiles) -> None:
         self._log = log
         self._flusher = flusher
         self._files = files
         self.fill_history: Callable[[], None] | None = None
-        """Looks up the batches of producers that a snapshot does not hold, where one was read."""
+        """Fills the history of producers after a snapshot was read, which has only their last batches."""
         self._active_since_ms = 0
         self._jitter_ms = 0
 
     def begin(self, active_since_ms: int) -> None:
-        """Recovery is done: the active segment is that old."""
+        """Called when recovery is done, with the age of the active segment."""
         self._active_since_ms = active_since_ms
         self._jitter_ms = _jitter(self._log.config)
 
@@ -78,15 +81,14 @@ class Appender:
         transaction_version: int | None = 0,
         inspected: Inspected | None = None,
     ) -> Appended:
-        """Check the batches, give them the next offsets and write them to the page cache.
+        """Check the batches, assign the next offsets and write them to the page cache.
 
-        ``transaction_version`` is how the caller made sure that the partition is part of the producer's transaction
-        (``transaction.version``); with None a client's transactional batches are refused. ``inspected`` is what came of
-        looking into the batch by the log's rules (``LogConfig.record_rules``), where that was done before; otherwise it is
-        done now, however long it takes.
-        All or nothing. A batch that an idempotent producer repeats is answered with the offsets it has. Raises the errors of
-        ``broker.log.batch_rules`` and ``broker.log.producer_state``, and KafkaStorageError where the disk fails;
-        then the log is as it was.
+        ``transaction_version`` is the ``transaction.version`` by which the caller checked that the partition is part of
+        the producer's transaction; with None a client's transactional batches are refused. ``inspected`` is the result
+        of an earlier inspection by the log's rules (``LogConfig.record_rules``); without it the batches are inspected
+        now, however long it takes. All or nothing. For a batch that an idempotent producer repeats, the existing
+        offsets are returned. Raises the errors of ``broker.log.batch_rules`` and ``broker.log.producer_state``, and
+        KafkaStorageError if the disk fails; the log is then unchanged.
         """
         log = self._log
         if log.is_retired or log.failure is not None:
@@ -117,16 +119,16 @@ class Appender:
         return Appended(base_offset, log.log_end_offset - 1, append_time, log.log_start_offset)
 
     def refused(self, records: bytes | memoryview) -> None:
-        """A client was told to send records again; see ``ProducerState.refused``."""
+        """Record that a client was told to retry a batch; see ``ProducerState.refused``."""
         with suppress(CorruptMessage):
             self._log.producers.refused(BatchHeader.parse(records))
 
     def _repeated(self, header: BatchHeader, transaction_version: int) -> ProducerBatch | None:
-        """The batch in the log that this one repeats. Raises what ``ProducerState.check`` does."""
+        """The batch in the log that this one repeats. Raises the errors of ``ProducerState.check``."""
         try:
             return self._log.producers.check(header, transaction_version)
         except OutOfOrderSequence:
-            # A snapshot holds the last batch of each producer only; those before it are looked up when it matters.
+            # A snapshot has only the last batch of each producer; earlier ones are looked up when needed.
             if self.fill_history is None:
                 raise
             self.fill_history()
@@ -141,9 +143,10 @@ class Appender:
         producer: tuple[int, int] | None = None,
         compression: Codec = Codec.NONE,
     ) -> Appended:
-        """Append records of the broker's own, in one batch; those without a timestamp get the present one.
+        """Append the broker's own records in one batch. Records without a timestamp get the current time.
 
-        With a ``producer`` (id, epoch) they belong to its transaction, without sequence numbers; raises InvalidProducerEpoch.
+        With a ``producer`` (id, epoch) they are part of its transaction, without sequence numbers. Raises
+        InvalidProducerEpoch.
         """
         now = _now_ms() if now_ms is None else now_ms
         stamped = [record if record.timestamp_ms >= 0 else record._replace(timestamp_ms=now) for record in records]
@@ -171,8 +174,8 @@ class Appender:
     ) -> Appended:
         """End a producer's transaction in this partition. Raises InvalidProducerEpoch or TransactionCoordinatorFenced.
 
-        Without a ``coordinator_epoch`` it is by this broker's own coordinator, which no other can have followed.
-        ``transaction_version`` is the one under which the transaction was ended.
+        Without a ``coordinator_epoch`` the marker comes from this broker's own coordinator, which has no successor.
+        ``transaction_version`` is that of the request that ended the transaction.
         """
         self._refuse_if_failed()
         now = _now_ms() if now_ms is None else now_ms
@@ -189,7 +192,7 @@ class Appender:
             leader_epoch=self._log.leader_epoch,
         )
         header = BatchHeader.parse(batch)
-        # A flush in its thread must not call the marker durable before the transaction index has what it says.
+        # A concurrent flush must not mark the marker as durable before the transaction index has its entry.
         with self._flusher.only_below(header.base_offset):
             try:
                 self._write([batch], [header], now)
@@ -201,7 +204,7 @@ class Appender:
         return Appended(header.base_offset, header.base_offset, NO_TIMESTAMP, self._log.log_start_offset)
 
     def take_marker(self, header: BatchHeader, record: Record, index: TransactionIndex | None) -> None:
-        """Account for a marker that is in the log; an aborted transaction goes to ``index``. For recovery, too, without one."""
+        """Apply a marker that is in the log. Aborted transactions are added to ``index``; recovery may pass None."""
         commit, coordinator_epoch = decode_marker(record)
         ended = self._log.producers.end_transaction(header, coordinator_epoch, aborted=not commit)
         if ended is None or not ended.aborted:
@@ -214,7 +217,7 @@ class Appender:
             self._flusher.directory_changed()
 
     def lead(self, epoch: int) -> None:
-        """Go on in an epoch that another broker's records have reached. Raises KafkaStorageError."""
+        """Continue in an epoch that another broker's records have reached. Raises KafkaStorageError."""
         if epoch == self._log.leader_epoch:
             return
         epochs = LeaderEpochs.read(self._log.directory)
@@ -252,11 +255,11 @@ class Appender:
         waited = timestamp - first if first is not None and first >= 0 else now - self._active_since_ms
         longest = config.segment_ms
         if config.max_compaction_lag_ms < longest and config.compacted:
-            longest = config.max_compaction_lag_ms  # only what is in closed segments is compacted
+            longest = config.max_compaction_lag_ms  # only closed segments are compacted
         return waited > longest - self._jitter_ms
 
     def roll(self, now_ms: int | None = None) -> None:
-        """End the active segment and begin one at the end of the log. Raises OSError."""
+        """Close the active segment and start a new one at the end of the log. Raises OSError."""
         if self._log.active.size == 0 and self._log.active.base_offset == self._log.log_end_offset:
             return
         self._files.save_snapshot(self._log.log_end_offset, self._log.producers.snapshot(), durable=False)
@@ -280,7 +283,7 @@ class Appender:
 def _looked_into(
     view: memoryview, headers: list[BatchHeader], rules: Rules, inspected: Inspected | None, *, from_client: bool
 ) -> tuple[memoryview, list[BatchHeader]]:
-    """The batches as they are to be written. Raises what ``inspection.inspect`` does."""
+    """The batches to write. Raises the errors of ``inspection.inspect``."""
     if inspected is not None and inspected.rules == rules:
         if inspected.error is not None:
             raise inspected.error

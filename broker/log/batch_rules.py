@@ -1,4 +1,7 @@
-"""Checks on record batches that are to be appended, and the fields that the log sets in them. Headers only; see ``inspection``."""
+"""Checks on record batches to append, and the fields that the log sets in them.
+
+Headers only; ``inspection`` reads records.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +31,14 @@ from broker.work import ON_THE_LOOP, Allowance, TooMuchWork
 __all__ = ["checked_batches", "prepared"]
 
 _PATCH: Final = struct.Struct(">qii")
-"""Base offset, length and leader epoch: what stands in front of the checksum's part and the magic byte."""
+"""Base offset, length and leader epoch: the bytes before the magic byte and the part that the checksum covers."""
 
 
 def checked_batches(view: memoryview, config: LogConfig, now_ms: int, *, from_client: bool) -> list[BatchHeader]:
-    """The headers of the batches in ``view``, all of them found good.
+    """The headers of the batches in ``view``, all valid.
 
-    Raises CorruptMessage, InvalidRecord, InvalidTimestamp or MessageTooLarge. Without ``from_client`` the batches are the
-    broker's own: size, timestamps and control batches are not questioned.
+    Raises CorruptMessage, InvalidRecord, InvalidTimestamp or MessageTooLarge. Without ``from_client`` the batches are
+    the broker's own: size, timestamps and control batches are not checked.
     """
     headers = []
     position, end = 0, len(view)
@@ -43,7 +46,7 @@ def checked_batches(view: memoryview, config: LogConfig, now_ms: int, *, from_cl
         try:
             header = batch_at(view, position)
         except CorruptMessage as error:
-            # INVALID_RECORD, as Kafka answers: a producer would send a CORRUPT_MESSAGE again.
+            # INVALID_RECORD, as in Kafka: on CORRUPT_MESSAGE a producer would retry.
             raise InvalidRecord(error.message) from error
         if header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
             raise InvalidRecord(
@@ -68,7 +71,7 @@ def checked_batches(view: memoryview, config: LogConfig, now_ms: int, *, from_cl
 
 
 def _is_implausible(header: BatchHeader, payload: int) -> bool:
-    """Whether even the best compression could not make so many records so small. Kafka counts them."""
+    """Whether even the best compression could not make so many records so small. Kafka counts them instead."""
     return header.codec <= Codec.ZSTD and header.record_count * SMALLEST > most_unpacked(header.codec, payload)
 
 
@@ -97,7 +100,7 @@ def _check_attributes(header: BatchHeader) -> None:
 
 
 def _is_out_of_time(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
-    """By the first and the largest timestamp; those between are inside compressed data that nobody looks into."""
+    """Checks the first and the largest timestamp. Those between are in compressed data that is not read."""
     if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
         return True
     began = header.base_timestamp
@@ -105,7 +108,7 @@ def _is_out_of_time(header: BatchHeader, config: LogConfig, now_ms: int) -> bool
 
 
 def _out_of_time(batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int) -> InvalidTimestamp:
-    """Says which records it is, now that the batch is refused and may cost something."""
+    """Names the records. This reads them, which is acceptable for a refused batch."""
     after, before = config.message_timestamp_after_max_ms, config.message_timestamp_before_max_ms
     times: list[int] = []
     if header.record_count <= MOST_NAMED:
@@ -133,8 +136,10 @@ def prepared(
     now_ms: int,
     leader_epoch: int = 0,
 ) -> tuple[list[bytes | memoryview], list[BatchHeader]]:
-    """The buffers to write and the headers in them: offsets from ``base_offset`` on, the leader epoch, and where the topic
-    asks for it the append time. Batches are not copied unless they change.
+    """The buffers to write and the headers in them, with offsets from ``base_offset`` on, the leader epoch, and the
+    append time if the topic requires it.
+
+    Batches are not copied unless they change.
     """
     if len(view) > config.segment_bytes:
         raise RecordListTooLarge(f"{len(view)} bytes are more than a segment may have, {config.segment_bytes}")

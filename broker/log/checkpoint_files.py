@@ -1,4 +1,4 @@
-"""The checkpoint files of a data directory: what is written down of each log outside of its own directory."""
+"""The checkpoint files of a data directory: facts about each log that are stored outside of its directory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Offsets = Mapping[tuple[str, int], int]
 
 
 class Points(NamedTuple):
-    """By topic and partition: up to where the disk has everything, where the log begins, up to where it is compacted."""
+    """By topic and partition: the recovery point, the log start offset, and the offset up to which it is compacted."""
 
     recovery: _Offsets
     start: _Offsets
@@ -30,34 +30,37 @@ class Points(NamedTuple):
 
 
 class CheckpointFiles:
-    """Any thread may write; the line of each log is kept, so that with 10,000 of them only what changed is made again."""
+    """Writes the files from any thread.
+
+    Lines are cached per log: with 10,000 logs only changed lines are formatted again.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._lines: dict[PartitionLog, str] = {}
         self._of_lines = threading.Lock()
-        """Held while ``_lines`` change; never while a file is written, so that the event loop does not wait for the disk."""
+        """Protects ``_lines``. Not held during a file write, so that the event loop does not wait for the disk."""
         self._lock = threading.Lock()
-        """Held while a file is written."""
+        """Held during a file write."""
 
     def read(self) -> Points:
-        """Raises KafkaStorageError where a file is damaged."""
+        """Raises KafkaStorageError if a file is damaged."""
         return Points(
             *(read_offsets(self._directory / name) for name in (_RECOVERY_POINTS, _START_OFFSETS, _FIRST_DIRTY))
         )
 
     def take(self, logs: Iterable[PartitionLog]) -> None:
-        """Have these logs in the file from the next time on."""
+        """Include these logs in the next write."""
         with self._of_lines:
             self._lines.update((log, _line(log)) for log in logs)
 
     def drop(self, log: PartitionLog) -> None:
-        """Have this log in the file no more."""
+        """Drop this log from the next write on."""
         with self._of_lines:
             self._lines.pop(log, None)
 
     def write(self, upkeep: Upkeep[PartitionLog]) -> None:
-        """Write the recovery points; those that ``moved`` are the ones to look at. Raises OSError."""
+        """Write the recovery points, looking only at logs in ``moved``. Raises OSError."""
         with self._lock:
             moved: list[PartitionLog] = []
             while upkeep.moved:

@@ -1,4 +1,4 @@
-"""Kafka's small text files: offset checkpoints, a partition's metadata, leader epochs, the mark of a clean stop."""
+"""Kafka's small text files: offset checkpoints, a partition's metadata, leader epochs, the clean-shutdown marker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def uuid_text(value: uuid.UUID) -> str:
 
 
 def uuid_from_text(text: str) -> uuid.UUID:
-    """Raises ValueError where ``text`` is not 16 bytes of URL-safe base64."""
+    """Raises ValueError if ``text`` is not 16 bytes of URL-safe base64."""
     try:
         return uuid.UUID(bytes=base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
     except binascii.Error as error:
@@ -53,12 +53,15 @@ def write_offsets(path: Path, offsets: Offsets) -> None:
 
 
 def write_lines(path: Path, entries: Collection[str]) -> None:
-    """As ``write_offsets``, with the lines made already."""
+    """Like ``write_offsets``, for formatted lines."""
     write_atomically(path, "\n".join(["0", str(len(entries)), *entries, ""]).encode())
 
 
 def parse_offsets(text: str) -> dict[tuple[str, int], int]:
-    """Raises ValueError where ``text`` is not such a file, whole. Kafka leaves an empty one where there was nothing yet."""
+    """Raises ValueError if ``text`` is not a complete checkpoint file.
+
+    An empty one is valid: Kafka leaves it before the first write.
+    """
     if not text:
         return {}
     version, count, *entries = text.splitlines()
@@ -72,7 +75,7 @@ def parse_offsets(text: str) -> dict[tuple[str, int], int]:
 
 
 def read_offsets(path: Path) -> dict[tuple[str, int], int]:
-    """The offsets, empty without a file; raises KafkaStorageError for a damaged one."""
+    """The offsets; empty if the file does not exist. Raises KafkaStorageError for a damaged file."""
     try:
         return parse_offsets(path.read_text())
     except FileNotFoundError:
@@ -84,12 +87,12 @@ def read_offsets(path: Path) -> dict[tuple[str, int], int]:
 
 
 def write_topic_id(directory: str | Path, topic_id: uuid.UUID) -> None:
-    """For a new directory; its first flush brings the file to the disk."""
+    """For a new directory. Its first flush makes the file durable."""
     write_at(f"{directory}/{_TOPIC_ID_FILE}", f"version: 0\ntopic_id: {uuid_text(topic_id)}\n".encode(), 0)
 
 
 def read_topic_id(directory: str | Path) -> uuid.UUID | None:
-    """None where the file is missing or empty, as a power cut may leave it. Raises KafkaStorageError where it is damaged."""
+    """None if the file is missing or empty, as after a power cut. Raises KafkaStorageError if it is damaged."""
     path = f"{directory}/{_TOPIC_ID_FILE}"
     try:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a start with 10,000 partitions has to be quick
@@ -106,7 +109,10 @@ def read_topic_id(directory: str | Path) -> uuid.UUID | None:
 
 
 def write_leader_epochs(directory: str | Path, start_offset: int) -> None:
-    """One node leads everything in epoch 0, from the log's first offset on. For Kafka's tools; not read here."""
+    """Write Kafka's file for tools; it is not read here.
+
+    One node leads everything in epoch 0, from the log's first offset on.
+    """
     write_at(f"{directory}/{_EPOCHS_FILE}", f"0\n1\n0 {start_offset}\n".encode(), 0)
 
 

@@ -1,4 +1,4 @@
-"""The records of a log that count: those of open and aborted transactions do not."""
+"""The effective records of a log, without those of open and aborted transactions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ logger = get_logger(__name__)
 def committed_records(
     batches: Iterable[memoryview | bytes], still_open: dict[int, list[Record]] | None = None
 ) -> Iterator[Record]:
-    """Each record once it counts: at its place, or where its transaction was committed.
+    """Each effective record, at its offset or at the commit marker of its transaction.
 
-    Records of a transaction that had not ended when the log did are left in ``still_open``, by producer id, if that is
-    given. A batch that cannot be read is reported and left out.
+    Records of transactions that are open at the end of the log go to ``still_open``, by producer id, if it is passed.
+    An unreadable batch is logged and skipped.
     """
     pending: dict[int, list[Record]] = {} if still_open is None else still_open
     for batch in batches:

@@ -1,11 +1,12 @@
-"""Compaction: of each key only the last record stays (``cleanup.policy=compact``), offsets as they were.
+"""Compaction: only the last record of each key stays (``cleanup.policy=compact``), at its offset.
 
-In three steps, so that the long one may run elsewhere: ``plan_compaction`` looks at a log and says what to do, ``run`` reads the
-closed segments and writes ``.cleaned`` files (any thread or process: a plan is plain data), ``finish_compaction`` puts
-them in place (``broker.log.swap``). A crash in between loses nothing: recovery removes ``.cleaned`` files and completes ``.swap`` files.
+It has three steps, so that the long one can run elsewhere. ``plan_compaction`` decides what to do with a log. ``run``
+reads the closed segments and writes ``.cleaned`` files, in any thread or process, because a plan is plain data.
+``finish_compaction`` swaps them in (``broker.log.swap``). A crash in between loses nothing: recovery removes
+``.cleaned`` files and completes ``.swap`` files.
 
-Tombstones, and the markers of transactions of which nothing is left, stay for ``delete.retention.ms`` after the
-round that met them first (KIP-534); records of aborted transactions go at once.
+Tombstones and markers of transactions without remaining records stay for ``delete.retention.ms`` after the round that
+first saw them (KIP-534). Records of aborted transactions are removed at once.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = [
 
 
 def plan_compaction(log: PartitionLog, now_ms: int) -> CompactionPlan | None:
-    """The work that ``run`` should do on a log now; None if there is none. Ends nothing, changes nothing. Raises KafkaStorageError."""
+    """The work for ``run`` on a log now; None if there is none. Changes nothing. Raises KafkaStorageError."""
     if not log.config.compacted:
         return None
     with storage_errors(f"look at {log.topic}-{log.partition} for its compaction"):
@@ -61,7 +62,10 @@ def plan_compaction(log: PartitionLog, now_ms: int) -> CompactionPlan | None:
 
 
 def _first_timestamp(log: PartitionLog, segment: Segment) -> int | None:
-    """When a closed segment's first batch is from; None where ``max.compaction.lag.ms`` does not ask. Raises OSError."""
+    """The timestamp of a closed segment's first batch; None if ``max.compaction.lag.ms`` is not used.
+
+    Raises OSError.
+    """
     if log.config.max_compaction_lag_ms >= NO_COMPACTION_LAG:
         return None
     first = segment.first_timestamp
@@ -70,16 +74,19 @@ def _first_timestamp(log: PartitionLog, segment: Segment) -> int | None:
 
 
 def run(work: CompactionPlan) -> Compaction:
-    """Write the ``.cleaned`` files of a plan, durable. Raises OSError, FileNotFoundError where a segment went meanwhile."""
-    from broker.log import compaction_run  # here: the broker, which only plans, does without numpy
+    """Write the ``.cleaned`` files of a plan durably.
+
+    Raises OSError; FileNotFoundError if a segment was deleted meanwhile.
+    """
+    from broker.log import compaction_run  # local: the broker itself only plans, and does not load numpy
 
     return compaction_run.run(work)
 
 
 def finish_compaction(log: PartitionLog, done: Compaction) -> bool:
-    """Put what a run made in the place of the segments it read; False if one of those has been deleted since.
+    """Replace the segments that a run has read by its output; False if one of them has been deleted since.
 
-    All at once, waiting for the disk; ``Swap`` lets others go on meanwhile. Raises KafkaStorageError.
+    Blocks until the disk is done; ``Swap`` does the same in steps. Raises KafkaStorageError.
     """
     swap = Swap(log, done)
     for sync in swap:
@@ -88,7 +95,7 @@ def finish_compaction(log: PartitionLog, done: Compaction) -> bool:
 
 
 def compact(log: PartitionLog, now_ms: int) -> bool:
-    """Compact now, in this thread, if enough is dirty; whether anything was done."""
+    """Compact now, in this thread, if enough is dirty. Returns whether anything was done."""
     work = plan_compaction(log, now_ms)
     if work is None:
         return False

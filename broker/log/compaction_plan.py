@@ -1,4 +1,4 @@
-"""The plan and the result of a compaction, as plain data for any process."""
+"""The plan and the result of a compaction, as plain data that any process can use."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from broker.log.transaction_index import AbortedTransaction
 __all__ = ["MAX_KEYS", "CleanedGroup", "Compaction", "CompactionPlan", "SourceSegment", "plan"]
 
 MAX_KEYS: Final = 500_000
-"""Keys remembered in one round, unless the plan says otherwise; a log with more is done in several rounds."""
+"""The default number of keys remembered in one round. A log with more keys takes several rounds."""
 
 
 class SourceSegment(NamedTuple):
-    """A closed segment as compaction sees it. ``size`` is what counts of the file."""
+    """A closed segment as compaction sees it. ``size`` is the valid part of the file."""
 
     base_offset: int
     next_offset: int
@@ -25,12 +25,12 @@ class SourceSegment(NamedTuple):
     max_timestamp: int
     modified_ms: int
     first_timestamp: int | None = None
-    """Of its first batch; None where that does not matter."""
+    """The timestamp of its first batch; None if it does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """The segments to compact: ``clean`` segments that were done before, then ``dirty`` ones that were not. Plain data."""
+    """The segments to compact: ``clean`` ones from earlier rounds, then ``dirty`` ones. Plain data."""
 
     directory: Path
     clean: tuple[SourceSegment, ...]
@@ -40,12 +40,12 @@ class CompactionPlan:
     now_ms: int
     max_keys: int = MAX_KEYS
     bytes_per_s: float | None = None
-    """How much may be read and written in a second; None is no limit."""
+    """The most bytes to read and write per second; None is no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class CleanedGroup:
-    """One ``.cleaned`` file takes the place of the segments with these base offsets; without a file nothing is left of them."""
+    """One ``.cleaned`` file replaces the segments with these base offsets. Without a file nothing of them is left."""
 
     replaced: tuple[int, ...]
     next_offset: int
@@ -54,7 +54,7 @@ class CleanedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """The result of a run. Up to ``clean_until`` the log holds each key once, but for records that came later."""
+    """The result of a run. Up to ``clean_until`` the log has each key once, except for later records."""
 
     groups: tuple[CleanedGroup, ...]
     clean_until: int
@@ -74,7 +74,8 @@ def plan(
 ) -> CompactionPlan | None:
     """A plan for the closed ``segments``, oldest first; None if too little is dirty.
 
-    Left alone: records younger than ``min.compaction.lag.ms`` and everything from ``stable_until`` on, where a transaction is open.
+    Records younger than ``min.compaction.lag.ms`` are not compacted, nor is anything from ``stable_until`` on, where a
+    transaction is open.
     """
     clean: list[SourceSegment] = []
     dirty: list[SourceSegment] = []

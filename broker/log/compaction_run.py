@@ -1,7 +1,7 @@
-"""Runs a compaction: see ``broker.log.compaction``, which the broker has without what this imports.
+"""Runs a compaction; see ``broker.log.compaction``, which the broker uses without the imports of this module.
 
-The dirty part is read twice. The first time tells the last offset of each key, and with that which offsets stay; so the second
-time only batches that lose some of their records are opened. Of the clean part each key has to be looked up.
+The dirty part is read twice. The first pass finds the last offset of each key, and so the offsets that stay. The second
+pass opens only batches that lose some of their records. In the clean part each key has to be looked up.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _CHUNK: Final = 1024 * 1024
-"""So much is read at a time."""
+"""The number of bytes read at a time."""
 _BURST_S: Final = 0.1
-"""So much of what was not used is made up for."""
+"""How much unused allowance may be saved up."""
 
 
 class _Pace:
-    """Holds up who reads and writes faster than he may. For a thread or process of its own."""
+    """Throttles reads and writes by sleeping. Use it in a separate thread or process."""
 
     def __init__(self, bytes_per_s: float | None) -> None:
         self._s_per_byte = 0.0 if bytes_per_s is None else 1 / bytes_per_s
         self._allowed_at = monotonic()
-        """When what was spent so far is allowed for."""
+        """The time from which the bytes spent so far are allowed."""
 
     def spend(self, size: int) -> None:
         if not self._s_per_byte:
@@ -68,7 +68,7 @@ class _Pace:
 
 
 def run(work: CompactionPlan) -> Compaction:
-    """See ``compaction.run``."""
+    """Runs the plan; see ``compaction.run``."""
     pace = _Pace(work.bytes_per_s)
     latest = _latest(work, pace)
     sources = [segment for segment in (*work.clean, *work.dirty) if segment.base_offset < latest.until]
@@ -83,7 +83,10 @@ def run(work: CompactionPlan) -> Compaction:
 
 
 class _Pick(NamedTuple):
-    """Which of the ``records`` are those of a batch that stay, and which of them are tombstones; the batch's begin at ``first``."""
+    """The records of a batch that stay, and which of them are tombstones.
+
+    The batch begins at index ``first`` of ``records``.
+    """
 
     records: KeyedRecords
     first: int
@@ -96,7 +99,7 @@ class _Pick(NamedTuple):
 
 
 _RecordAt = tuple[KeyedRecords, int]
-"""Where the records of a batch were read to, and the number of the first of them there."""
+"""How far a batch's records were read, and the number of the first of them there."""
 
 
 def _picks(
@@ -106,9 +109,11 @@ def _picks(
     counts: NDArray[np.int64],
     records_at: Callable[[NDArray[np.bool_]], Iterator[_RecordAt]],
 ) -> Iterator[_Pick | bool]:
-    """What stays of batches that have each ``counts`` records from their ``firsts`` on: all, nothing, or some.
+    """The remaining part of each batch: all, nothing, or some records. A batch has ``counts`` records from ``firsts``
+    on.
 
-    ``staying`` and ``tombstones`` count as ``firsts`` do, and ascend. ``records_at`` is told which batches have to be read.
+    ``staying`` and ``tombstones`` use the numbering of ``firsts`` and ascend. ``records_at`` gets the mask of batches
+    to read.
     """
     behind = firsts + counts
     starts, stops = staying.searchsorted(firsts), staying.searchsorted(behind)
@@ -130,9 +135,9 @@ class _Latest:
     def __init__(self, dirty_from: int) -> None:
         self._dirty_from = self.until = dirty_from
         self._marks: dict[bytes | None, int] = {}
-        """Twice the offset, and one more for a tombstone."""
+        """Twice the offset, plus one for a tombstone."""
         self._staying = self._tombstones = np.zeros(0, np.int64)
-        """The offsets that stay of the dirty part, and of those the ones of tombstones."""
+        """The offsets of the dirty part that stay, and the tombstones' among them."""
 
     def __len__(self) -> int:
         return len(self._marks)
@@ -143,12 +148,12 @@ class _Latest:
         self.until = records.batches[-1].last_offset + 1
 
     def seal(self) -> None:
-        """All of the dirty part was added."""
+        """Called when all of the dirty part was added."""
         self._marks.pop(None, None)
         marks = np.fromiter(self._marks.values(), np.int64, len(self._marks))
         marks.sort()
         self._staying, self._tombstones = marks >> 1, marks[(marks & 1) == 1] >> 1
-        self._marks[None] = sys.maxsize  # what has no key has no place here: no client can write it
+        self._marks[None] = sys.maxsize  # records without a key do not stay: clients cannot write them
 
     def picks(self, batches: Sequence[Batch]) -> Iterator[_Pick | bool]:
         """The records of each batch that stay."""
@@ -182,7 +187,7 @@ class _Latest:
 
 
 def _latest(work: CompactionPlan, pace: _Pace) -> _Latest:
-    """What the dirty segments say, as far as there is memory for their keys."""
+    """Read the dirty segments as far as there is memory for their keys."""
     latest = _Latest(work.dirty[0].base_offset)
     aborted = _Aborted(work.aborted)
     for segment in work.dirty:
@@ -206,12 +211,12 @@ def _latest(work: CompactionPlan, pace: _Pace) -> _Latest:
 
 
 def _is_too_large(header: BatchHeader) -> bool:
-    """Whether the records of one batch would take more memory than a compaction may: it stays as it is, unread."""
+    """Whether one batch's records would take more memory than a compaction may use. Such a batch stays, unread."""
     return header.record_count > MOST_COMPACTED
 
 
 class _Aborted:
-    """Answers whether a batch belongs to a transaction that was aborted."""
+    """Tells whether a batch belongs to an aborted transaction."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._spans: dict[int, list[AbortedTransaction]] = {}
@@ -227,7 +232,7 @@ class _Aborted:
 
 @dataclass(slots=True)
 class _Cleaner:
-    """Decides batch by batch, from the start of the log on."""
+    """Decides batch by batch, from the start of the log."""
 
     work: CompactionPlan
     latest: _Latest
@@ -242,7 +247,7 @@ class _Cleaner:
         self._aborted = _Aborted(self.work.aborted)
 
     def cleaned(self, chunk: Sequence[Batch]) -> Iterator[Batch]:
-        """The batches as they stay: themselves, or smaller ones; some not at all."""
+        """The batches that stay: unchanged, or smaller. Some are dropped."""
         present = [item for item in chunk if not self._aborted.covers(item[0])]
         picks = self.latest.picks([item for item in present if not item[0].is_control and not _is_too_large(item[0])])
         self.records_before += sum(header.record_count for header, _ in chunk)
@@ -292,7 +297,7 @@ class _Cleaner:
 
 
 def _with_fewer(header: BatchHeader, pick: _Pick) -> bytes:
-    """The batch with only these records, byte for byte: they are relative to a header that stays as it is."""
+    """The batch with only these records, copied byte for byte: they are relative to a header that does not change."""
     newest = header.max_timestamp
     if not header.has_append_time:
         newest = header.base_timestamp + int(pick.records.time_deltas[pick.staying].max())
@@ -300,7 +305,7 @@ def _with_fewer(header: BatchHeader, pick: _Pick) -> bytes:
 
 
 def _rewritten(header: BatchHeader, kept: list[Record], horizon: int | None) -> bytes:
-    """The batch with fewer records or a delete horizon; it goes on covering the same offsets and sequence numbers."""
+    """The batch with fewer records or a delete horizon. It still covers the same offsets and sequence numbers."""
     made = encode_batch(
         kept,
         base_offset=header.base_offset,
@@ -319,7 +324,7 @@ def _rewritten(header: BatchHeader, kept: list[Record], horizon: int | None) -> 
 
 
 def _groups(sources: Sequence[SourceSegment], segment_bytes: int) -> Iterator[list[SourceSegment]]:
-    """Neighbours that fit into one segment together, so that many small ones do not stay."""
+    """Adjacent segments that fit into one together, so that many small ones do not remain."""
     group: list[SourceSegment] = []
     for source in sources:
         fits = group and (
@@ -359,7 +364,7 @@ def _clean_group(cleaner: _Cleaner, group: Sequence[SourceSegment]) -> CleanedGr
 
 @contextmanager
 def _named(segment: SourceSegment) -> Iterator[None]:
-    """Have CorruptMessage say which file it is about."""
+    """Add the file's name to CorruptMessage."""
     try:
         yield
     except CorruptMessage as error:
@@ -371,7 +376,7 @@ def _size_of(batches: Sequence[Batch]) -> int:
 
 
 def _chunks_of(directory: Path, segment: SourceSegment) -> Iterator[list[Batch]]:
-    """The segment's batches, some at a time. Raises OSError, CorruptMessage where a batch is not whole."""
+    """The segment's batches in chunks. Raises OSError, and CorruptMessage for an incomplete batch."""
     if segment.size == 0:
         return
     path = directory / file_name(segment.base_offset, ".log")

@@ -1,4 +1,4 @@
-"""The configuration of one log: Kafka's topic keys with its names and defaults (TopicConfig, LogConfig of 4.x)."""
+"""The configuration of one log: Kafka's topic keys with Kafka's names and defaults (TopicConfig, LogConfig of 4.x)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["BROKER_SYNONYMS", "NO_COMPACTION_LAG", "LogConfig", "topic_defaults"
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 _LONG_MAX: Final = 2**63 - 1
 NO_COMPACTION_LAG: Final = _LONG_MAX
-"""The ``max.compaction.lag.ms`` that nothing is ever compacted by."""
+"""The ``max.compaction.lag.ms`` that disables compaction by age."""
 
 
 @config
 class LogConfig:
-    """The configuration of a topic's logs. Keys that speak of replicas are kept and shown; with one node they change nothing."""
+    """The configuration of a topic's logs. Keys about replicas are stored and shown but have no effect on one node."""
 
     cleanup_policy: list[str] = key(
         "cleanup.policy",
@@ -224,7 +224,7 @@ class LogConfig:
 
     @cached_property
     def record_rules(self) -> Rules | None:
-        """What records have to be looked into for on their way in; None where headers are enough, as by default."""
+        """The checks on records that an append requires; None if headers are enough, as by default."""
         if not self.compacted and self.compression_type == "producer":
             return None
         codec = None
@@ -273,14 +273,14 @@ BROKER_SYNONYMS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     "local.retention.ms": (("log.local.retention.ms", 1),),
     "acks.all.durability": (("acks.all.durability", 1),),
 }
-"""The broker keys that give a topic key its default, the first given one wins, with the factor of their unit.
+"""The broker keys that set a topic key's default, with the factor of their unit. The first one that is set wins.
 
 Source: ServerTopicConfigSynonyms.
 """
 
 
 def topic_defaults(broker_settings: Mapping[str, str]) -> dict[str, str]:
-    """The topic keys that a broker's own settings (text by key) give defaults for."""
+    """The topic keys whose defaults a broker's settings (text by key) set."""
     defaults = {}
     for name, synonyms in BROKER_SYNONYMS.items():
         partition = next(((key_, factor) for key_, factor in synonyms if key_ in broker_settings), None)

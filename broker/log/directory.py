@@ -1,4 +1,4 @@
-"""All logs of a broker, on one disk or several (``log.dirs``, KIP-112): each partition is whole on one of them."""
+"""All logs of a broker, on one disk or several (``log.dirs``, KIP-112). Each partition is on one disk."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ logger = get_logger(__name__)
 
 
 class LogDirectory:
-    """Open it before anything else; close it for the next start to be quick. Not for several threads at once.
+    """Open it before anything else. Close it, so that the next start is quick. Not thread-safe.
 
-    The broker's own log (``own``) is in the directory ``metadata``, or else in the first; that one must be usable. Of the others
-    one may have failed, which takes its partitions offline. ``defaults`` is the configuration of logs until theirs is set
-    (``log.config = ...``).
+    The broker's own log (``own``) is in the directory ``metadata``, or else in the first; that one must be usable. Any
+    other may have failed, which takes its partitions offline. ``defaults`` is the configuration of logs until theirs is
+    set (``log.config = ...``).
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class LogDirectory:
         self.graves = Graves()
         provided = [paths] if isinstance(paths, Path | str) else paths
         self.disks = [Disk(Path(path), self.defaults, self.graves) for path in provided]
-        """Those that partitions are in."""
+        """The logs of partitions."""
         self._first = self.disks[0] if metadata is None else self._home_of_metadata(Path(metadata))
         self._every = self.disks if self._first in self.disks else [self._first, *self.disks]
         self.offline: set[tuple[str, int]] = set()
-        """Partitions that are on a disk that failed."""
+        """Partitions on a disk that failed."""
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._internal: dict[str, PartitionLog] = {}
 
@@ -51,18 +51,18 @@ class LogDirectory:
 
     @property
     def path(self) -> Path:
-        """The directory that says whose data this is, and has the broker's own log."""
+        """The directory that identifies the owner of the data and has the broker's own log."""
         return self._first.path
 
     @property
     def online(self) -> list[Disk]:
-        """The disks that are in use."""
+        """The disks in use."""
         return [disk for disk in self._every if disk.failure is None]
 
     def open(self) -> None:
-        """Lock the directories and open every partition in them, recovering what a crash left.
+        """Lock the directories and open every partition in them, with recovery after a crash.
 
-        Raises KafkaStorageError where another process has one, or the first cannot be read.
+        Raises KafkaStorageError if another process has locked one, or the first can't be read.
         """
         with no_collection():
             for disk in self._every:
@@ -79,7 +79,10 @@ class LogDirectory:
                     self._take(disk, log)
 
     def _take(self, disk: Disk, log: PartitionLog) -> None:
-        """A partition that is there twice was moved when the broker ended, and is the same in both places up to that."""
+        """Add a log.
+
+        A partition found twice was being moved when the broker stopped; both copies are equal up to that point.
+        """
         which = log.topic, log.partition
         other = self._logs.get(which)
         if other is not None and other.log_end_offset > log.log_end_offset:
@@ -90,11 +93,11 @@ class LogDirectory:
         self._logs[which] = log
 
     def disk_of(self, log: PartitionLog) -> Disk:
-        """Where a log is."""
+        """The disk of a log."""
         return next(disk for disk in self._every if disk.get(log.topic, log.partition) is log)
 
     def disk(self, path: str) -> Disk:
-        """Raises LogDirNotFound where ``log.dirs`` does not have it, KafkaStorageError where it failed."""
+        """Raises LogDirNotFound if ``log.dirs`` does not have it, KafkaStorageError if it failed."""
         log_disk = next((disk for disk in self.disks if str(disk.path.absolute()) == str(Path(path).absolute())), None)
         if log_disk is None:
             raise LogDirNotFound(f"{path} is not among the directories of log.dirs")
@@ -103,12 +106,15 @@ class LogDirectory:
         return log_disk
 
     def cordon(self, paths: Collection[str]) -> None:
-        """Put no new partitions into these directories, ``*`` into none at all; what is there stays (KIP-1066)."""
+        """Put no new partitions into these directories; ``*`` means all. Existing ones stay (KIP-1066)."""
         for disk in self.disks:
             disk.is_cordoned = "*" in paths or any(disk.path.absolute() == Path(path).absolute() for path in paths)
 
     def choose_disks(self, count: int) -> list[Disk]:
-        """Where ``count`` new partitions should go: each to the disk with the fewest. Raises InvalidReplicationFactor where none takes any."""
+        """The disks for ``count`` new partitions: each goes to the disk with the fewest.
+
+        Raises InvalidReplicationFactor if all are cordoned.
+        """
         taking = [disk for disk in self.disks if disk.failure is None and not disk.is_cordoned]
         if not taking:
             raise InvalidReplicationFactor(
@@ -117,7 +123,10 @@ class LogDirectory:
         return _emptiest(taking, count)
 
     def internal(self, topic: str, topic_id: uuid.UUID) -> PartitionLog:
-        """A log of the broker's own, created if it does not exist: kept like all others. ``get`` does not return it: ``get`` serves names that clients send."""
+        """A log of the broker's own, created if it does not exist and maintained like all others.
+
+        ``get`` does not return it: ``get`` serves names that clients send.
+        """
         if topic not in self._internal:
             log = self.get(topic, 0) or self._first.create(topic, 0, topic_id)
             self._logs.pop((topic, 0), None)
@@ -132,9 +141,9 @@ class LogDirectory:
         config: LogConfig | None = None,
         directory_id: uuid.UUID | None = None,
     ) -> PartitionLog:
-        """Make an empty log, durable with its first flush, in that directory or the emptiest.
+        """Create an empty log in that directory, or in the emptiest. It is durable with its first flush.
 
-        Raises TopicAlreadyExists where there is one of that name, KafkaStorageError where the disk fails.
+        Raises TopicAlreadyExists if there is one of that name, KafkaStorageError if the disk fails.
         """
         if (topic, partition) in self._logs:
             raise TopicAlreadyExists(f"the log of {topic}-{partition} exists already")
@@ -145,23 +154,23 @@ class LogDirectory:
         return made
 
     def identify(self, partition: PartitionLog, topic_id: uuid.UUID) -> None:
-        """Write down whose log it is that had ``NO_TOPIC_ID``."""
+        """Write the topic id of a log that had ``NO_TOPIC_ID``."""
         self.disk_of(partition).identify(partition, topic_id)
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
         return self._logs.get((topic, partition))
 
     def all(self) -> Iterator[PartitionLog]:
-        """Every log, as they are now: it is fine to create and delete in the meantime."""
+        """A snapshot of all logs: you can create and delete logs while iterating."""
         return iter([*self._logs.values(), *self._internal.values()])
 
     def __len__(self) -> int:
         return len(self._logs)
 
     def delete(self, topic: str, *partitions: int) -> None:
-        """Take logs away at once and permanently; what does not exist is passed over. Readers of their files finish undisturbed.
+        """Delete logs at once and permanently. Missing ones are ignored. Readers of their files can finish.
 
-        Their space is given back after ``file.delete.delay.ms``.
+        Their space is freed after ``file.delete.delay.ms``.
         """
         for partition in partitions:
             self._logs.pop((topic, partition), None)
@@ -170,23 +179,26 @@ class LogDirectory:
             disk.delete(topic, *partitions)
 
     def set_aside(self, topic: str, partition: int) -> None:
-        """Take a log out of service that no topic claims. Its files stay, under a name that ends in ``-stray`` (as Kafka's do)."""
+        """Take a log that belongs to no topic out of service.
+
+        Its files stay, under a name that ends in ``-stray`` (as in Kafka).
+        """
         self.disk_of(self._logs.pop((topic, partition))).set_aside(topic, partition)
 
     def enforce_retention(self, now_ms: int) -> int:
-        """Delete what no log has to keep any longer; how many segments went."""
+        """Delete the segments that no log has to keep any longer. Returns how many."""
         return sum(partition.enforce_retention(now_ms) for partition in self.all())
 
     def flush(self) -> None:
-        """Bring every log to the disk. For any thread."""
+        """Flush every log to disk. Thread-safe."""
         for partition in self.all():
             partition.flush()
 
-    # What LogKeeper does; see Disk.
+    # Used by LogKeeper; see Disk.
 
     @property
     def has_failed_logs(self) -> bool:
-        """Whether ``repair`` has something to do."""
+        """Whether ``repair`` has work to do."""
         return any(disk.upkeep.failed for disk in self.online)
 
     def repair(self) -> None:
@@ -198,7 +210,7 @@ class LogDirectory:
             disk.reopen_damaged()
 
     def remove_leftovers(self) -> None:
-        """Take away what could not be when it was deleted."""
+        """Remove directories that could not be removed when their logs were deleted."""
         for disk in self.online:
             disk.remove_leftovers()
 
@@ -207,7 +219,7 @@ class LogDirectory:
         return sum(disk.unmarked_bytes for disk in self.online)
 
     def marks(self) -> list[list[Mark]]:
-        """Those of each disk."""
+        """The marks of each disk."""
         return [disk.marks() for disk in self.online]
 
     def checkpoint(self, marks: Iterable[list[Mark]] | None = None) -> None:
@@ -221,7 +233,7 @@ class LogDirectory:
         self._on_each_disk(Disk.checkpoint_start_offsets)
 
     def close(self) -> None:
-        """Flush, checkpoint, mark the stop as clean and let go of the locks."""
+        """Flush, checkpoint, mark the stop as clean and release the locks."""
         try:
             self._on_each_disk(Disk.close)
         finally:
@@ -229,7 +241,7 @@ class LogDirectory:
             self._internal.clear()
 
     def _on_each_disk(self, work: Callable[[Disk], None]) -> None:
-        """One that fails does not keep the others from it; its KafkaStorageError is raised at the end."""
+        """Run ``work`` on every disk, even if one fails. Its KafkaStorageError is raised at the end."""
         failed = failures(partial(work, disk) for disk in self.online)
         if failed:
             raise failed[0]

@@ -1,4 +1,4 @@
-"""One of a broker's data directories: the partitions in it, the lock that keeps a second broker out, and the checkpoints."""
+"""One of a broker's data directories: its partitions, the lock that keeps a second broker out, and the checkpoints."""
 
 from __future__ import annotations
 
@@ -35,42 +35,43 @@ __all__ = ["FUTURE", "NO_TOPIC_ID", "Disk", "failures", "no_collection"]
 logger = get_logger(__name__)
 
 NO_TOPIC_ID: Final = uuid.UUID(int=0)
-"""Of a log whose files do not tell: a power cut took the file that did, or an old Kafka never wrote it."""
+"""The topic id of a log whose file is missing: a power cut lost it, or an old Kafka never wrote it."""
 
 _PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d{1,10})")
 _DELETED: Final = "-delete"
 _STRAY: Final = "-stray"
 FUTURE: Final = "-future"
-"""Ends the name of a directory that a partition is being copied to."""
+"""The suffix of a directory that a partition is being copied to."""
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 _FLUSHES_AT_ONCE: Final = 8
 _MARK_BYTES: Final = 256 * 1024
-"""A recovery may have to read the headers of so many bytes in each partition, beside what was not flushed."""
+"""How many bytes of batch headers a recovery may have to read per partition, besides unflushed ones."""
 
 
 class Disk:
-    """A directory of ``log.dirs``, most often with a disk of its own; ``failure`` says why it could not be opened."""
+    """A directory of ``log.dirs``, usually on a separate disk. ``failure`` says why it could not be opened."""
 
     def __init__(self, path: Path, defaults: LogConfig, graves: Graves) -> None:
         self.path = path
         self.id = uuid.UUID(int=0)
-        """The directory's, once its ``meta.properties`` were read."""
+        """The directory's id, once its ``meta.properties`` were read."""
         self.failure: str | None = None
         self.is_cordoned = False
-        """Whether no new partitions are to come here."""
+        """Whether the directory accepts no new partitions."""
         self.defaults = defaults
         self.graves = graves
         self.upkeep: Upkeep[PartitionLog] = Upkeep(self.graves.bury)
         self._checkpoints = CheckpointFiles(self.path)
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._leftover: dict[Path, int] = {}
-        """Directories of deleted logs that could not be renamed yet, and the ms after which they may be removed."""
+        """Directories of deleted logs that could not be renamed yet, with the delay in ms before they may be removed.
+        """
         self._lock_fd = -1
 
     def open(self) -> None:
-        """Lock the directory and open every partition in it, recovering what a crash left.
+        """Lock the directory and open every partition in it, with recovery after a crash.
 
-        Raises KafkaStorageError where another process has the directory or the disk fails.
+        Raises KafkaStorageError if another process has the directory or the disk fails.
         """
         names: list[str] = []
         with storage_errors(f"open the data directory {self.path}"):
@@ -110,9 +111,9 @@ class Disk:
         return PartitionLog(directory, topic, partition, topic_id, config, self.upkeep)
 
     def _lock(self) -> bool:
-        """Both kinds of lock: ``lockf`` is what Apache Kafka takes, ``flock`` also holds within this process.
+        """Take both kinds of lock: Apache Kafka uses ``lockf``; ``flock`` also works within this process.
 
-        Whether the machine has been up since the directory was used last: then what was written, was written.
+        Returns whether the machine has been up since the last use of the directory: then no written data was lost.
         """
         fd = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -135,7 +136,10 @@ class Disk:
         return before == boot
 
     def create(self, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig | None = None) -> PartitionLog:
-        """Make an empty log, durable with its first flush. Raises TopicAlreadyExists where there is one of that name, KafkaStorageError where the disk fails."""
+        """Create an empty log, durable with its first flush.
+
+        Raises TopicAlreadyExists if there is one of that name, KafkaStorageError if the disk fails.
+        """
         if (topic, partition) in self._logs:
             raise TopicAlreadyExists(f"the log of {topic}-{partition} exists already")
         directory = self.path / f"{topic}-{partition}"
@@ -164,7 +168,7 @@ class Disk:
         return made
 
     def identify(self, partition: PartitionLog, topic_id: uuid.UUID) -> None:
-        """Write down whose log it is that had ``NO_TOPIC_ID``."""
+        """Write the topic id of a log that had ``NO_TOPIC_ID``."""
         with storage_errors(f"write the topic id of {partition.topic}-{partition.partition}"):
             write_topic_id(partition.directory, topic_id)
         partition.topic_id = topic_id
@@ -173,16 +177,16 @@ class Disk:
         return self._logs.get((topic, partition))
 
     def all(self) -> Iterator[PartitionLog]:
-        """Every log, as they are now: it is fine to create and delete in the meantime."""
+        """A snapshot of all logs: you can create and delete logs while iterating."""
         return iter(list(self._logs.values()))
 
     def __len__(self) -> int:
         return len(self._logs)
 
     def delete(self, topic: str, *partitions: int) -> None:
-        """Take logs away at once and permanently; what does not exist is passed over. Readers of their files finish undisturbed.
+        """Delete logs at once and permanently. Missing ones are ignored. Readers of their files can finish.
 
-        Their space is given back after ``file.delete.delay.ms``, or later where the disk fails now.
+        Their space is freed after ``file.delete.delay.ms``, or later if the disk fails now.
         """
         gone = [log for partition in partitions if (log := self._logs.pop((topic, partition), None)) is not None]
         for log in gone:
@@ -191,15 +195,15 @@ class Disk:
             self._checkpoints.drop(log)
             self._take_away(log.directory, log.config.file_delete_delay_ms)
         if gone:
-            with contextlib.suppress(OSError):  # after a power cut the next start finds that no topic claims them
+            with contextlib.suppress(OSError):  # after a power cut the next start sees that they belong to no topic
                 sync_directory(self.path)
 
     def _grave(self, topic: str, partition: int) -> str:
-        """A name under which the next start removes what it finds."""
+        """A name that the next start recognises and removes."""
         return f"{self.path}/{topic[:200]}-{partition}.{uuid.uuid4().hex}{_DELETED}"
 
     def _take_away(self, directory: Path, delay_ms: int) -> None:
-        """Have a directory removed. Where the disk does not let it go by its name, that is tried again."""
+        """Have a directory removed. If the disk refuses the rename, that is retried."""
         self._leftover[directory] = delay_ms
         topic, _, partition = directory.name.rpartition("-")
         grave = Path(self._grave(topic, int(partition)))
@@ -217,19 +221,22 @@ class Disk:
         del self._leftover[directory]
 
     def remove_leftovers(self) -> None:
-        """Take away what could not be when it was deleted."""
+        """Remove directories that could not be removed when their logs were deleted."""
         for directory, delay_ms in list(self._leftover.items()):
             self._take_away(directory, delay_ms)
 
     def bury(self, path: Path, log: PartitionLog) -> None:
-        """Take a directory away that the log has left."""
+        """Remove a directory that the log has left."""
         grave = Path(self._grave(log.topic, log.partition))
         path.rename(grave)
         sync_directory(self.path)
         self.graves.bury(grave, log.config.file_delete_delay_ms)
 
     def set_aside(self, topic: str, partition: int) -> None:
-        """Take a log out of service that no topic claims. Its files stay, under a name that ends in ``-stray`` (as Kafka's do)."""
+        """Take a log that belongs to no topic out of service.
+
+        Its files stay, under a name that ends in ``-stray`` (as in Kafka).
+        """
         stray = self._logs.pop((topic, partition))
         stray.retire()
         self._checkpoints.drop(stray)
@@ -241,14 +248,14 @@ class Disk:
         )
 
     def repair(self) -> None:
-        """Have the logs take records again that could not be flushed, as far as the disk lets them."""
+        """Make logs with a failed flush accept records again, as far as the disk permits."""
         for log in list(self.upkeep.failed):
             if log.flusher.repair():
                 self.upkeep.failed.discard(log)
                 logger.info("takes records again", topic=log.topic, partition=log.partition)
 
     def reopen_damaged(self) -> None:
-        """Cut off what ``repair`` could not read any more, as a restart would."""
+        """Truncate the parts that ``repair`` could not read, as a restart would."""
         for log in [log for log in list(self.upkeep.failed) if log.is_damaged and not log.is_retired]:
             point, start = log.flushed_offset, log.log_start_offset
             log.reset()
@@ -268,16 +275,16 @@ class Disk:
 
     @property
     def unmarked_bytes(self) -> int:
-        """Bytes that were flushed, but whose recovery point has not been written down."""
+        """Bytes that were flushed but are not covered by a written recovery point."""
         return sum(log.recovery_files.unmarked_bytes for log in list(self.upkeep.moved))
 
     def marks(self) -> list[Mark]:
-        """What ``checkpoint`` should write of logs that have got much since the last time; cheap."""
+        """The marks for ``checkpoint`` of logs that grew much since the last one; cheap."""
         marks = (log.recovery_files.mark(at_least_bytes=_MARK_BYTES) for log in list(self.upkeep.moved))
         return [mark for mark in marks if mark is not None]
 
     def checkpoint(self, marks: Iterable[Mark] | None = None) -> None:
-        """Write down from where a recovery has to check, and where logs begin. For any thread, with ``marks`` from the logs' own."""
+        """Write recovery points and log start offsets. Thread-safe if ``marks`` were made on the logs' thread."""
         failed = failures(mark.write for mark in (self.marks() if marks is None else marks))
         with storage_errors(f"write the checkpoints of {self.path}"):
             self._checkpoints.write(self.upkeep)
@@ -285,12 +292,12 @@ class Disk:
             raise failed[0]
 
     def checkpoint_compacted(self) -> None:
-        """Write down how far logs are compacted, and high watermarks, which only Apache Kafka reads. For any thread."""
+        """Write how far logs are compacted, and high watermarks, which only Apache Kafka reads. Thread-safe."""
         with storage_errors(f"write the checkpoints of {self.path}"):
             self._checkpoints.write_rest(self.all())
 
     def checkpoint_start_offsets(self) -> None:
-        """Make log start offsets durable: what DeleteRecords answers must hold after a crash."""
+        """Make log start offsets durable: an answered DeleteRecords must survive a crash."""
         with storage_errors(f"write the start offsets of {self.path}"):
             self._checkpoints.write_starts(self.all())
 
@@ -302,20 +309,21 @@ class Disk:
         self.upkeep.moved.add(log)
 
     def remove_moved(self, log: PartitionLog) -> None:
-        """Have nothing more to do with a log that was moved away."""
+        """Drop a log that was moved away."""
         self._logs.pop((log.topic, log.partition), None)
         self.upkeep.moved.discard(log)
         self.upkeep.failed.discard(log)
         self._checkpoints.drop(log)
 
     def close(self) -> None:
-        """Flush, checkpoint, mark the stop as clean and let go of the lock.
+        """Flush, checkpoint, mark the stop as clean and release the lock.
 
-        What fails does not keep the rest from it; the stop is not marked as clean then. Raises the first KafkaStorageError.
+        A failure does not stop the other steps, but the stop is not marked as clean. Raises the first
+        KafkaStorageError.
         """
         unflushed = [log for log in self.all() if log.flushed_offset < log.log_end_offset]
         if len(unflushed) > 1:
-            with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:  # a file system makes one commit of several
+            with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:  # a file system commits several at once
                 list(pool.map(_flush_quietly, unflushed))
         failed = failures(log.close for log in self.all())
         failed += failures((self.checkpoint, self.checkpoint_start_offsets, self.checkpoint_compacted))
@@ -331,14 +339,14 @@ class Disk:
             write_clean_shutdown(self.path)
 
     def unlock(self) -> None:
-        """Let another broker have the directory."""
+        """Release the directory for another broker."""
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
 
 
 def failures(works: Iterable[Callable[[], object]]) -> list[KafkaStorageError]:
-    """Do all of it; what of it failed."""
+    """Run all of them and return their errors."""
     failed: list[KafkaStorageError] = []
     for work in works:
         try:
@@ -349,13 +357,16 @@ def failures(works: Iterable[Callable[[], object]]) -> list[KafkaStorageError]:
 
 
 def _flush_quietly(log: PartitionLog) -> None:
-    with contextlib.suppress(KafkaStorageError):  # it is told when the log closes
+    with contextlib.suppress(KafkaStorageError):  # the error is raised when the log closes
         log.flush()
 
 
 @contextlib.contextmanager
 def no_collection() -> Iterator[None]:
-    """Without the garbage collector. Thousands of objects are made to stay: looking through them for garbage again and again would double the time."""
+    """Disables the garbage collector.
+
+    Thousands of long-lived objects are created; scanning them repeatedly would double the time.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:

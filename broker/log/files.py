@@ -1,4 +1,6 @@
-"""Files that are whole or absent after a crash, descriptors that live as long as their readers, and errors with a path."""
+"""Files that are complete or absent after a crash, descriptors that live as long as their readers, and errors with a
+path.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,9 @@ _BUFFERS_AT_ONCE: Final = 512
 
 
 class FileHandle:
-    """An open file that closes with its last reference: a slow reader may finish after the file's deletion.
+    """An open file that closes with its last reference, so that a slow reader can finish after the file's deletion.
 
-    Raises FileNotFoundError where there is none, unless it may ``create`` it.
+    Raises FileNotFoundError if it does not exist, unless ``create`` is set.
     """
 
     __slots__ = ("fd",)
@@ -57,7 +59,7 @@ def storage_errors(what: str) -> Iterator[None]:
 
 
 def write_all(fd: int, buffers: Sequence[bytes | memoryview], position: int) -> None:
-    """Write all buffers one after the other at ``position``; raises OSError, with some of it written or none."""
+    """Write all buffers consecutively at ``position``. Raises OSError; some, all or none may then be written."""
     for start in range(0, len(buffers), _BUFFERS_AT_ONCE):
         part = buffers[start : start + _BUFFERS_AT_ONCE] if len(buffers) > _BUFFERS_AT_ONCE else buffers
         total = sum(map(len, part))
@@ -68,14 +70,14 @@ def write_all(fd: int, buffers: Sequence[bytes | memoryview], position: int) -> 
 
 
 def _write_rest(fd: int, data: bytes, position: int, written: int) -> None:
-    """Go on after a short write: what stopped it raises now, or was temporary."""
+    """Continue after a short write. Its cause raises now, or was temporary."""
     view = memoryview(data)
     while written < len(view):
         written += os.pwrite(fd, view[written:], position + written)
 
 
 def write_at(path: str, data: bytes, position: int) -> None:
-    """Write into a file, created if it does not exist; at position 0 it becomes the file. May be done again after a failure."""
+    """Write into a file, created if missing; at position 0 the data replaces it. Can be repeated after a failure."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (0 if position else os.O_TRUNC), 0o644)
     try:
         written = 0
@@ -86,7 +88,7 @@ def write_at(path: str, data: bytes, position: int) -> None:
 
 
 def sync_data(fd: int) -> None:
-    """Bring a file's content to the disk itself; on macOS fsync alone leaves it in the drive's cache."""
+    """Flush a file's content to the disk itself; on macOS fsync alone leaves it in the drive's cache."""
     if hasattr(fcntl, "F_FULLFSYNC"):
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
     else:
@@ -94,7 +96,7 @@ def sync_data(fd: int) -> None:
 
 
 def sync_file(path: str | Path) -> None:
-    """Bring a file's content to the disk; nothing if there is no such file."""
+    """Flush a file's content to disk. Does nothing if the file does not exist."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -115,10 +117,10 @@ def sync_directory(path: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Replace a file by one with ``data``; after a crash it is the old one or the new one.
+    """Replace a file's content with ``data``. After a crash it is the old or the new one.
 
-    Without ``durable`` only readers are kept from seeing half of it, and a crash of the machine may leave anything: for
-    files that carry a checksum and can be made again.
+    Without ``durable`` only concurrent readers are safe from partial content; a crash of the machine may leave
+    anything. Use that for files that have a checksum and can be rebuilt.
     """
     temporary = path.with_name(path.name + ".tmp")
     with temporary.open("wb") as file:

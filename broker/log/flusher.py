@@ -1,4 +1,4 @@
-"""To the disk: flushing a log, and writing again what a failed flush left in doubt."""
+"""Flushes a log to disk, and rewrites the data that a failed flush left in doubt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Flusher", "Savepoint"]
 
 
 class Savepoint(NamedTuple):
-    """An end of a log: its offset, and where that is in which segment."""
+    """An end of a log: its offset, its segment and the position there."""
 
     offset: int
     segment: Segment
@@ -26,7 +26,7 @@ class Savepoint(NamedTuple):
 
 
 class Flusher:
-    """``flush`` and ``repair`` are for any thread, the rest is for the log's."""
+    """``flush`` and ``repair`` are thread-safe; use the rest on the log's thread only."""
 
     def __init__(self, log: LogState) -> None:
         self._log = log
@@ -35,10 +35,10 @@ class Flusher:
         self._directory_synced = False
 
     def flush(self) -> int:
-        """Bring everything appended so far to the disk itself; the offset up to which it is there. For any thread.
+        """Flush everything appended so far to disk. Returns the offset up to which it is durable. Thread-safe.
 
-        Raises KafkaStorageError. After that the log refuses appends and flushes until it is repaired: what the disk holds is
-        not known, and the operating system may call pages written that it failed to write.
+        Raises KafkaStorageError. The log then refuses appends and flushes until it is repaired: the content of the disk
+        is unknown, and the operating system may report pages as written that it failed to write.
         """
         with self._lock:
             target, segments, below = self._log.log_end_offset, self._log.segments.snapshot(), self._below
@@ -61,13 +61,13 @@ class Flusher:
     def _sync(self, segments: Sequence[Segment], from_offset: int) -> None:
         first = _holding(segments, from_offset)
         if first and segments[first].base_offset == from_offset:
-            first -= 1  # flushed to its end while it was the active one: the indexes it was closed with are not
+            first -= 1  # it was flushed to its end while active, but the index files written on closing were not
         for segment in segments[first:]:
             closed = segment is not segments[-1]
             try:
                 segment.sync(closed=closed)
             except FileNotFoundError:
-                # A closed one may have been deleted or compacted since the list was taken.
+                # A closed segment may have been deleted or compacted since the list was made.
                 if not closed:
                     raise
         if not self._directory_synced:
@@ -83,12 +83,12 @@ class Flusher:
                 raise
 
     def directory_changed(self) -> None:
-        """A file got its name: the next flush makes that durable."""
+        """A file was created or renamed: the next flush makes that durable."""
         self._directory_synced = False
 
     @contextmanager
     def only_below(self, offset: int) -> Iterator[None]:
-        """Keep flushes in other threads from calling what comes from ``offset`` on durable."""
+        """Keep flushes in other threads from reporting anything at or after ``offset`` as durable."""
         self._below = offset
         try:
             yield
@@ -97,26 +97,30 @@ class Flusher:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Keep other threads from flushing."""
+        """Block flushes in other threads."""
         with self._lock:
             yield
 
     def failed(self, why: str) -> KafkaStorageError:
-        """Take no records until ``repair``."""
+        """Refuse records until ``repair``."""
         self._log.failure = why
         self._log.upkeep.failed.add(self._log)
         return KafkaStorageError(f"{self._log.topic}-{self._log.partition}: {why}")
 
     def damaged(self, why: str) -> KafkaStorageError:
-        """Take no records until ``broker.log.recovery`` has read the files again: what is known of them may not be so."""
+        """Refuse records until ``broker.log.recovery`` has read the files again, because the state in memory may be
+        wrong.
+        """
         self._log.is_damaged = True
         return self.failed(why)
 
     def repair(self) -> bool:
-        """After a failed flush: write again what may not be on the disk, and flush it; whether the log takes records again.
+        """After a failed flush, rewrite the data that may not be on disk, and flush it. Returns whether the log accepts
+        records again.
 
-        The operating system takes pages that it could not write for written, so another flush alone would prove nothing. For any
-        thread. A log that cannot be read whole any more becomes ``is_damaged``; ``broker.log.recovery`` then cuts it off.
+        The operating system considers pages clean that it failed to write, so another flush alone would prove nothing.
+        Thread-safe. A log that is no longer completely readable becomes ``is_damaged``; ``broker.log.recovery`` then
+        truncates it.
         """
         with self._lock:
             if self._log.failure is None or self._log.is_retired:
@@ -151,13 +155,13 @@ class Flusher:
 
     @property
     def savepoint(self) -> Savepoint:
-        """Where the log ends now, for ``take_back``."""
+        """The current end of the log, for ``take_back``."""
         return Savepoint(self._log.log_end_offset, self._log.active, self._log.active.size)
 
     def take_back(self, savepoint: Savepoint) -> None:
-        """Forget what was appended since, of which the disk is not known to have anything. Does not fail.
+        """Remove everything appended since the savepoint, which may or may not be on disk. Does not fail.
 
-        For a log without idempotent producers. A crash may bring back whole appends.
+        Only for logs without idempotent producers. A crash may bring back complete appends.
         """
         with self._lock:
             offset, segment, position = savepoint
@@ -167,5 +171,5 @@ class Flusher:
 
 
 def _holding(segments: Sequence[Segment], offset: int) -> int:
-    """Which of the segments holds an offset."""
+    """The index of the segment that contains an offset."""
     return max(bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1, 0)

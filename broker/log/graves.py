@@ -1,4 +1,4 @@
-"""Files that are out of use: removed after ``file.delete.delay.ms``, by a thread, since a file system takes long for large ones."""
+"""Removes unused files after ``file.delete.delay.ms``, in a thread, because large files take a file system long."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = get_logger(__name__)
 
 
 class Graves:
-    """For any thread. Files that are left when the process ends have a name by which the next start finds them."""
+    """Thread-safe. Files that remain when the process ends have a name that the next start recognises."""
 
     def __init__(self) -> None:
         self._due: list[tuple[float, Path]] = []
@@ -27,22 +27,22 @@ class Graves:
         return len(self._due)
 
     def bury(self, path: Path, delay_ms: int) -> None:
-        """Have a file or a directory removed in so many ms."""
+        """Schedule the removal of a file or directory after ``delay_ms``."""
         with self._lock:
             heapq.heappush(self._due, (time.monotonic() + delay_ms / 1000, path))
 
     def stop(self) -> None:
-        """Remove nothing more than what is being removed."""
+        """Stop after the current removal."""
         self._stopped = True
 
     @property
     def is_due(self) -> bool:
-        """Whether ``clear`` has something to do."""
+        """Whether ``clear`` has work to do."""
         due = self._due
         return bool(due) and due[0][0] <= time.monotonic()
 
     def clear(self, *, all_of_them: bool = False) -> int:
-        """Remove what is due, however long that takes; how many."""
+        """Remove what is due, however long that takes. Returns how many."""
         removed = 0
         while (path := self._next(all_of_them=all_of_them)) is not None:
             try:

@@ -16,7 +16,7 @@ _CHUNK: Final = 16 * 1024
 
 
 def headers_in(handle: FileHandle, position: int, end: int, path: str) -> Iterator[tuple[int, BatchHeader]]:
-    """Positions and headers from the batch at ``position`` on; raises CorruptMessage where a batch is not whole."""
+    """Positions and headers from the batch at ``position`` on. Raises CorruptMessage for an incomplete batch."""
     while position < end:
         chunk = handle.read(position, min(_CHUNK, end - position))
         at = 0

@@ -1,7 +1,7 @@
-"""Looks into the records of a batch before it enters a log, where the topic's configuration asks for it, and packs it anew.
+"""Inspects the records of a batch before it is appended, if the topic's configuration requires it, and recompresses it.
 
-The cost depends on the number of records and not on the bytes received. So there is an allowance: a small one on the event loop,
-a larger one for ``broker.storage.record_worker``, which does it before ``PartitionLog.append`` gets the batch.
+The cost depends on the number of records, not on the bytes received. So there is an allowance: a small one on the event
+loop, a larger one in ``broker.storage.record_worker``, which inspects before ``PartitionLog.append`` gets the batch.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from broker.work import OFF_THE_LOOP, Allowance, TooMuchWork
 __all__ = ["MOST_NAMED", "Inspected", "Rules", "inspect", "inspect_all", "inspect_here"]
 
 MOST_NAMED: Final = 10_000
-"""Records of a batch that an answer names as wrong: a small compressed batch may have millions."""
+"""How many invalid records an answer names; a small compressed batch may have millions."""
 
 
 class Rules(NamedTuple):
-    """The demands of a topic on records: a key each, and a codec (None is the producer's) with its level.
+    """A topic's requirements for records: a key, and a codec with its level (None keeps the producer's).
 
-    ``max_bytes`` is what a batch packed anew may have, unless it came with more.
+    ``max_bytes`` limits a recompressed batch, unless it was larger on arrival.
     """
 
     needs_keys: bool
@@ -34,7 +34,7 @@ class Rules(NamedTuple):
 
 
 class Inspected(NamedTuple):
-    """The result of looking into a batch by the ``rules``: the batch to write, if it is another one, or an error."""
+    """The result of inspecting a batch by ``rules``: a replacement batch, if it had to change, or an error."""
 
     rules: Rules
     records: bytes | None = None
@@ -44,10 +44,10 @@ class Inspected(NamedTuple):
 def inspect(
     batch: memoryview | bytes, rules: Rules, allowance: Allowance, *, from_client: bool = True
 ) -> bytes | memoryview:
-    """The batch as it is to be written.
+    """The batch to write.
 
-    Raises InvalidRecord for records that a log with these rules refuses, or that are not what the header says (for which
-    Kafka answers the same); MessageTooLarge; TooMuchWork where the allowance does not do.
+    Raises InvalidRecord for records that the rules refuse or that contradict the header (as Kafka does),
+    MessageTooLarge, and TooMuchWork if the allowance is not enough.
     """
     header = BatchHeader.parse(batch)
     repacks = rules.codec is not None and rules.codec != header.codec
@@ -59,18 +59,18 @@ def inspect(
             _refuse_keyless(header, data, allowance)
         return _repacked(header, data, rules, allowance) if repacks else batch
     except CorruptMessage as error:
-        # INVALID_RECORD, as Kafka answers: a producer would send a CORRUPT_MESSAGE again.
+        # INVALID_RECORD, as in Kafka: on CORRUPT_MESSAGE a producer would retry.
         raise InvalidRecord(error.message) from error
 
 
 def inspect_all(asked: Sequence[tuple[bytes, Rules]]) -> list[Inspected]:
-    """The batches of one request, within one allowance. For the process that does the work."""
+    """Inspect the batches of one request, within one allowance. Runs in the inspection process."""
     allowance = Allowance(OFF_THE_LOOP)
     return [_inspected(batch, rules, allowance) for batch, rules in asked]
 
 
 def inspect_here(batches: Sequence[memoryview], rules: Rules, *, from_client: bool) -> Sequence[bytes | memoryview]:
-    """The batches to write, with the largest allowance there is. Raises the errors of ``inspect``, and RequestTimedOut."""
+    """The batches to write, with the largest allowance. Raises the errors of ``inspect``, and RequestTimedOut."""
     allowance = Allowance(OFF_THE_LOOP)
     try:
         return [inspect(batch, rules, allowance, from_client=from_client) for batch in batches]
@@ -83,7 +83,7 @@ def _inspected(batch: bytes, rules: Rules, allowance: Allowance) -> Inspected:
         header = batch_at(memoryview(batch), 0)
         made = inspect(memoryview(batch)[: header.size], rules, allowance)
     except CorruptMessage:
-        return Inspected(rules)  # the log says what is wrong with the batch itself
+        return Inspected(rules)  # the log reports problems of the batch itself
     except BrokerError as error:
         return Inspected(rules, error=error)
     except TooMuchWork:
@@ -109,7 +109,7 @@ def _refuse_keyless(header: BatchHeader, data: bytes | memoryview, allowance: Al
 
 
 def _repacked(header: BatchHeader, data: bytes | memoryview, rules: Rules, allowance: Allowance) -> bytes:
-    """The same records by another codec, with the right numbers and the right largest timestamp."""
+    """The same records in another codec, with correct offsets and largest timestamp."""
     codec, most = rules.codec or Codec.NONE, max(rules.max_bytes, header.size)
     if codec is Codec.NONE:
         _refuse_larger(header, HEADER_SIZE + len(data), most, codec)

@@ -1,4 +1,4 @@
-"""The parts of records that compaction reads, for many batches at once: their keys, their offsets, and which are tombstones."""
+"""Reads from many batches at once what compaction needs: keys, offsets, and which records are tombstones."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "KeyedRecords", "is_dense", "keyed_records", "refuse_damaged"]
 
 Batch = tuple[BatchHeader, memoryview]
-"""A batch's header, and the whole batch."""
+"""A batch's header, and the complete batch."""
 
 _PART_BYTES: Final = 256 * 1024
-"""Batches are taken together until their records have so many bytes: more would leave the processor's cache."""
+"""Batches are combined up to this many bytes of records; more would not fit the processor's cache."""
 _LONGEST_KEY: Final = 32
 
 
 @dataclass(frozen=True)
 class KeyedRecords:
-    """The records of some batches. ``firsts`` has where each batch begins among them, and how many they are."""
+    """The records of several batches. ``firsts`` has the index at which each batch begins, and the total at its end."""
 
     batches: Sequence[BatchHeader]
     data: bytes
@@ -45,7 +45,7 @@ class KeyedRecords:
 
     @cached_property
     def keys(self) -> list[bytes | None]:
-        """What stands for each key in memory: a digest for a long one, so that keys take bounded space."""
+        """The representation of each key in memory: long keys are digests, so that keys take bounded space."""
         data, starts = self.data, self.key_starts
         stops = starts + self.key_lengths
         if self.key_lengths.min(initial=0) >= 0 and self.key_lengths.max(initial=0) <= _LONGEST_KEY:
@@ -56,23 +56,23 @@ class KeyedRecords:
         ]
 
     def bytes_of(self, chosen: NDArray[np.int64]) -> bytes:
-        """These records one behind the other."""
+        """These records back to back."""
         data, edges = self.data, self.edges
         return b"".join([data[edges[index] : edges[index + 1]] for index in chosen.tolist()])
 
 
 def _remembered(key: bytes) -> bytes:
-    """Short keys stand for themselves; the digest has one byte more than those may have."""
+    """Short keys represent themselves. A digest is one byte longer than those can be."""
     return key if len(key) <= _LONGEST_KEY else blake2b(key, digest_size=_LONGEST_KEY + 1).digest()
 
 
 def is_dense(header: BatchHeader) -> bool:
-    """Whether the batch has a record at each of its offsets. So have all that compaction has not been at."""
+    """Whether the batch has a record at each of its offsets, which holds for all uncompacted batches."""
     return header.last_offset_delta == header.record_count - 1
 
 
 def refuse_damaged(header: BatchHeader, batch: memoryview) -> None:
-    """Raises CorruptMessage where the checksum is wrong: packed anew, the batch would get a right one."""
+    """Raises CorruptMessage if the checksum is wrong, because a rewritten batch would get a correct one."""
     if not crc_is_right(batch, 0, header):
         raise CorruptMessage(
             f"the batch at offset {header.base_offset} is damaged: its checksum is not {header.crc:#010x}"
@@ -80,9 +80,10 @@ def refuse_damaged(header: BatchHeader, batch: memoryview) -> None:
 
 
 def keyed_records(batches: Iterable[Batch]) -> Iterator[KeyedRecords]:
-    """The records of batches that follow one another, as many batches at a time as go well together.
+    """The records of consecutive batches, for several batches at a time.
 
-    Raises CorruptMessage for a damaged batch, records that are not as their batch says, or offsets that do not ascend.
+    Raises CorruptMessage for a damaged batch, records that contradict their batch's header, or offsets that do not
+    ascend.
     """
     headers: list[BatchHeader] = []
     payloads: list[bytes | memoryview] = []
@@ -126,7 +127,7 @@ def _keyed(headers: Sequence[BatchHeader], payloads: Sequence[bytes | memoryview
 def _offsets(
     headers: Sequence[BatchHeader], counts: NDArray[np.int64], firsts: NDArray[np.int64], deltas: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """By their place where a batch is dense: what a client wrote inside of it is not checked when it comes."""
+    """Offsets by index if a batch is dense, because offset deltas written by clients are not checked on arrival."""
     bases = np.array([header.base_offset for header in headers], np.int64)
     if all(map(is_dense, headers)):
         return np.arange(len(deltas)) + np.repeat(bases - firsts[:-1], counts)

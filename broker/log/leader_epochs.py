@@ -1,7 +1,7 @@
-"""Which leader epoch of a partition began at which offset, as ``leader-epoch-checkpoint`` has it.
+"""The start offset of each leader epoch of a partition, from ``leader-epoch-checkpoint``.
 
-A log of ours is in epoch 0 from its first offset on. One that an Apache Kafka led before goes on in the epoch it left: clients
-remember the newest epoch they have met, and take an older one for a leader of the past.
+Our own logs are in epoch 0 from their first offset on. A log that an Apache Kafka led before stays in its last epoch:
+clients remember the newest epoch they have seen, and regard an older one as an outdated leader.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class LeaderEpochs:
 
     @classmethod
     def read(cls, directory: Path) -> LeaderEpochs:
-        """Without a file none. Raises KafkaStorageError where it is damaged."""
+        """Empty without a file. Raises KafkaStorageError if it is damaged."""
         path = directory / _FILE
         with storage_errors(f"read {path}"):
             try:
@@ -39,14 +39,14 @@ class LeaderEpochs:
         return cls(entries)
 
     def assign(self, epoch: int, offset: int) -> bool:
-        """The leader of this epoch begins at ``offset``; whether that is news."""
+        """The leader of this epoch begins at ``offset``. Returns whether that is new."""
         if self._entries and self._entries[-1][0] >= epoch:
             return False
         self._entries = [entry for entry in self._entries if entry[1] < offset] + [(epoch, offset)]
         return True
 
     def end_of(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The last epoch up to this one and where it ended; (-1, -1) if that is not known. Source: LeaderEpochFileCache."""
+        """The last epoch up to this one and its end offset; (-1, -1) if unknown. Source: LeaderEpochFileCache."""
         if not self._entries:
             return -1, -1
         if epoch == self._entries[-1][0]:

@@ -1,4 +1,4 @@
-"""A partition on its way to another data directory (KIP-113): copied while it takes writes, then put in the other's place."""
+"""Moves a partition to another data directory (KIP-113): copies it while it accepts writes, then swaps it in."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHUNK: Final = 8 * 1024 * 1024
 
 
 class Source(NamedTuple):
-    """A segment as it is now: how much of its file counts, and whether it is closed, with whole indexes."""
+    """A segment's current state: the valid size of its file, and whether it is closed, with complete indexes."""
 
     base_offset: int
     size: int
@@ -30,29 +30,32 @@ class Source(NamedTuple):
 
 
 class Move:
-    """``sources`` and ``finish`` belong to the log's thread; ``copy`` is for any, as often as there is more to copy."""
+    """``sources`` and ``finish`` run on the log's thread.
+
+    ``copy`` runs on any, repeatedly while there is more to copy.
+    """
 
     def __init__(self, log: PartitionLog, target: Disk) -> None:
         self.log = log
         self.target = target
         self.directory = target.path / f"{log.topic[:200]}-{log.partition}.{uuid.uuid4().hex}{FUTURE}"
         self.end_offset = log.log_start_offset
-        """Up to where the copy is."""
+        """The offset up to which everything is copied."""
         self._copied: dict[int, tuple[int, int]] = {}
 
     @property
     def size(self) -> int:
-        """Bytes of records copied."""
+        """Bytes of records copied so far."""
         return sum(size for _, size in self._copied.values())
 
     def sources(self) -> tuple[list[Source], int]:
-        """The segments to copy, and the end of the log with them."""
+        """The segments to copy, and the end of the log."""
         segments = self.log.segments
         result = [Source(segment.base_offset, segment.size, segment is not segments.active) for segment in segments]
         return result, self.log.log_end_offset
 
     def copy(self, sources: list[Source], end_offset: int) -> int:
-        """Bring the copy up to date with ``sources``, on the disk; how many bytes that took. Raises KafkaStorageError."""
+        """Bring the copy up to date with ``sources``, on disk. Returns the bytes copied. Raises KafkaStorageError."""
         with storage_errors(f"copy {self.log.directory} to {self.directory}"):
             self.directory.mkdir(exist_ok=True)
             for gone in self._copied.keys() - {source.base_offset for source in sources}:
@@ -67,7 +70,7 @@ class Move:
             with (self.log.directory / name).open("rb") as read:
                 number = os.fstat(read.fileno()).st_ino
                 before, done = self._copied.get(source.base_offset, (number, 0))
-                if before != number or done > source.size:  # compacted meanwhile
+                if before != number or done > source.size:  # compacted in between
                     self._remove(source.base_offset)
                     done = 0
                 with (self.directory / name).open("r+b" if done else "wb") as written:
@@ -76,7 +79,7 @@ class Move:
             if source.is_closed:
                 self._copy_beside(source.base_offset)
         except FileNotFoundError:
-            return 0  # deleted since the list was made: the next one does not have it
+            return 0  # deleted since the list was made: the next list does not have it
         self._copied[source.base_offset] = number, source.size
         return source.size - done
 
@@ -92,9 +95,10 @@ class Move:
         self._copied.pop(base_offset, None)
 
     def finish(self, directory: LogDirectory) -> None:
-        """Copy what is left, and have the log go on in its new place. Raises KafkaStorageError.
+        """Copy the rest, and continue the log in its new directory. Raises KafkaStorageError.
 
-        The new name is given before the old one is taken away: a start that meets both takes one and sets the other aside.
+        The new directory gets its final name before the old one is removed. A start that finds both uses one and sets
+        the other aside.
         """
         log, before = self.log, self.log.directory
         self.copy(*self.sources())

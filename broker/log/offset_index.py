@@ -1,7 +1,7 @@
-"""The offset index of a segment: for every few KiB of records, which offset lies where in the file.
+"""The offset index of a segment: maps an offset to a file position for every few KiB of records.
 
-An entry is Kafka's: the offset relative to the segment's base (u32) and the file position (u32), big-endian. The offset is the
-last one of the batch that starts at the position, as Kafka's own tools check.
+Entries have Kafka's format: the offset relative to the segment's base (u32) and the file position (u32), big-endian.
+The offset is the last one of the batch that starts at the position; Kafka's own tools check that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ENTRY_SIZE: Final = 8
 
 
 class OffsetIndex:
-    """Entries in memory; ``save`` adds the new ones to the file. One thread at a time, except ``save``."""
+    """Entries in memory; ``save`` appends new ones to the file. Not thread-safe, except for ``save``."""
 
     __slots__ = ("_base", "_file", "_offsets", "_positions", "_saved", "_saving")
 
@@ -44,12 +44,12 @@ class OffsetIndex:
 
     @property
     def size(self) -> int:
-        """Bytes the entries take in the file."""
+        """Size of the entries in the file, in bytes."""
         return len(self._positions) * ENTRY_SIZE
 
     @property
     def unsaved(self) -> int:
-        """How many entries the file does not have."""
+        """The number of entries that are not in the file."""
         return len(self._positions) - self._saved
 
     def append(self, last_offset: int, position: int) -> None:
@@ -57,17 +57,17 @@ class OffsetIndex:
         self._positions.append(position)
 
     def position_for(self, offset: int) -> int:
-        """Where to start looking for ``offset``: at a batch that ends at it or before, or at the start of the file."""
+        """The position to start the search for ``offset``: a batch that ends at it or before, or the start of the file."""
         result = bisect_right(self._offsets, offset - self._base) - 1
         return self._positions[result] if result >= 0 else 0
 
     def entry_at(self, position: int) -> tuple[int, int] | None:
-        """The last entry, as (offset, position), of a batch that lies at ``position`` or before; None without one."""
+        """The last entry, as (offset, position), of a batch at or before ``position``; None without one."""
         result = bisect_right(self._positions, position) - 1
         return (self._base + self._offsets[result], self._positions[result]) if result >= 0 else None
 
     def offset_behind(self, position: int) -> int | None:
-        """The offset of the first entry of a batch that lies at ``position`` or behind it; None without one."""
+        """The offset of the first entry of a batch at or after ``position``; None without one."""
         result = bisect_left(self._positions, position)
         return self._base + self._offsets[result] if result < len(self._positions) else None
 
@@ -77,9 +77,9 @@ class OffsetIndex:
         return (self._base + self._offsets[-1], self._positions[-1]) if self._positions else None
 
     def load(self, file_size: int) -> bool:
-        """Read the file; False where it is absent or can't belong to a log of ``file_size`` bytes: then rebuild it.
+        """Read the file. False if it is absent or can't belong to a log of ``file_size`` bytes; rebuild it then.
 
-        Zeros at the end, preallocated by an Apache Kafka that was killed, do not count.
+        Trailing zeros, preallocated by an Apache Kafka that was killed, are ignored.
         """
         try:
             with open(self._file, "rb", buffering=0) as file:  # noqa: PTH123 - Path.open costs as much as the read
@@ -106,19 +106,19 @@ class OffsetIndex:
         return True
 
     def looks_whole(self) -> bool:
-        """Whether the file is there with a whole number of entries."""
+        """Whether the file exists with a whole number of entries."""
         try:
             return os.stat(self._file).st_size % ENTRY_SIZE == 0  # noqa: PTH116 - as above
         except FileNotFoundError:
             return False
 
     def clear(self) -> None:
-        """Forget all entries; the file goes with the next ``save``."""
+        """Drop all entries; the next ``save`` empties the file."""
         self._offsets, self._positions = array("I"), array("I")
         self._saved = 0
 
     def drop_from(self, offset: int) -> None:
-        """Forget the entries of ``offset`` and above, in the file, too."""
+        """Drop the entries of ``offset`` and above, from the file too."""
         kept = bisect_left(self._offsets, max(offset - self._base, 0))
         del self._offsets[kept:]
         del self._positions[kept:]
@@ -127,9 +127,9 @@ class OffsetIndex:
             self._saved = kept
 
     def save(self) -> None:
-        """Bring the file up to date; durable only with a later fsync. For any thread."""
+        """Write new entries to the file; durable only with a later fsync. Thread-safe."""
         with self._saving:
-            count = len(self._positions)  # they are appended after the offsets, so there are as many of those at least
+            count = len(self._positions)  # positions are appended after offsets, so there are at least as many offsets
             if self._saved == count and self._saved:
                 return
             entries = array("I", bytes((count - self._saved) * ENTRY_SIZE))

@@ -1,7 +1,7 @@
-"""One partition's log: what its appender, flusher and reader share, put together; deleting from the front.
+"""One partition's log: assembles the appender, flusher and reader, and deletes old records.
 
-Not for several threads at once, except ``flush``. Times are ms since the epoch. Work is per batch: records are
-decoded only where their keys or single timestamps matter.
+Not thread-safe, except for ``flush``. Times are ms since the epoch. Work is per batch: records are decoded only if
+their keys or single timestamps matter.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ PRODUCER_ID_EXPIRATION_MS: Final = 24 * 60 * 60 * 1000
 class PartitionLog(LogState):
     """A log that ``broker.log.directory`` opened or created; ``broker.log.recovery`` fills it.
 
-    ``append`` and its like, ``flush``, ``read`` and its like are the parts' own methods: nothing stands between a request and
-    them. ``producers`` and ``segments`` are for this package.
+    ``append``, ``flush``, ``read`` and similar attributes are the parts' bound methods, which saves a call per request.
+    ``producers`` and ``segments`` are for this package.
     """
 
     def __init__(
@@ -69,9 +69,11 @@ class PartitionLog(LogState):
         return f"<PartitionLog {self.topic}-{self.partition} {self.log_start_offset}..{self.log_end_offset}>"
 
     def delete_records(self, before: int) -> int:
-        """Make ``before`` the start of the log (-1: its end); the new start. ``enforce_retention`` drops whole segments below.
+        """Make ``before`` the start of the log (-1: its end). Returns the new start. ``enforce_retention`` deletes
+        whole segments below it.
 
-        Raises OffsetOutOfRange beyond the end. The caller has the directory checkpoint the new start before it answers.
+        Raises OffsetOutOfRange beyond the end. The caller must checkpoint the new start through the directory before it
+        answers.
         """
         target = self.log_end_offset if before == -1 else before
         if not 0 <= target <= self.log_end_offset:
@@ -82,7 +84,10 @@ class PartitionLog(LogState):
         return self.log_start_offset
 
     def enforce_retention(self, now_ms: int, producers_kept_ms: int = PRODUCER_ID_EXPIRATION_MS) -> int:
-        """Delete segments that are too old or too many and forget idle producers; how many segments went."""
+        """Delete segments that are too old or too many, and forget idle producers.
+
+        Returns how many segments were deleted.
+        """
         self.producers.expire(now_ms - producers_kept_ms)
         facts = [self._facts(segment, now_ms) for segment in self.segments]
         count = expired_segments(facts, self.config, log_start_offset=self.log_start_offset, now_ms=now_ms)
@@ -95,7 +100,7 @@ class PartitionLog(LogState):
         return count
 
     def bury(self, path: Path) -> None:
-        """Have a file removed that is out of use, after ``file.delete.delay.ms``."""
+        """Schedule the removal of an unused file, after ``file.delete.delay.ms``."""
         self.upkeep.bury(path, self.config.file_delete_delay_ms)
 
     def _facts(self, segment: Segment, now_ms: int) -> SegmentFacts:
@@ -112,7 +117,9 @@ class PartitionLog(LogState):
             self.aborted = [entry for entry in self.aborted if entry.last_offset >= self.log_start_offset]
 
     def opened(self, segments: list[Segment], next_offset: int, snapshots: list[int] | None = None) -> None:
-        """Recovery is done: these are the segments (at least one), this is the end; ``snapshots`` are there, ascending."""
+        """Called when recovery is done, with the segments (at least one), the end offset, and the ascending offsets of
+        ``snapshots``.
+        """
         self.segments.replace(segments)
         self.log_end_offset = next_offset
         self.appender.begin(segments[-1].modified_ms)
@@ -120,7 +127,7 @@ class PartitionLog(LogState):
             self.recovery_files.use_snapshots(snapshots)
 
     def reset(self) -> None:
-        """Forget everything but the names, for ``broker.log.recovery`` to fill the log from its files again."""
+        """Forget everything but the names, so that ``broker.log.recovery`` can fill the log from its files again."""
         self.producers.clear()
         self.aborted = []
         self.failure, self.is_damaged = None, False
@@ -137,11 +144,11 @@ class PartitionLog(LogState):
         self.first_dirty_offset = min(self.first_dirty_offset, offset)
 
     def retire(self) -> None:
-        """The files are going away: from now on appends raise UnknownTopicOrPartition, and a flush under way is let go."""
+        """The files are about to go: from now on appends raise UnknownTopicOrPartition, and a running flush is ignored."""
         self.is_retired = True
 
     def close(self) -> None:
-        """Leave everything on disk, with the snapshot that a clean start reads. The log must not be used any more."""
+        """Write everything to disk, with the snapshot that a clean start reads. The log is unusable afterwards."""
         with storage_errors(f"close {self.topic}-{self.partition}"):
             if self.config.preallocate or self.active.has_excess:
                 self.active.trim()

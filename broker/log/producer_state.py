@@ -1,7 +1,7 @@
 """The state of a partition's idempotent and transactional producers (KIP-98), and the ``.snapshot`` files that keep it.
 
-Of each producer: its epoch, the last five batches (so that a repeated one is answered with the offsets it already
-has), and the transaction it is in.
+For each producer: its epoch, the last five batches (so that a repeated one is answered with its existing offsets), and
+its open transaction.
 """
 
 from __future__ import annotations
@@ -35,10 +35,13 @@ __all__ = [
 ]
 
 REMEMBERED_BATCHES: Final = 5
-"""A producer may have this many requests in flight; any of them may come again."""
+"""A producer may have this many requests in flight, and may repeat any of them."""
 
 _REFUSED_S: Final = 10.0
-"""Clients send again within a second or so. One that has given a batch up goes on behind it, and some with the same epoch."""
+"""Clients retry within a second or so.
+
+One that has dropped a batch continues after it, some clients with the same epoch.
+"""
 _MOST_REFUSED: Final = 1000
 
 _SNAPSHOT_VERSION: Final = 1
@@ -47,12 +50,12 @@ _SNAPSHOT_CRC_FROM: Final = 6
 _SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
 _new_tuple: Final = tuple.__new__
-"""Makes a NamedTuple of fields that are sure to be as many as they should, without a call of Python code."""
+"""Creates a NamedTuple from the right number of fields without calling Python code."""
 _EMPTY_SNAPSHOT: Final = struct.pack(">hIi", _SNAPSHOT_VERSION, crc32c.crc32c(bytes(4)), 0)
 
 
 class ProducerBatch(NamedTuple):
-    """One batch of a producer as it lies in the log."""
+    """One batch of a producer in the log."""
 
     first_sequence: int
     last_sequence: int
@@ -66,7 +69,7 @@ class ProducerBatch(NamedTuple):
 
 
 class KnownProducer(NamedTuple):
-    """A producer as an administrator sees it; -1 stands for no batch, no marker, no open transaction."""
+    """A producer as an administrator sees it. -1 means no batch, no marker, no open transaction."""
 
     producer_id: int
     epoch: int
@@ -77,7 +80,7 @@ class KnownProducer(NamedTuple):
 
 
 class CompletedTransaction(NamedTuple):
-    """A transaction that ended with the marker at ``last_offset``."""
+    """A transaction that the marker at ``last_offset`` ended."""
 
     producer_id: int
     first_offset: int
@@ -95,12 +98,12 @@ class _Producer:
 
     @property
     def next_sequence(self) -> int:
-        """With what the next batch of this epoch has to begin, where there was one."""
+        """The sequence with which the next batch of this epoch must begin, if there was a batch."""
         return (self.batches[-1].last_sequence + 1) & _SEQUENCE_MASK
 
 
 class _Refused(NamedTuple):
-    """The first batch of a producer not known here that was refused for a while; ``at`` is when it last was."""
+    """The first batch of an unknown producer that was refused with a retriable error; ``at`` is the last time."""
 
     epoch: int
     sequence: int
@@ -124,10 +127,11 @@ class ProducerState:
         self._open.clear()
 
     def refused(self, header: BatchHeader) -> None:
-        """A client's batch was refused for a reason that passes, so it will come again.
+        """Record that a client's batch was refused with a retriable error, so that it will be retried.
 
-        Until it does, a producer not known here may not go on behind it. Beyond Kafka, which takes any sequence of such a
-        producer: librdkafka takes a batch for written when a later one is acknowledged, and then the first would be lost.
+        Until the retry an unknown producer may not continue after that batch. This is stricter than Kafka, which
+        accepts any sequence of an unknown producer: librdkafka considers a batch written when a later one is
+        acknowledged, and would lose the first.
         """
         if header.producer_id == NO_PRODUCER_ID or header.producer_id in self._producers:
             return
@@ -139,7 +143,7 @@ class ProducerState:
             del self._refused[next(iter(self._refused))]
 
     def _refused_of(self, header: BatchHeader) -> _Refused | None:
-        """What was refused of the same instance of the producer, unless that will have given it up."""
+        """The refusal for the same instance of the producer, unless the producer will have dropped that batch by now."""
         refusal = self._refused.get(header.producer_id)
         if refusal is None or refusal.epoch != header.producer_epoch or self._clock() - refusal.at > _REFUSED_S:
             return None
@@ -155,15 +159,15 @@ class ProducerState:
 
     @property
     def first_open_transaction(self) -> int | None:
-        """The first offset of the oldest transaction that has not ended; None without one."""
+        """The first offset of the oldest open transaction; None without one."""
         return min(self._open.values()) if self._open else None
 
     def in_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether this instance of a producer has a transaction open here."""
+        """Whether this instance of a producer has an open transaction here."""
         return producer_id in self._open and self._producers[producer_id].epoch == epoch
 
     def known(self) -> list[KnownProducer]:
-        """All producers, in the order in which they came."""
+        """All producers, in the order of their first batches."""
         return [
             KnownProducer(
                 producer_id,
@@ -177,14 +181,13 @@ class ProducerState:
         ]
 
     def check(self, header: BatchHeader, transaction_version: int = 0) -> ProducerBatch | None:
-        """Whether a client's batch may be appended: None if so, the batch in the log if this one repeats it.
+        """Check a client's batch. Returns None if it may be appended, or the batch in the log that it repeats.
 
-        Raises InvalidProducerEpoch, OutOfOrderSequence or InvalidTxnState. A producer not known here may begin with any
-        sequence, since its records may have been deleted, but not behind one that was ``refused``; not so since version 2 of
-        transactions, where each begins with 0.
-        Beyond Kafka: the sequences of a transaction that has ended are refused rather than answered as repeated. librdkafka
-        gives them again to other records where it aborts one whose batches it took for not written, and would take the answer
-        for theirs; refused, it goes on in a new epoch.
+        Raises InvalidProducerEpoch, OutOfOrderSequence or InvalidTxnState. An unknown producer may begin with any
+        sequence, because its records may have been deleted, but not after a ``refused`` batch. With version 2 of
+        transactions it must begin with 0. Stricter than Kafka: sequences of a transaction that has ended are refused,
+        not answered as repeated. librdkafka reuses them for other records after it aborts a transaction whose batches
+        it considered unwritten, and would take the answer for theirs. When refused, it continues in a new epoch.
         """
         known = self._producers.get(header.producer_id)
         if known is None:
@@ -196,7 +199,7 @@ class ProducerState:
             self._check_refused(header)
             return None
         if header.producer_epoch == known.epoch and known.batches and header.base_sequence == known.next_sequence:
-            repeated = None  # as nearly always
+            repeated = None  # the usual case
         else:
             repeated = self._out_of_line(header, known)
         if repeated is None and known.transaction_start is not None and not header.is_transactional:
@@ -207,7 +210,7 @@ class ProducerState:
         return repeated
 
     def _out_of_line(self, header: BatchHeader, known: _Producer) -> ProducerBatch | None:
-        """As ``check``, for a batch that does not simply follow the last one of its producer."""
+        """Like ``check``, for a batch that does not directly follow its producer's last one."""
         who = f"producer {header.producer_id} in {self._where}"
         self.check_epoch(header.producer_id, header.producer_epoch)
         if header.producer_epoch > known.epoch:
@@ -233,7 +236,7 @@ class ProducerState:
         return None
 
     def check_epoch(self, producer_id: int, epoch: int) -> None:
-        """Raises InvalidProducerEpoch where a later instance of the producer has been here."""
+        """Raises InvalidProducerEpoch if a later instance of the producer is known."""
         known = self._producers.get(producer_id)
         if known is not None and epoch < known.epoch:
             raise InvalidProducerEpoch(
@@ -241,7 +244,7 @@ class ProducerState:
             )
 
     def update(self, header: BatchHeader) -> None:
-        """Remember a data batch that is in the log, with its real offsets."""
+        """Record a data batch that is in the log, with its real offsets."""
         producer = self._producers.get(header.producer_id)
         if producer is None:
             producer = self._producers[header.producer_id] = _Producer(header.producer_epoch)
@@ -263,15 +266,16 @@ class ProducerState:
             producer.transaction_start = self._open[header.producer_id] = header.base_offset
 
     def coordinator_epoch(self, producer_id: int) -> int:
-        """That of the producer's last marker; 0 where there was none."""
+        """The epoch of the producer's last marker; 0 if there was none."""
         known = self._producers.get(producer_id)
         return 0 if known is None else max(known.coordinator_epoch, 0)
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int) -> None:
-        """Whether the transaction coordinator may end this producer's transaction; raises what fences it off.
+        """Check that the transaction coordinator may end this producer's transaction; raises the fencing error if not.
 
-        Since version 2 of transactions (KIP-890) the coordinator raises the epoch before it ends a transaction, so a marker with
-        the present epoch is one that comes too late, or again: the latter is harmless once no transaction is open (KIP-1228).
+        With version 2 of transactions (KIP-890) the coordinator raises the epoch before it ends a transaction. So a
+        marker with the current epoch is late or repeated; a repeated one is harmless once no transaction is open
+        (KIP-1228).
         """
         known = self._producers.get(producer_id)
         if known is None:
@@ -288,7 +292,7 @@ class ProducerState:
     def end_transaction(
         self, header: BatchHeader, coordinator_epoch: int, *, aborted: bool
     ) -> CompletedTransaction | None:
-        """Take a marker that is in the log into account; None if the producer had no open transaction here."""
+        """Apply a marker that is in the log. None if the producer had no open transaction here."""
         producer = self._producers.setdefault(header.producer_id, _Producer(header.producer_epoch))
         if producer.epoch != header.producer_epoch:
             producer.epoch = header.producer_epoch
@@ -300,10 +304,10 @@ class ProducerState:
         return None if start is None else CompletedTransaction(header.producer_id, start, header.base_offset, aborted)
 
     def fill_history(self, headers: Iterable[BatchHeader]) -> None:
-        """Learn the batches before the last one, which a snapshot does not hold, from the end of the log.
+        """Restore the batches before the last one, which a snapshot lacks, from the end of the log.
 
-        ``headers`` go up to the log's end. Without this a producer that repeats an older batch after a restart would be told
-        that its sequence is out of order.
+        ``headers`` extend to the log's end. Without this, a producer that repeats an older batch after a restart would
+        get an out-of-order error.
         """
         seen: dict[int, deque[ProducerBatch]] = {}
         for header in headers:
@@ -334,9 +338,9 @@ class ProducerState:
             del self._producers[producer_id]
 
     def snapshot(self) -> bytes:
-        """Kafka's snapshot file (version 1), which holds the last batch of each producer.
+        """Kafka's snapshot file (version 1), which has the last batch of each producer.
 
-        A damaged file is found by its checksum, and the log says it all again.
+        A damaged file is detected by its checksum, and the state is rebuilt from the log.
         """
         if not self._producers:
             return _EMPTY_SNAPSHOT
@@ -345,7 +349,10 @@ class ProducerState:
         return struct.pack(">hI", _SNAPSHOT_VERSION, crc32c.crc32c(counted)) + counted
 
     def load(self, path: str | Path) -> None:
-        """Take the place of what is known; raises CorruptMessage for a damaged file, OSError for an unreadable one."""
+        """Replace the state with a snapshot.
+
+        Raises CorruptMessage for a damaged file, OSError for an unreadable one.
+        """
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a start with 10,000 partitions has to be quick
             data = file.read()
         producers = {} if data == _EMPTY_SNAPSHOT else dict(read_snapshot(data))
@@ -365,12 +372,12 @@ def _entry(producer_id: int, producer: _Producer) -> bytes:
 
 
 def _is_behind(sequence: int, other: int) -> bool:
-    """Whether a sequence comes after another, where they begin anew after the last."""
+    """Whether a sequence is after another, with wraparound."""
     return 0 < (sequence - other) & _SEQUENCE_MASK <= _SEQUENCE_MASK // 2
 
 
 def read_snapshot(data: bytes) -> list[tuple[int, _Producer]]:
-    """The producers in a snapshot file; raises CorruptMessage where it is not whole or its checksum is wrong."""
+    """The producers in a snapshot file. Raises CorruptMessage if it is incomplete or its checksum is wrong."""
     if len(data) < _SNAPSHOT_HEAD.size:
         raise CorruptMessage(f"a producer snapshot has {len(data)} bytes, fewer than its head")
     version, crc, count = _SNAPSHOT_HEAD.unpack_from(data)

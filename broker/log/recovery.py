@@ -1,8 +1,9 @@
-"""Opening a partition that exists: after a clean stop from its indexes and snapshot, after a crash from its recovery point on.
+"""Opens an existing partition: after a clean stop from its indexes and snapshot, after a crash from its recovery point
+on.
 
-What lies below the recovery point was on disk before the crash and is trusted; from there on every batch is checked,
-the file cut off behind the last good one, and indexes and producer state are built again. Of what is trusted only
-the headers are read that lie behind the last entry of an index, or behind the snapshot of the producers.
+Data below the recovery point was on disk before the crash and is trusted. From there on every batch is checked, the
+file is truncated after the last good one, and indexes and producer state are rebuilt. Of the trusted part only those
+headers are read that are after the last index entry or after the producer snapshot.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ logger = get_logger(__name__)
 _NAME: Final = re.compile(r"(\d{20})\.(log|snapshot|txnindex)")
 _UNFINISHED: Final = (".deleted", ".cleaned", ".swap", ".tmp")
 _HISTORY_BYTES: Final = 4 * 1024 * 1024
-"""How far back from the end the batches before a producer's last one are looked for; snapshots hold only that one."""
+"""How far back from the end a producer's earlier batches are searched; snapshots have only the last one."""
 _DOUBTED_BYTES: Final = UNSYNCED_INDEX_BYTES
-"""Of the index files all but the entries of the last so many bytes were brought to the disk."""
+"""All index entries but those for this many bytes at the end were flushed to disk."""
 
 
 def open_partition(
@@ -43,9 +44,10 @@ def open_partition(
     log_start_offset: int,
     memory_is_lost: bool = True,
 ) -> None:
-    """Fill a PartitionLog from its directory. Raises KafkaStorageError where the disk fails.
+    """Fill a PartitionLog from its directory. Raises KafkaStorageError if the disk fails.
 
-    Without ``memory_is_lost`` (the process was killed, the machine is up) index files are as they were written.
+    Without ``memory_is_lost`` (the process was killed, the machine stayed up) index files have everything that was
+    written.
     """
     with storage_errors(f"open {partition.topic}-{partition.partition}"):
         logs, snapshots, aborts = _listed(partition)
@@ -80,7 +82,10 @@ def open_partition(
 
 
 def _sync_aborts(partition: PartitionLog, segments: list[Segment]) -> None:
-    """What was made anew lies below the recovery point, so the next recovery trusts it, and no flush comes by there."""
+    """Flush rebuilt transaction indexes.
+
+    They are below the recovery point, so the next recovery trusts them and no flush would include them.
+    """
     for segment in segments:
         sync_file(segment.transaction_index_path)
         segment.aborts_synced = True
@@ -88,9 +93,9 @@ def _sync_aborts(partition: PartitionLog, segments: list[Segment]) -> None:
 
 
 def _listed(partition: PartitionLog) -> tuple[dict[int, os.stat_result], list[int], set[int]]:
-    """The log files by offset, the offsets of the snapshots, ascending, and those of transaction indexes.
+    """The log files by offset, the ascending offsets of the snapshots, and the offsets of transaction indexes.
 
-    What a crash left half done is done or gone.
+    Work that a crash interrupted is completed or removed.
     """
     unfinished = False
     aborts: set[int] = set()
@@ -139,7 +144,10 @@ class _Opening:
         self._doubted_bytes = doubted_bytes if trusted_until is not None else 0
 
     def open(self, doubtful: int) -> list[Segment]:
-        """``doubtful`` is the index of the segment that ends the trusted part; those before it are trusted whole."""
+        """Open the segments.
+
+        ``doubtful`` is the index of the segment where the trusted part ends; earlier ones are trusted completely.
+        """
         partition, segments = self._partition, self._segments
         for segment, following in itertools.pairwise(segments[: doubtful + 1]):
             segment.load_summary(following.base_offset)
@@ -161,7 +169,7 @@ class _Opening:
         return segments
 
     def _trusted_part(self, segment: Segment) -> int | None:
-        """Up to which position the segment needs no check; None if all of it does."""
+        """The position up to which the segment needs no check; None if all of it does."""
         position = segment.load_active(self._trusted_until, doubted_bytes=self._doubted_bytes)
         if segment.base_offset not in self._aborts:
             return position
@@ -205,7 +213,7 @@ class _Opening:
         return segments
 
     def _write_aborted(self, segment: Segment) -> None:
-        """In one step, on the disk: a recovery point may be beyond what the file tells of."""
+        """Write atomically and durably: a recovery point may be beyond the file's last entry."""
         aborted_transactions = [entry for entry in self._partition.aborted if entry.last_offset >= segment.base_offset]
         if aborted_transactions or segment.base_offset in self._aborts:
             TransactionIndex(segment.transaction_index_path).replace(aborted_transactions)
@@ -222,7 +230,10 @@ class _Opening:
             later.delete()
 
     def _keep_snapshots(self) -> None:
-        """Those of offsets that the log has; the others would be wrong when it has them again."""
+        """Keep the snapshots of offsets that the log has.
+
+        Others would be wrong once the log reaches those offsets again.
+        """
         partition, end = self._partition, self._partition.log_end_offset
         for offset in self._snapshots:
             if offset > end:
@@ -230,7 +241,7 @@ class _Opening:
         partition.opened(list(partition.segments), end, [offset for offset in self._snapshots if offset <= end])
 
     def _restore_producers(self, upto: int) -> None:
-        """Load the newest usable snapshot at or below ``upto`` and replay the batches from there to ``upto``."""
+        """Load the newest usable snapshot at or below ``upto``, then replay the batches up to ``upto``."""
         partition = self._partition
         start = partition.log_start_offset
         for offset in reversed(self._snapshots):
@@ -254,7 +265,7 @@ class _Opening:
                 _replay(partition, segment, position, header)
 
     def _headers(self, start: int, end: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
-        """Those of the batches between two offsets."""
+        """The headers of the batches between two offsets."""
         for segment in self._partition.segments:
             if start >= end or segment.next_offset <= start or segment.base_offset >= end:
                 continue
@@ -298,9 +309,9 @@ def _fill_history(partition: PartitionLog) -> None:
 
 
 def _finish_interrupted_work(directory: Path, index_interval_bytes: int) -> None:
-    """Remove what a crash left half done, and complete a compaction that had its result whole (``.swap``).
+    """Remove unfinished files of a crash, and complete a compaction whose result was complete (``.swap``).
 
-    The indexes are rebuilt on the way. A transaction index beside it may speak of what is gone, which is harmless.
+    The indexes are rebuilt. A remaining transaction index may have entries for removed data, which is harmless.
     """
     for path in sorted(directory.iterdir()):
         if path.suffix in (".deleted", ".cleaned", ".tmp"):

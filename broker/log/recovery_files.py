@@ -1,4 +1,4 @@
-"""The files that a recovery begins from: snapshots of producers, and indexes up to them."""
+"""The files that a recovery starts from: producer snapshots and the indexes up to them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ from broker.log.time_index import TimeIndex
 __all__ = ["UNSYNCED_INDEX_BYTES", "Mark", "RecoveryFiles"]
 
 UNSYNCED_INDEX_BYTES: Final = 1024 * 1024
-"""After so many bytes of records the indexes are worth an fsync; recovery after a power cut doubts their last entries."""
+"""After this many bytes of records an fsync of the indexes is worthwhile.
+
+Recovery after a power cut distrusts their last entries.
+"""
 _SNAPSHOTS_KEPT: Final = 2
 
 
 class Mark(NamedTuple):
-    """The starting point of a recovery: the producers at an offset, and indexes up to it. ``write`` is for any thread."""
+    """The starting point of a recovery: the producers at an offset, and the indexes up to it.
+
+    ``write`` is thread-safe.
+    """
 
     log: LogState
     files: RecoveryFiles
@@ -29,10 +35,10 @@ class Mark(NamedTuple):
     snapshot: bytes
     indexes: tuple[TimeIndex, OffsetIndex]
     to_disk: bool
-    """Whether the files are worth an fsync: after a power cut what they lack is read from the batches."""
+    """Whether to fsync the index files. After a power cut, missing entries are rebuilt from the batches."""
 
     def write(self) -> None:
-        """Bring all of it to the disk, behind the records. Raises KafkaStorageError."""
+        """Write all of it to disk, after the records. Raises KafkaStorageError."""
         log = self.log
         self.files.flush()
         with storage_errors(f"write the recovery files of {log.topic}-{log.partition}"):
@@ -43,13 +49,13 @@ class Mark(NamedTuple):
                     if self.to_disk:
                         sync_file(index.path)
             except FileNotFoundError:
-                # Deleted in the meantime, or moved away with its topic.
+                # Deleted in between, or moved away with its topic.
                 if not log.is_retired:
                     raise
 
 
 class RecoveryFiles:
-    """Snapshots and index files of one log; ``save_snapshot`` is for any thread."""
+    """Snapshots and index files of one log. ``save_snapshot`` is thread-safe."""
 
     def __init__(self, log: LogState, flusher: Flusher) -> None:
         self._log = log
@@ -60,15 +66,15 @@ class RecoveryFiles:
         self._indexes_synced_at = 0
 
     def use_snapshots(self, snapshots: list[int]) -> None:
-        """Recovery has seen these snapshots, ascending."""
+        """Set the snapshots that recovery has seen, ascending."""
         self._snapshots = snapshots
 
     def flush(self) -> None:
-        """Bring the records to the disk, before what is about them."""
+        """Flush the records, which must be on disk before the files about them."""
         self._flusher.flush()
 
     def mark(self, *, at_least_bytes: int) -> Mark | None:
-        """The starting point of a recovery now; None if fewer bytes were written since the last one."""
+        """The current starting point of a recovery; None if fewer bytes were written since the last mark."""
         written, active = self._log.written_bytes, self._log.active
         if written - self._marked_at < at_least_bytes or self._log.is_retired:
             return None
@@ -86,7 +92,7 @@ class RecoveryFiles:
         )
 
     def recovered(self) -> None:
-        """Have the next ``mark`` bring the indexes to the disk: they were made anew."""
+        """Make the next ``mark`` flush the indexes, because they were rebuilt."""
         self._marked_at = self._indexes_synced_at = -UNSYNCED_INDEX_BYTES
 
     @property
@@ -95,19 +101,22 @@ class RecoveryFiles:
         return self._log.written_bytes - self._marked_at
 
     def save_indexes(self) -> None:
-        """Write the active segment's index files; their entries are in memory until then."""
+        """Write the active segment's index entries, which are only in memory until then, to its files."""
         with storage_errors(f"write the indexes of {self._log.topic}-{self._log.partition}"):
             self._log.active.index.save()
             self._log.active.time_index.save()
 
     def sync_indexes(self) -> None:
-        """Bring the active segment's index files to the disk, where records came since that was done last. Raises OSError."""
+        """Flush the active segment's index files if there are new records since the last time. Raises OSError."""
         if self._log.written_bytes > self._indexes_synced_at:
             for index in (self._log.active.time_index, self._log.active.index):
                 sync_file(index.path)
 
     def save_snapshot(self, offset: int, snapshot: bytes, *, durable: bool) -> None:
-        """Keep the producers as they were at ``offset``, and the older snapshots that a recovery may need. Raises OSError."""
+        """Write the producers' state at ``offset``, and delete older snapshots that no recovery needs.
+
+        Raises OSError.
+        """
         if self._snapshots and self._snapshots[-1] >= offset:
             return
         write_atomically(self._log.directory / file_name(offset, ".snapshot"), snapshot, durable=durable)

@@ -1,4 +1,4 @@
-"""Which of a log's oldest segments have served their time. Plain facts in, a number out."""
+"""Decides how many of a log's oldest segments may be deleted. Takes plain facts, returns a number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ __all__ = ["SegmentFacts", "expired_segments"]
 
 
 class SegmentFacts(NamedTuple):
-    """The facts about a segment that retention depends on. ``newest_ms`` is the segment's largest timestamp, or its file's where records have none."""
+    """The facts about a segment that retention depends on.
+
+    ``newest_ms`` is the segment's largest timestamp, or its file's time if records have none.
+    """
 
     end_offset: int
     size: int
@@ -19,9 +22,10 @@ class SegmentFacts(NamedTuple):
 
 
 def expired_segments(segments: Sequence[SegmentFacts], config: LogConfig, *, log_start_offset: int, now_ms: int) -> int:
-    """How many segments, counted from the oldest, may go: the records were deleted, or are too old, or too many.
+    """How many of the oldest segments may be deleted, because their records were deleted, are too old, or are too many.
 
-    Size: a segment goes as long as what remains still has ``retention.bytes``. The newest segment may be among them by age only.
+    By size a segment is deleted if the rest still has ``retention.bytes``. The newest segment can be deleted only by
+    age.
     """
     deleted = _leading(segment.end_offset <= log_start_offset for segment in segments[:-1])
     if not config.deletes:
@@ -41,7 +45,7 @@ def expired_segments(segments: Sequence[SegmentFacts], config: LogConfig, *, log
 
 
 def _leading(flags: Iterable[bool]) -> int:
-    """How many are true before the first that is not."""
+    """How many are true before the first false one."""
     count = 0
     for flag in flags:
         if not flag:

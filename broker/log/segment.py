@@ -1,6 +1,6 @@
 """A segment: one file of record batches with its offset index and time index, all named by the first offset.
 
-A segment knows where batches lie and nothing of what they mean; ``broker.log.partition`` decides.
+A segment knows the positions of batches but not their meaning; ``broker.log.partition`` decides.
 """
 
 from __future__ import annotations
@@ -37,32 +37,32 @@ from broker.protocol.records import (
 __all__ = ["MAX_RELATIVE_OFFSET", "Segment", "file_name", "set_aside"]
 
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
-"""The furthest an offset may lie from its segment's base (Kafka reads index entries as signed)."""
+"""The largest distance of an offset from its segment's base (Kafka reads index entries as signed)."""
 
 _CHUNK: Final = 16 * 1024
 _FIND_CHUNK: Final = 6 * 1024
-"""A little more than lies between two index entries by default."""
+"""A little more than the default distance between two index entries."""
 _OUTLINE: Final = struct.Struct(">qi11xi")
-"""Base offset, length and last offset delta: all of a header that a search looks at."""
+"""Base offset, length and last offset delta: the header fields that a search reads."""
 
 OnBatch = Callable[[int, BatchHeader], None]
-"""Gets a batch's position in the file and its header."""
+"""Is called with a batch's position in the file and its header."""
 
 
 def file_name(offset: int, suffix: str) -> str:
-    """Kafka's name of a file: the offset in 20 digits."""
+    """Kafka's file name: the offset in 20 digits."""
     return f"{offset:020d}{suffix}"
 
 
 def set_aside(path: Path) -> Path:
-    """Give a file that is out of use a name under which it may be removed later, one that no other has. Raises OSError."""
+    """Rename an unused file to a unique name under which it may be removed later. Raises OSError."""
     return path.rename(f"{path}.{uuid.uuid4().hex}.deleted")
 
 
 class Segment:
-    """``size`` is where the next batch goes; what lies in the file behind it does not count.
+    """``size`` is the position of the next batch; bytes after it are not part of the log.
 
-    With its file's ``found`` status the segment is one that exists, and its file is not opened before it is needed.
+    With a ``found`` status of its file the segment exists already, and the file is opened when it is needed.
     """
 
     __slots__ = (
@@ -98,19 +98,21 @@ class Segment:
         self.next_offset = base_offset
         self.loaded = self.size == 0
         self.has_excess = False
-        """Whether the file may hold more behind ``size`` that must not be found by the next start."""
+        """Whether the file may have bytes after ``size`` that the next start must not read."""
         self.aborts_synced = self.size == 0
-        """Whether the disk has the transaction index; of a process that was killed before nobody knows."""
+        """Whether the transaction index is on disk; unknown for files of a process that was killed."""
         self._unindexed_bytes = 0
         self._latest: tuple[int, tuple[int, int, int]] | None = None
-        """From which offset on a search ends at the batch appended last, and what it finds: who follows a log looks there."""
+        """The offset from which a search ends at the last appended batch, with its result; readers at the tail of the
+        log need it.
+        """
 
     def _name(self, suffix: str) -> str:
         return f"{self._stem}{suffix}{self._suffix}"
 
     @property
     def handle(self) -> FileHandle:
-        """The open file. Users of the descriptor keep the handle until they are done. Raises OSError."""
+        """The open file. Users of the descriptor must keep the handle until they are done. Raises OSError."""
         handle = self._handle
         if handle is None:
             handle = self._handle = FileHandle(self._name(".log"), create=False)
@@ -132,12 +134,12 @@ class Segment:
         return self._first_timestamp
 
     def preallocate(self, size: int) -> None:
-        """Take ``size`` bytes of the disk for batches to come (``preallocate=true``). Raises OSError."""
+        """Reserve ``size`` bytes on disk for future batches (``preallocate=true``). Raises OSError."""
         if hasattr(os, "posix_fallocate") and size > self.size:
             os.posix_fallocate(self.handle.fd, 0, size)
 
     def trim(self) -> None:
-        """Cut off what does not count: what was preallocated and not needed, or written and taken back. Raises OSError."""
+        """Truncate unused bytes: preallocated ones, or those that were written and taken back. Raises OSError."""
         handle = self.handle
         if os.fstat(handle.fd).st_size > self.size:
             os.ftruncate(handle.fd, self.size)
@@ -146,7 +148,7 @@ class Segment:
     def append(self, buffers: Sequence[bytes | memoryview], headers: Sequence[BatchHeader]) -> None:
         """Write batches (``headers`` as they are in ``buffers``) at the end.
 
-        Raises OSError and leaves the segment as it was where the disk does not take them.
+        Raises OSError and leaves the segment unchanged if the disk does not accept them.
         """
         position, handle = self.size, self.handle
         try:
@@ -163,7 +165,10 @@ class Segment:
         self.size = position
 
     def cut(self, position: int, offset: int) -> None:
-        """Forget the batches from ``position`` on, where the one with ``offset`` begins. Does not fail, whatever the disk does."""
+        """Drop the batches from ``position`` on, where the batch with ``offset`` begins.
+
+        Does not fail, whatever the disk does.
+        """
         self.size, self.next_offset, self._latest = position, offset, None
         self._cut_off(position)
         for index in (self.index, self.time_index):
@@ -172,22 +177,20 @@ class Segment:
         if not self.size:
             self._first_timestamp = None
         self._unindexed_bytes = 0
-        with contextlib.suppress(
-            OSError, CorruptMessage
-        ):  # of what cannot be read nothing is known but what the indexes have
+        with contextlib.suppress(OSError, CorruptMessage):  # if it cannot be read, only the indexes are known
             for at, header in self.headers(self.index.last[1] if self.index.last else 0):
                 self.note(at, header.length, header.last_offset, header.max_timestamp)
         self.next_offset = offset
 
     def _cut_off(self, position: int) -> None:
-        """Nobody reads behind ``size``, but the next start would."""
+        """Truncate the file. Nothing here reads after ``size``, but the next start would."""
         try:
             os.ftruncate(self.handle.fd, position)
         except OSError:
             self.has_excess = True
 
     def note(self, position: int, length: int, last_offset: int, max_timestamp: int) -> None:
-        """Take the batch at ``position`` into account: indexes, timestamps, next offset. ``length`` is its header's."""
+        """Account for the batch at ``position``: indexes, timestamps, next offset. ``length`` is that of its header."""
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
@@ -201,12 +204,12 @@ class Segment:
         self.next_offset = last_offset + 1
 
     def load(self) -> None:
-        """Read the index files of a closed segment; rebuild them where they are missing or damaged."""
+        """Read the index files of a closed segment. Rebuild them if they are missing or damaged."""
         if not self._load_indexes():
             self.recover(truncate=False)
 
     def _load_indexes(self, before: int | None = None) -> bool:
-        """Whether the files are good, as far as they speak of offsets below ``before``; the rest of them goes."""
+        """Whether the files are valid for offsets below ``before``; later entries are dropped."""
         if not (self.index.load(self.size) and self.time_index.load()):
             return False
         if before is not None:
@@ -223,16 +226,17 @@ class Segment:
         return True
 
     def load_active(self, trusted_until: int | None = None, *, doubted_bytes: int = 0) -> int | None:
-        """Learn the indexes and what lies behind their last entries, up to the offset ``trusted_until`` (None: the end).
+        """Load the indexes and read the batches after their last entries, up to the offset ``trusted_until`` (None: the
+        end).
 
-        Where in the file that ended; None if something is not as it must be, or the offset does not come: recover then.
-        Reads headers only, and only those behind the last entry of the offset index. Entries of the last ``doubted_bytes`` are
-        made anew, since the two indexes may not have come to the disk equally far.
+        Returns the position reached; None if something is invalid or the offset is missing: call ``recover`` then.
+        Reads only headers, and only those after the last entry of the offset index. Entries for the last
+        ``doubted_bytes`` are rebuilt, because the two indexes may have been written to disk to different extents.
         """
         if self.size == 0:
             return 0
         if self.size <= self.index_interval_bytes:
-            self.loaded = True  # too small for an entry: what the files have does not count
+            self.loaded = True  # too small for an entry: the files' content is ignored
         elif not self._load_indexes(trusted_until):
             return None
         if doubted_bytes and self.index.last:
@@ -253,7 +257,7 @@ class Segment:
         return position if trusted_until is None or self.next_offset >= trusted_until else None
 
     def _last_entry_fits(self) -> bool:
-        """Whether the offset index's last entry points at the batch it says."""
+        """Whether the offset index's last entry points at the right batch."""
         last = self.index.last
         if last is None:
             return True
@@ -264,7 +268,7 @@ class Segment:
             return False
 
     def load_summary(self, next_offset: int) -> None:
-        """For a closed segment: learn its largest timestamp without reading its indexes; rebuild those if they are damaged."""
+        """Read a closed segment's largest timestamp without its indexes. Rebuild them if they are damaged."""
         last = self.time_index.peek()
         if not self.index.looks_whole() or (last is None and self.first_timestamp != NO_TIMESTAMP):
             self.recover(truncate=False)
@@ -274,12 +278,12 @@ class Segment:
         self.next_offset = next_offset
 
     def ensure_loaded(self) -> None:
-        """Have the indexes in memory; those of closed segments come when they are needed."""
+        """Load the indexes into memory; those of closed segments are loaded when needed."""
         if not self.loaded:
             self.load()
 
     def unload(self) -> None:
-        """Let the indexes of a closed segment go from memory; their files stay."""
+        """Drop the indexes of a closed segment from memory; their files stay."""
         self.index.save()
         self.time_index.save()
         self.index = OffsetIndex(self._name(".index"), self.base_offset)
@@ -287,11 +291,11 @@ class Segment:
         self.loaded = self.size == 0
 
     def release(self) -> None:
-        """Close the file, as soon as nobody reads it any more; it is opened again when it is needed."""
+        """Close the file once no reader uses it. It is reopened when needed."""
         self._handle = None
 
     def close_indexes(self) -> None:
-        """Add the final time entry, as Kafka does when a segment ends, and write both index files."""
+        """Add the final time entry, as Kafka does when a segment is closed, and write both index files."""
         if not self.loaded:
             return
         self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
@@ -299,10 +303,13 @@ class Segment:
         self.time_index.save()
 
     def sync(self, *, closed: bool) -> None:
-        """Bring the batches to the disk; of a closed segment the indexes too, for they will be trusted. Raises OSError."""
+        """Flush the batches to disk, and for a closed segment its indexes too, because they will be trusted.
+
+        Raises OSError.
+        """
         handle, aborts_synced = self.handle, self.aborts_synced
         sync_data(handle.fd)
-        # Without a file the segment was deleted or compacted in the meantime.
+        # If the file does not exist, the segment was deleted or compacted in between.
         if not aborts_synced:
             self.aborts_synced = True
             try:
@@ -315,10 +322,10 @@ class Segment:
             sync_file(self._name(".timeindex"))
 
     def rewrite(self, from_offset: int) -> bool:
-        """Write the batches from an offset on again where they are, for the next ``sync``; False if one is damaged.
+        """Rewrite the batches from an offset on in place, for the next ``sync``. False if one is damaged.
 
-        Those before it are on the disk and stay untouched: a power cut may damage what is being written.
-        For any thread while nothing is appended. Raises OSError, and CorruptMessage where a batch is not whole.
+        Earlier ones are on disk and stay untouched, because a power cut may damage what is being written. Thread-safe
+        while nothing is appended. Raises OSError, and CorruptMessage for an incomplete batch.
         """
         handle = self.handle
         for position, header in self.headers(self.index.position_for(from_offset)):
@@ -331,13 +338,13 @@ class Segment:
         return True
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """Positions and headers from the batch at ``position`` on; raises CorruptMessage where a batch is not whole."""
+        """Positions and headers from the batch at ``position`` on. Raises CorruptMessage for an incomplete batch."""
         return headers_in(self.handle, position, self.size, self._name(".log"))
 
     def find(self, offset: int) -> tuple[int, int, int] | None:
         """(position, base offset, size) of the first batch whose last offset is not below ``offset``, or None.
 
-        Raises CorruptMessage where a batch on the way is not whole.
+        Raises CorruptMessage if it meets an incomplete batch.
         """
         latest = self._latest
         if latest is not None and offset >= latest[0]:
@@ -360,13 +367,13 @@ class Segment:
         return None
 
     def stretch_since(self, timestamp_ms: int, from_offset: int) -> Stretch:
-        """Where a record is to be looked for that is not older and not before ``from_offset``, by the indexes."""
+        """Where to look for a record that is not older than a time and not before ``from_offset``, by the indexes."""
         self.ensure_loaded()
         start = max(self.time_index.offset_before(timestamp_ms), from_offset)
         return self.stretch(self.index.position_for(start))
 
     def stretch_from(self, offset: int) -> Stretch:
-        """The batches from the one on that holds the offset. Raises CorruptMessage where a batch on the way is not whole."""
+        """The batches from the one that contains the offset. Raises CorruptMessage if it meets an incomplete batch."""
         result = self.find(offset)
         return self.stretch(self.size if result is None else result[0])
 
@@ -378,10 +385,11 @@ class Segment:
         return self.handle.read(position, size)
 
     def recover(self, on_batch: OnBatch | None = None, *, truncate: bool = True, from_position: int = 0) -> int:
-        """Check every batch, cut the file off at the first that is not right, build the indexes anew; how much was good.
+        """Check every batch, truncate the file at the first bad one, and rebuild the indexes. Returns the valid size.
 
-        Each batch must be whole, have the right checksum and begin at the next offset or above. ``on_batch`` gets
-        the good ones of idempotent producers. What lies below ``from_position``, the end of ``load_active``, is trusted.
+        Each batch must be complete, have the right checksum and begin at the next offset or above. ``on_batch`` gets
+        the valid ones of idempotent producers. Batches below ``from_position``, the result of ``load_active``, are
+        trusted.
         """
         if not from_position:
             self.index.clear()
@@ -428,9 +436,10 @@ class Segment:
         return [Path(self._name(suffix)) for suffix in (".log", ".index", ".timeindex", ".txnindex")]
 
     def delete(self, bury: Callable[[Path], None] | None = None) -> None:
-        """Take the files away (``bury`` is told of those set aside to be removed later); readers that hold the handle go on.
+        """Delete the files; ``bury`` gets those that are set aside to be removed later. Readers with a handle can
+        continue.
 
-        Raises OSError where the batches stay. The other files are of no use without them, and may go later.
+        Raises OSError if the batches stay. The other files are useless without them and may be removed later.
         """
         batches, *others = self.files()
         if bury is None:

@@ -1,4 +1,4 @@
-"""The segments of one log in the order of their offsets, and what is looked up across them. The last one is active."""
+"""The segments of one log in offset order, and lookups across them. The last one is active."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["LogSlice", "Segments"]
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """Bytes of whole batches for ``os.sendfile`` or ``read``; the last batch may be cut off, as Kafka's clients expect.
+    """Bytes of batches for ``os.sendfile`` or ``read``. The last batch may be incomplete, as Kafka's clients expect.
 
-    The first batch may begin before the offset asked for. The file stays readable while the slice lives.
+    The first batch may begin before the requested offset. The file stays readable while the slice exists.
     """
 
     handle: FileHandle
@@ -37,7 +37,7 @@ class LogSlice:
 
 
 class Segments(Sequence[Segment]):
-    """One thread changes it; others may take ``snapshot``, for a list of segments is replaced and never changed."""
+    """One thread changes it. Others may take ``snapshot``, because a list of segments is replaced, never changed."""
 
     def __init__(self) -> None:
         self._all: list[Segment] = []
@@ -55,11 +55,11 @@ class Segments(Sequence[Segment]):
 
     @property
     def active(self) -> Segment:
-        """Where appends go."""
+        """The segment that appends go to."""
         return self._all[-1]
 
     def snapshot(self) -> list[Segment]:
-        """The segments as they are now. For any thread."""
+        """The current segments. Thread-safe."""
         return self._all
 
     def replace(self, segments: list[Segment]) -> None:
@@ -69,7 +69,10 @@ class Segments(Sequence[Segment]):
             self._kept_in_memory = None
 
     def start(self, fresh: Segment) -> None:
-        """Make ``fresh`` the active segment; the indexes of the one before are written and leave the memory. Raises OSError."""
+        """Make ``fresh`` the active segment.
+
+        The previous one's indexes are written and dropped from memory. Raises OSError.
+        """
         if self._all:
             self.active.trim()
             self.active.close_indexes()
@@ -77,7 +80,10 @@ class Segments(Sequence[Segment]):
         self.replace([*self._all, fresh])
 
     def drop(self, count: int, bury: Callable[[Path], None] | None = None) -> None:
-        """Delete the oldest (see ``Segment.delete``). Raises OSError; from the first on that could not be deleted all stay."""
+        """Delete the oldest segments (see ``Segment.delete``).
+
+        Raises OSError; all segments from the first failure on stay.
+        """
         deleted = 0
         try:
             for segment in self._all[:count]:
@@ -87,12 +93,12 @@ class Segments(Sequence[Segment]):
             self.replace(self._all[deleted:])
 
     def exchange(self, old: Sequence[Segment], new: list[Segment]) -> None:
-        """Have ``new`` where the ``old`` are, one behind the other. The caller takes care of the files."""
+        """Replace the adjacent ``old`` segments by ``new``. The caller takes care of the files."""
         at = self._all.index(old[0])
         self.replace([*self._all[:at], *new, *self._all[at + len(old) :]])
 
     def read(self, offset: int, limit: int, max_bytes: int, *, minimum_one: bool) -> LogSlice:
-        """Batches from the one that holds ``offset`` on, those below ``limit``; see ``PartitionLog.read``."""
+        """Batches from the one that contains ``offset`` on, below ``limit``; see ``PartitionLog.read``."""
         for index in range(max(bisect_right(self._bases, offset) - 1, 0), len(self._all) if offset < limit else 0):
             segment = self._with_indexes(index)
             if segment.base_offset >= limit:
@@ -108,7 +114,7 @@ class Segments(Sequence[Segment]):
         return LogSlice(self.active.handle, 0, 0)
 
     def end_of(self, log_slice: LogSlice) -> int | None:
-        """An offset not far behind the last in a slice that was just read; None where it reaches about to the end."""
+        """An offset not far after the last in a slice that was just read; None if it extends about to the end."""
         for index in range(len(self._all) - 1, -1, -1):
             if self._all[index].handle is log_slice.handle:
                 behind = self._with_indexes(index).index.offset_behind(log_slice.position + log_slice.size)
@@ -118,11 +124,11 @@ class Segments(Sequence[Segment]):
         return None
 
     def _with_indexes(self, index: int) -> Segment:
-        """The segment, its indexes in memory; of the closed segments only the last one read keeps them there."""
+        """The segment with its indexes in memory. Of the closed segments only the last one read keeps them there."""
         segment, kept = self._all[index], self._kept_in_memory
         if segment is not self._all[-1] and segment is not kept:
             if kept is not None:
-                # A read must not fail because the disk takes no more: the indexes stay in memory then.
+                # A read must not fail because the disk is full: the indexes then stay in memory.
                 with contextlib.suppress(OSError):
                     kept.unload()
                 kept.release()
@@ -131,7 +137,7 @@ class Segments(Sequence[Segment]):
         return segment
 
     def since(self, timestamp_ms: int, from_offset: int) -> Iterator[Stretch]:
-        """Where a record may be that is not older and not before ``from_offset``: mostly in the first of these."""
+        """Where a record at or after a time and ``from_offset`` may be: usually in the first of these."""
         first = True
         for index, segment in enumerate(self._all):
             if segment.next_offset <= from_offset or segment.max_timestamp < timestamp_ms:
@@ -143,7 +149,7 @@ class Segments(Sequence[Segment]):
                 yield segment.stretch()
 
     def offset_before(self, timestamp_ms: int, from_offset: int) -> int | None:
-        """An offset not long before that record, by the indexes alone."""
+        """An offset not long before that record, from the indexes alone."""
         for index, segment in enumerate(self._all):
             if segment.next_offset > from_offset and segment.max_timestamp >= timestamp_ms:
                 return max(self._with_indexes(index).time_index.offset_before(timestamp_ms), from_offset)
@@ -165,12 +171,14 @@ class Segments(Sequence[Segment]):
         return TimeSearch(stretches, from_offset, None, cut, known)
 
     def _behind(self, offset: int) -> int:
-        """Where the segment after the one begins that holds an offset."""
+        """The base offset of the segment after the one that contains an offset."""
         return self._all[bisect_right(self._bases, offset)].base_offset if offset < self._bases[-1] else sys.maxsize
 
 
 def _stop(segment: Segment, base_offset: int, limit: int) -> int:
-    """Where in the file readers limited to offsets below ``limit`` stop who begin at the batch of ``base_offset``."""
+    """The file position where readers stop that begin at the batch of ``base_offset`` and are limited to offsets below
+    ``limit``.
+    """
     if base_offset >= limit:
         return 0
     stop = segment.find(limit) if limit < segment.next_offset else None

@@ -17,7 +17,7 @@ __all__ = ["LogState"]
 
 
 class LogState:
-    """Belongs to the log's thread; a flush in another reads it. ``config`` may be replaced at any time."""
+    """Used on the log's thread; a flush in another thread reads it. ``config`` may be replaced at any time."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class LogState:
         self.config = config
         self.log_start_offset = 0
         self.log_end_offset = 0
-        """The offset of the next record; the high watermark too, for there is one replica."""
+        """The offset of the next record. It is also the high watermark, because there is one replica."""
         self.flushed_offset = 0
         self.first_dirty_offset = 0
         self.checkpointed_offset = 0
@@ -50,13 +50,13 @@ class LogState:
         self.is_damaged = False
         self.is_retired = False
         self.failure: str | None = None
-        """Why the log takes no records; None if it does."""
+        """Why the log refuses records; None if it accepts them."""
 
     @property
     def last_stable_offset(self) -> int:
-        """Where the oldest open transaction begins, else the end: readers of committed data stop here.
+        """The first offset of the oldest open transaction, or the end of the log. Readers of committed data stop here.
 
-        Not before the start of the log, though deleting records may have taken the beginning of the transaction.
+        It is never before the start of the log, even if the beginning of the transaction was deleted.
         """
         first_open = self.producers.first_open_transaction
         return self.log_end_offset if first_open is None else max(first_open, self.log_start_offset)

@@ -1,9 +1,9 @@
-"""Puts what a compaction made in the place of the segments it read.
+"""Replaces segments by the output of their compaction.
 
-Each group of segments goes through four steps: its ``.cleaned`` file becomes ``.swap``; the disk learns of that; the old files are set
-aside and the new one takes their name; the disk learns of that. A crash before the first step loses the new file, a crash after the second
-has recovery complete the rest. In between either may be. The groups go one after the other, the oldest first: a tombstone
-must not be gone before what it deletes.
+Each group of segments goes through four steps: its ``.cleaned`` file is renamed to ``.swap``; the directory is synced;
+the old files are set aside and the new one takes their name; the directory is synced. A crash before the first step
+loses the new file. After a crash behind the second step recovery completes the rest. In between, either can happen. The
+groups are swapped one by one, oldest first: a tombstone must not disappear before the records it deletes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from broker.log.segment import Segment, file_name, set_aside
 __all__ = ["Swap", "finish_swap"]
 
 _SUFFIXES: Final = (".index", ".timeindex", ".log")
-"""The log last: as long as its ``.swap`` file is there, so is the work."""
+"""The log comes last: while its ``.swap`` file exists, the work is unfinished."""
 
 
 class Swap:
-    """Belongs to the log's thread. What iterating gives waits for the disk: call it, in any thread, before going on.
+    """Used on the log's thread. Iterating yields functions that wait for the disk: call each, in any thread, before
+    continuing.
 
-    Raises KafkaStorageError. Nothing of what comes here takes long: freeing large files is left to ``Upkeep.bury``.
+    Raises KafkaStorageError. None of the steps takes long: ``Upkeep.bury`` frees large files later.
     """
 
     def __init__(self, log: PartitionLog, done: Compaction) -> None:
@@ -38,9 +39,11 @@ class Swap:
         self._directory = log.directory
         self._what = f"finish the compaction of {log.topic}-{log.partition}"
         self._marked: int | None = None
-        """Whose ``.swap`` files may be thrown away: nothing has made room for them yet."""
+        """The group whose ``.swap`` files may still be discarded, because no old files were removed for them yet."""
         self.is_done = False
-        """False at the end if the log is not any more what the compaction read: then the rest of it is thrown away."""
+        """False at the end if the log has changed since the compaction read it; the rest of the output is then
+        discarded.
+        """
 
     def __iter__(self) -> Iterator[Callable[[], None]]:
         log, done = self._log, self._done
@@ -60,7 +63,7 @@ class Swap:
                     with storage_errors(self._what):
                         self._exchange(group, old)
                 except KafkaStorageError as error:
-                    # Some of it may be done, and the rest has to be, as after a crash.
+                    # Some of it may be done, and the rest must follow, as after a crash.
                     raise log.flusher.damaged(error.message) from error
                 yield self._sync
             log.first_dirty_offset = max(log.first_dirty_offset, done.clean_until)
@@ -70,7 +73,7 @@ class Swap:
                 self._discard()
 
     def _replaced(self, group: CleanedGroup) -> Sequence[Segment]:
-        """The segments that the group was made of; nothing if they are not all there, closed, as they were."""
+        """The segments that the group was made from; empty if they are not all present, closed and unchanged."""
         if self._log.is_retired or self._log.directory != self._directory:
             return ()
         segments = self._log.segments.snapshot()
@@ -81,7 +84,7 @@ class Swap:
         return old if is_same and segments[behind].base_offset == group.next_offset else ()
 
     def _mark(self, base_offset: int) -> bool:
-        """Whether the new file is there: a repair of the log in the meantime takes it away."""
+        """Rename the new file to ``.swap``. False if it is missing: a repair of the log in between removes it."""
         path = self._directory / f"{file_name(base_offset, '.log')}.cleaned"
         if not path.exists():
             return False
@@ -96,7 +99,7 @@ class Swap:
             try:
                 sync_directory(self._directory)
             except FileNotFoundError:
-                # Deleted in the meantime, or moved away.
+                # Deleted in between, or moved away.
                 if not self._log.is_retired and self._log.directory == self._directory:
                     raise
 
@@ -111,13 +114,13 @@ class Swap:
             kept[0].load_summary(group.next_offset)
             kept[0].release()
         log.segments.exchange(old, kept)
-        # Nothing of transactions whose markers were between these offsets is left.
+        # Nothing remains of transactions whose markers were between these offsets.
         log.aborted = [
             transaction for transaction in log.aborted if not base_offset <= transaction.last_offset < group.next_offset
         ]
 
     def _discard(self) -> None:
-        """Remove the files that are in no place yet."""
+        """Remove the files that were not swapped in."""
         names = [path.name for path in self._directory.glob("*.cleaned")]
         if self._marked is not None:
             names += [f"{file_name(self._marked, suffix)}.swap" for suffix in reversed(_SUFFIXES)]
@@ -134,7 +137,7 @@ def _put_in_place(directory: Path, base_offset: int) -> None:
 
 
 def finish_swap(directory: Path, base_offset: int, replaced: Sequence[int]) -> None:
-    """After a crash: put a ``.swap`` segment in the place of those with the ``replaced`` base offsets. Raises OSError."""
+    """After a crash: replace the segments with the ``replaced`` base offsets by a ``.swap`` segment. Raises OSError."""
     for base in replaced:
         for suffix in _SUFFIXES:
             (directory / file_name(base, suffix)).unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """The time index of a segment: the largest timestamp so far, and the last offset of the first batch that has it.
 
-An entry is Kafka's: timestamp (i64) and offset relative to the segment's base (u32), big-endian; timestamps ascend strictly.
+Entries have Kafka's format: timestamp (i64) and offset relative to the segment's base (u32), big-endian. Timestamps
+ascend strictly.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ __all__ = ["TimeIndex"]
 
 _ENTRY: Final = struct.Struct(">qI")
 _WORDS: Final = 3
-"""An entry is three words of 32 bits: both halves of the timestamp, and the offset."""
+"""An entry is three 32-bit words: both halves of the timestamp, and the offset."""
 
 
 class TimeIndex:
-    """Entries in memory; ``save`` adds the new ones to the file. One thread at a time, except ``save``."""
+    """Entries in memory; ``save`` appends new ones to the file. Not thread-safe, except for ``save``."""
 
     __slots__ = ("_base", "_file", "_offsets", "_saved", "_saving", "_timestamps")
 
@@ -50,7 +51,7 @@ class TimeIndex:
         return (self._timestamps[-1], self._base + self._offsets[-1]) if self._offsets else None
 
     def append(self, timestamp_ms: int, offset: int) -> None:
-        """Add an entry if it is later than the last one, in both parts; otherwise there is nothing to add."""
+        """Add an entry if both its timestamp and its offset are larger than the last one's."""
         if timestamp_ms < 0:
             return
         relative = offset - self._base
@@ -60,14 +61,14 @@ class TimeIndex:
         self._offsets.append(relative)
 
     def offset_before(self, timestamp_ms: int) -> int:
-        """An offset up to which every record is older than ``timestamp_ms``; the segment's base where none is known."""
+        """An offset up to which every record is older than ``timestamp_ms``; the segment's base if none is known."""
         result = bisect_left(self._timestamps, timestamp_ms) - 1
         return self._base + (self._offsets[result] if result >= 0 else 0)
 
     def load(self) -> bool:
-        """Read the file; False where it is absent or damaged: then rebuild it.
+        """Read the file. False if it is absent or damaged; rebuild it then.
 
-        Zeros at the end, preallocated by an Apache Kafka that was killed, do not count.
+        Trailing zeros, preallocated by an Apache Kafka that was killed, are ignored.
         """
         try:
             with open(self._file, "rb", buffering=0) as file:  # noqa: PTH123 - Path.open costs as much as the read
@@ -99,7 +100,7 @@ class TimeIndex:
         return True
 
     def peek(self) -> tuple[int, int] | None:
-        """The last entry of the file as (timestamp, offset), without the others; None where the file has none or is damaged."""
+        """The file's last entry as (timestamp, offset), without reading the others; None if it has none or is damaged."""
         try:
             with open(self._file, "rb", buffering=0) as file:  # noqa: PTH123 - as above
                 size = file.seek(0, 2)
@@ -115,12 +116,12 @@ class TimeIndex:
         return timestamp, self._base + offset
 
     def clear(self) -> None:
-        """Forget all entries; the file goes with the next ``save``."""
+        """Drop all entries; the next ``save`` empties the file."""
         self._timestamps, self._offsets = array("q"), array("I")
         self._saved = 0
 
     def drop_from(self, offset: int) -> None:
-        """Forget the entries of ``offset`` and above, in the file, too."""
+        """Drop the entries of ``offset`` and above, from the file too."""
         kept = bisect_left(self._offsets, max(offset - self._base, 0))
         del self._timestamps[kept:]
         del self._offsets[kept:]
@@ -129,9 +130,9 @@ class TimeIndex:
             self._saved = kept
 
     def save(self) -> None:
-        """Bring the file up to date; durable only with a later fsync. For any thread."""
+        """Write new entries to the file; durable only with a later fsync. Thread-safe."""
         with self._saving:
-            count = len(self._offsets)  # they are appended last
+            count = len(self._offsets)  # offsets are appended last
             if self._saved == count and self._saved:
                 return
             pairs = zip(self._timestamps[self._saved : count], self._offsets[self._saved : count], strict=True)

@@ -1,6 +1,6 @@
-"""Finds records by their time. The indexes tell where to begin; from there it may take many records.
+"""Finds records by time. The indexes tell where to start; the search may then read many records.
 
-So a search is a value that another process can carry out too: it names files and reads them itself.
+So a search is a value that another process can run too: it names files and reads them itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Stretch", "TimeSearch", "search_all"]
 
 
 class Stretch(NamedTuple):
-    """Batches in a file, from ``position`` up to ``end``."""
+    """The batches of a file from ``position`` to ``end``."""
 
     path: str
     position: int
@@ -27,10 +27,11 @@ class Stretch(NamedTuple):
 
 
 class TimeSearch(NamedTuple):
-    """For the first record from ``from_offset`` on that is not older than ``timestamp_ms``, or (None) has the largest timestamp.
+    """Searches from ``from_offset`` on for the first record at or after ``timestamp_ms``, or (None) for the first with
+    the largest timestamp.
 
-    ``stretches`` are gone through in their order. For the largest timestamp they are those that may have ``known``, the
-    largest of whole segments, and ``cut`` is in a segment that lost records, so that its own largest is not known.
+    ``stretches`` are searched in their order. For the largest timestamp they are those that may contain ``known``, the
+    largest of complete segments; ``cut`` is in a segment that lost records, whose largest timestamp is unknown.
     """
 
     stretches: Iterable[Stretch]
@@ -40,11 +41,11 @@ class TimeSearch(NamedTuple):
     known: int | None = None
 
     def settled(self) -> TimeSearch:
-        """The same for another process."""
+        """The search with its lazy parts evaluated, for another process."""
         return self._replace(stretches=tuple(self.stretches))
 
     def run(self, allowance: Allowance) -> tuple[int, int] | None:
-        """(timestamp, offset). Raises TooMuchWork, OSError (FileNotFoundError where a segment is gone), CorruptMessage."""
+        """(timestamp, offset). Raises TooMuchWork, OSError (FileNotFoundError if a segment is gone), CorruptMessage."""
         if self.timestamp_ms is not None:
             return self._first(self.stretches, self.timestamp_ms, allowance)
         if self.cut is not None:
@@ -54,7 +55,7 @@ class TimeSearch(NamedTuple):
         return None if self.known is None else self._first(self.stretches, self.known, allowance)
 
     def _first(self, stretches: Iterable[Stretch], timestamp_ms: int, allowance: Allowance) -> tuple[int, int] | None:
-        """It may be a transaction's marker, as with Kafka."""
+        """The first match. As in Kafka it may be a transaction's marker."""
         for batch, header in self._batches(stretches, allowance):
             if header.max_timestamp >= timestamp_ms:
                 data = opened(header, batch(), allowance)
@@ -75,7 +76,7 @@ class TimeSearch(NamedTuple):
         return result
 
     def _batches(self, stretches: Iterable[Stretch], allowance: Allowance) -> Iterator[tuple[_Read, BatchHeader]]:
-        """Those with records from ``from_offset`` on."""
+        """The batches with records from ``from_offset`` on."""
         for path, begin, end in stretches:
             handle = FileHandle(path, create=False)
             for position, header in headers_in(handle, begin, end, path):
@@ -85,7 +86,7 @@ class TimeSearch(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """A batch that is read when it is called for."""
+    """A batch that is read on demand."""
 
     handle: FileHandle
     position: int
@@ -96,7 +97,7 @@ class _Read(NamedTuple):
 
 
 def search_all(searches: Iterable[TimeSearch]) -> list[tuple[int, int] | BrokerError | None]:
-    """Carry out the searches of one request, within one allowance. For the process that does such work."""
+    """Run the searches of one request, within one allowance. Runs in the worker process."""
     allowance = Allowance(OFF_THE_LOOP)
     return [_result_of(search, allowance) for search in searches]
 
@@ -108,5 +109,5 @@ def _result_of(search: TimeSearch, allowance: Allowance) -> tuple[int, int] | Br
         return error
     except TooMuchWork:
         return RequestTimedOut(f"the records were not searched within {OFF_THE_LOOP.seconds:.0f} s")
-    except OSError as error:  # a segment may have been deleted meanwhile: then the client asks again
+    except OSError as error:  # a segment may have been deleted meanwhile: the client will ask again
         return KafkaStorageError(f"cannot look up an offset: {error.strerror or error}")

@@ -1,4 +1,7 @@
-"""The aborted transactions of a segment, in Kafka's ``.txnindex`` format: readers of committed data skip what these span."""
+"""The aborted transactions of a segment, in Kafka's ``.txnindex`` format.
+
+Readers of committed data skip their records.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _VERSION: Final = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """A transaction whose marker at ``last_offset`` says abort; ``last_stable_offset`` is what it was after the marker."""
+    """A transaction with an abort marker at ``last_offset``. ``last_stable_offset`` is its value after the marker."""
 
     producer_id: int
     first_offset: int
@@ -25,26 +28,29 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """The file exists only where a transaction was aborted."""
+    """The file exists only if a transaction was aborted."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def append(self, aborted: AbortedTransaction) -> bool:
-        """Whether it is the first entry, which made the file. Raises OSError, and ``replace`` makes up for it."""
+        """Add an entry.
+
+        Returns whether it is the first, which created the file. Raises OSError; ``replace`` repairs that.
+        """
         with self.path.open("ab") as file:
             file.write(_ENTRY.pack(_VERSION, *aborted))
             return file.tell() == _ENTRY.size
 
     def replace(self, entries: Sequence[AbortedTransaction]) -> None:
-        """Make ``entries`` all that the file has, on the disk, in one step. Raises OSError."""
+        """Replace the file's content by ``entries``, durably and atomically. Raises OSError."""
         if entries:
             write_atomically(self.path, b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries))
         else:
             self.clear()
 
     def load(self) -> list[AbortedTransaction] | None:
-        """The entries in the order of their markers; None where the file is damaged: then recover the segment."""
+        """The entries in the order of their markers; None if the file is damaged: recover the segment then."""
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Work that the logs of a directory leave to its housekeeping."""
+"""Maintenance work that logs leave to their directory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _at_once(path: Path, _delay_ms: int) -> None:
 
 
 class Upkeep(Generic[L]):
-    """Shared by the logs (of class ``L``) of a directory. Any thread adds to the sets, one takes away."""
+    """Shared by the logs (of class ``L``) of a directory. Any thread may add to the sets; one thread removes."""
 
     __slots__ = ("_lock", "_named", "_synced", "bury", "failed", "moved")
 
@@ -27,18 +27,18 @@ class Upkeep(Generic[L]):
         self._lock = threading.Lock()
         self._named = self._synced = 0
         self.bury = bury
-        """Gets a file or directory that is out of use, and after how many ms it may be removed."""
+        """Is called with an unused file or directory and the ms after which it may be removed."""
         self.failed: set[L] = set()
-        """Logs whose records could not be flushed: they refuse appends until they are repaired."""
+        """Logs with a failed flush: they refuse appends until they are repaired."""
         self.moved: set[L] = set()
-        """Logs that were flushed since their recovery point was written down."""
+        """Logs that were flushed since their recovery point was written."""
 
     def named(self) -> None:
-        """A directory got its name, which no disk knows yet."""
+        """A directory was created or renamed, which is not durable yet."""
         self._named += 1
 
     def sync_names(self, directory: Path) -> None:
-        """Make the names in ``directory`` durable that were given so far, once for all of them. Raises OSError."""
+        """Make all names in ``directory`` durable that were created so far. Raises OSError."""
         named = self._named
         with self._lock:
             if self._synced < named:

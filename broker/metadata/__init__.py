@@ -1,1 +1,1 @@
-"""The image of the cluster and the KRaft log it is kept in."""
+"""The image of the cluster, and the KRaft log that stores it."""

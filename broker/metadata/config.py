@@ -11,7 +11,7 @@ _WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
 @config
 class MetadataLogConfig:
-    """When ``__cluster_metadata-0`` is summed up in a snapshot, and how long what a snapshot replaces is kept."""
+    """When a snapshot of ``__cluster_metadata-0`` is written, and how long the records that it replaces are kept."""
 
     snapshot_bytes: int = key(
         "metadata.log.max.record.bytes.between.snapshots",

@@ -1,4 +1,4 @@
-"""When the level of a feature may be raised or lowered (KIP-584, KIP-1022)."""
+"""Rules for raising or lowering the level of a feature (KIP-584, KIP-1022)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["FeatureUpdate", "UpgradeType", "checked"]
 
 
 class UpgradeType(IntEnum):
-    """What a client allows (``FeatureUpdate.UpgradeType``)."""
+    """The kind of change that a client permits (``FeatureUpdate.UpgradeType``)."""
 
     UNKNOWN = 0
     UPGRADE = 1
@@ -33,13 +33,13 @@ class FeatureUpdate(NamedTuple):
 
 _METADATA: Final = "metadata.version"
 _METADATA_CHANGED: Final = frozenset({8, 11, 13, 14, 15, 17, 23, 30})
-"""Levels that gave metadata a form the level before cannot read: below them a log that is above them cannot go."""
+"""Levels whose metadata a lower level can't read: a log at or above such a level can't be downgraded below it."""
 _NEEDS: Final = {("eligible.leader.replicas.version", 1): 23}
-"""The metadata.version that a level of another feature cannot do without."""
+"""The metadata.version that a level of another feature requires."""
 
 
 def checked(present: Mapping[str, int], updates: Sequence[FeatureUpdate]) -> dict[str, int]:
-    """The levels that the updates give. Raises InvalidUpdateVersion for the first that is not allowed."""
+    """The levels after the updates. Raises InvalidUpdateVersion for the first that is not allowed."""
     requested = {update.name: update for update in updates}
     metadata_level = requested[_METADATA].level if _METADATA in requested else present.get(_METADATA, 0)
     for feature_update in requested.values():

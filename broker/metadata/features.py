@@ -1,4 +1,4 @@
-"""The features this broker serves, each with its levels; what a cluster has agreed on is in its metadata."""
+"""The features of this broker with their levels. The levels that a cluster has agreed on are in its metadata."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["FEATURES", "Feature"]
 
 
 class Feature(NamedTuple):
-    """The levels served; a new cluster begins with the highest, as with Kafka's."""
+    """The supported levels. A new cluster starts with the highest, as in Kafka."""
 
     lowest: int
     highest: int
     in_metadata: bool = True
-    """Whether a new cluster has it written down at its highest level; else it is at its lowest until somebody raises it."""
+    """Whether a new cluster records it at its highest level; otherwise it is at its lowest until it is raised."""
 
 
 FEATURES: Final = MappingProxyType(
@@ -25,6 +25,6 @@ FEATURES: Final = MappingProxyType(
         "eligible.leader.replicas.version": Feature(0, 1),  # KIP-966
         "share.version": Feature(0, 1),  # KIP-932
         "streams.version": Feature(0, 1),  # KIP-1071
-        "kraft.version": Feature(0, 1, in_metadata=False),  # KIP-853; 0 are static voters
+        "kraft.version": Feature(0, 1, in_metadata=False),  # KIP-853; 0 means static voters
     }
 )

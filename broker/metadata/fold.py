@@ -1,7 +1,7 @@
-"""The records that remain of many metadata records: the newest of each thing, which is what a snapshot holds.
+"""Reduces metadata records to the newest one per object, which is the content of a snapshot.
 
-It works on the records themselves and not on the image, so that it keeps what Tidegate makes no use of: registrations, and
-types of later releases, which go along as they are.
+It works on the records and not on the image, so that it keeps records that Tidegate does not use: registrations, and
+types of later releases, which are copied unchanged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from broker.security.credential_records import (
 __all__ = ["NO_LEADER_CHANGE", "MetadataFold", "MetadataTransactions", "changed_by"]
 
 NO_LEADER_CHANGE: Final = -2
-"""What a PartitionChangeRecord says of a leader that stays."""
+"""The leader value of a PartitionChangeRecord that keeps the leader."""
 
 _KEYS: Final[dict[type[MetadataRecord], Callable[..., Hashable]]] = {
     RegisterBrokerRecord: lambda item: ("broker", item.broker_id),
@@ -63,7 +63,10 @@ _KEYS: Final[dict[type[MetadataRecord], Callable[..., Hashable]]] = {
     DelegationTokenRecord: lambda item: ("token", item.token_id),
     RemoveDelegationTokenRecord: lambda item: ("token", item.token_id),
 }
-"""What a record is about; a later one about the same takes its place. Types that are not here have one for all."""
+"""The object that a record is about.
+
+A later record about the same object replaces it. Types not listed have one object for all.
+"""
 
 _REMOVED: Final[dict[type[MetadataRecord], Callable[..., bool]]] = {
     ConfigRecord: lambda item: item.value is None,
@@ -72,22 +75,22 @@ _REMOVED: Final[dict[type[MetadataRecord], Callable[..., bool]]] = {
     RemoveUserScramCredentialRecord: lambda _: True,
     RemoveDelegationTokenRecord: lambda _: True,
 }
-"""Which records say that the thing is no more."""
+"""Records that delete their object."""
 
 
 class MetadataTransactions:
-    """Holds back the records of a metadata transaction until it ends (KIP-868); those of an aborted one never come."""
+    """Delays the records of a metadata transaction until it ends (KIP-868), and drops those of an aborted one."""
 
     def __init__(self) -> None:
         self._pending: list[bytes] | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether the records ended within a transaction."""
+        """Whether the records end within a transaction."""
         return self._pending is not None
 
     def committed(self, values: Iterable[bytes]) -> Iterator[bytes]:
-        """The values that count by now. Raises CorruptMessage."""
+        """The values that are effective by now. Raises CorruptMessage."""
         for value in values:
             record = decode_record(value)
             if isinstance(record, BeginTransactionRecord):
@@ -104,7 +107,7 @@ class MetadataTransactions:
 
 
 class MetadataFold:
-    """Give it the values of the records in their order; ``values`` are those of fewer that say the same."""
+    """Takes the values of records in order; ``values`` returns fewer values with the same meaning."""
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, bytes] = {}
@@ -140,7 +143,7 @@ class MetadataFold:
             self._topics[record.topic_id][1].append(key)
         elif isinstance(record, RegisterBrokerRecord):
             self._kept.pop(("broker change", record.broker_id), None)
-            self._kept.pop(key, None)  # a change of before must not come behind it
+            self._kept.pop(key, None)  # an earlier change must not come after it
         self._kept[key] = value
 
     def _keep_unkeyed(self, record: MetadataRecord, value: bytes) -> None:
@@ -179,7 +182,7 @@ class MetadataFold:
 
 
 def changed_by(partition: PartitionRecord, change: PartitionChangeRecord) -> None:
-    """Bring a partition up to date. Source: PartitionRegistration.merge."""
+    """Apply a change to a partition. Source: PartitionRegistration.merge."""
     if change.leader != NO_LEADER_CHANGE:
         partition.leader = change.leader
         partition.leader_epoch += 1

@@ -1,8 +1,8 @@
-"""The image of a cluster: its topics, their partitions and configuration, producer ids; kept in ``__cluster_metadata-0``.
+"""The image of a cluster: topics, partitions, configuration, producer ids. It is stored in ``__cluster_metadata-0``.
 
-Every change is one batch of KRaft records that is on disk before the image changes, so a crash leaves it done or
-undone. The logs of partitions follow the image: ``open`` makes what is missing, finishes deletions, and sets aside
-logs that it knows nothing of.
+Every change is one batch of KRaft records that is on disk before the image changes, so that a crash leaves it complete
+or undone. The logs of partitions follow the image: ``open`` creates missing ones, completes deletions, and sets aside
+logs that are not in the image.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
 
 _PRODUCER_ID_BLOCK: Final = 1000
 _RESERVED_IDS: Final = 100
-"""Kafka keeps the first ids for itself: a directory of 0 to 2 is none, lost, or not known yet."""
+"""Kafka reserves the first ids: 0 to 2 mean no directory, a lost one, and an unknown one."""
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as it is now. ``configs`` has only the keys that were set, as text."""
+    """A topic's current state. ``configs`` has only the keys that were set, as text."""
 
     name: str
     id: uuid.UUID
@@ -88,7 +88,7 @@ class Topic:
 
 
 class ClusterMetadata:
-    """Made by ``open``. For the broker's one thread; changes block until they are on disk."""
+    """Created by ``open``. Used on the broker's thread only; changes block until they are on disk."""
 
     def __init__(self, directory: LogDirectory, properties: MetaProperties, records: PartitionLog) -> None:
         self.properties = properties
@@ -96,7 +96,7 @@ class ClusterMetadata:
         self._log = records
         self._topics: dict[str, Topic] = {}
         self._names: dict[int, str] = {}
-        """Of topics by their id as a number, which is found without running code of ``uuid``."""
+        """Names of topics by id as an int, because a lookup by UUID runs Python code."""
         self._alike: dict[str, str] = {}
         """Topics by their metric name, in which `.` is written as `_`."""
         self._removed: set[uuid.UUID] = set()
@@ -107,17 +107,17 @@ class ClusterMetadata:
         self._changed_topics: set[str] = set()
         self._without_logs: set[str] = set()
         self.topics_created_version = -1
-        """The version of the newest topic."""
+        """The version in which the newest topic was created."""
         self.watch_topics: Callable[[str], None] | None = None
-        """Told the name of each topic that was created, grown or deleted, once that is so."""
+        """Called with the name of each topic that was created, grown or deleted, after the fact."""
         self.snapshot: Snapshot | None = None
-        """The newest, which the log goes on from."""
+        """The newest snapshot, after which the log continues."""
         self._homes: dict[tuple[str, int], uuid.UUID] = {}
-        """The directory of each partition, where there are several."""
+        """The directory of each partition, if there are several."""
         self.leader_epochs: dict[tuple[str, int], int] = {}
-        """Of partitions that an Apache Kafka led before; all others are in epoch 0."""
+        """Leader epochs of partitions that an Apache Kafka led before; all others are in epoch 0."""
         self.tail_bytes = 0
-        """Of the records that came since."""
+        """Sizes of the records since the last snapshot."""
         self.features: dict[str, int] = {}
         self.config_changes = 0
         self.acls = Acls()
@@ -129,7 +129,7 @@ class ClusterMetadata:
     def open(
         cls, directory: LogDirectory, *, node_id: int = 1, topic_defaults: Mapping[str, str] | None = None
     ) -> ClusterMetadata:
-        """Read the image from an opened directory and bring its logs in line with it.
+        """Read the image from an opened directory and make its logs match.
 
         ``topic_defaults`` are the broker's defaults for topic keys. Raises KafkaStorageError, CorruptMessage.
         """
@@ -146,7 +146,7 @@ class ClusterMetadata:
         made._align_logs()
         return made
 
-    # What is there
+    # Reading
 
     @property
     def cluster_id(self) -> str:
@@ -154,7 +154,7 @@ class ClusterMetadata:
 
     @property
     def version(self) -> int:
-        """The offset of the newest record, which is what Kafka counts versions of the metadata by."""
+        """The offset of the newest record, which Kafka uses as the version of the metadata."""
         return self._log.log_end_offset - 1
 
     @property
@@ -177,11 +177,11 @@ class ClusterMetadata:
         return self._names.get(topic_id.int)
 
     def topic_config(self, name: str) -> LogConfig:
-        """What a topic's logs go by: its own keys before the broker's defaults."""
+        """The effective configuration of a topic's logs: its own keys, then the broker's defaults."""
         return parse(LogConfig, {**self._defaults, **self.topic(name).configs})
 
     def configs(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """The keys that were set on a resource other than a topic (types as in ``metadata_records``)."""
+        """The keys set on a resource other than a topic (types as in ``metadata_records``)."""
         return self._configs.get((resource_type, name), {})
 
     def configured(self, resource_type: int) -> list[str]:
@@ -202,7 +202,7 @@ class ClusterMetadata:
     def check_new_topic(
         self, name: str, *, partitions: int = 1, replication_factor: int = 1, configs: Mapping[str, str] | None = None
     ) -> None:
-        """Whether ``create_topic`` would take it.
+        """Check whether ``create_topic`` would accept a topic.
 
         Raises InvalidTopic, TopicAlreadyExists, InvalidPartitions, InvalidReplicationFactor or InvalidConfiguration.
         """
@@ -217,7 +217,7 @@ class ClusterMetadata:
 
     @staticmethod
     def check_name(name: str) -> None:
-        """Raises InvalidTopic for what no topic can be called."""
+        """Raises InvalidTopic for an invalid topic name."""
         if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
             raise InvalidTopic(
                 f"{name!r} cannot name a topic: 1 to 249 ASCII letters, digits, '.', '_' and '-', not '.' or '..'"
@@ -234,7 +234,7 @@ class ClusterMetadata:
             )
 
     def check_topic_configs(self, configs: Mapping[str, str]) -> LogConfig:
-        """The keys with the defaults for those that are not set. Raises InvalidConfiguration, every problem in it."""
+        """The keys with defaults for those that are not set. Raises InvalidConfiguration with every problem."""
         known = keys_of(LogConfig)
         names = {key.name for key in known}
         for name in configs:
@@ -250,10 +250,10 @@ class ClusterMetadata:
     def create_topic(
         self, name: str, *, partitions: int = 1, replication_factor: int = 1, configs: Mapping[str, str] | None = None
     ) -> Topic:
-        """Create a topic with its logs. Raises what ``check_new_topic`` does, and KafkaStorageError.
+        """Create a topic with its logs. Raises the errors of ``check_new_topic``, and KafkaStorageError.
 
-        After KafkaStorageError there is no such topic, or, where that could not be written down either, there is one
-        whose missing logs ``settle`` makes: it does not go away again, since somebody may have used it meanwhile.
+        After KafkaStorageError the topic does not exist. If its removal could not be written either, it exists and
+        ``make_missing_logs`` creates its missing logs: it is not removed later, because it may be in use by then.
         """
         self.check_new_topic(name, partitions=partitions, replication_factor=replication_factor, configs=configs)
         topic_id = _new_topic_id()
@@ -271,7 +271,7 @@ class ClusterMetadata:
         return self._topics[name]
 
     def make_missing_logs(self) -> None:
-        """Make the logs that could not be made when their partitions were, as far as the disk lets us."""
+        """Create logs that could not be created with their partitions, as far as the disk permits."""
         for name in list(self._without_logs):
             with contextlib.suppress(KafkaStorageError):
                 if name in self._topics:
@@ -281,14 +281,14 @@ class ClusterMetadata:
                 self._without_logs.discard(name)
 
     def delete_topic(self, name: str) -> Topic:
-        """Delete a topic with its logs; what it was. Raises UnknownTopicOrPartition, KafkaStorageError."""
+        """Delete a topic with its logs, and return it. Raises UnknownTopicOrPartition, KafkaStorageError."""
         topic = self.topic(name)
         self._commit([RemoveTopicRecord(topic_id=topic.id)])
         self._directory.delete(name, *range(topic.partitions))
         return topic
 
     def create_partitions(self, name: str, total: int) -> Topic:
-        """Raise the number of partitions to ``total``. Raises InvalidPartitions where that would not be more."""
+        """Raise the number of partitions to ``total``. Raises InvalidPartitions unless that is more."""
         topic = self.topic(name)
         if total <= topic.partitions:
             raise InvalidPartitions(
@@ -298,7 +298,7 @@ class ClusterMetadata:
         try:
             self._make_logs(self._topics[name])
         except KafkaStorageError:
-            self._without_logs.add(name)  # partitions are never taken back, so what is missing is made later
+            self._without_logs.add(name)  # partitions are never removed, so missing logs are created later
             raise
         return self._topics[name]
 
@@ -313,7 +313,7 @@ class ClusterMetadata:
         return self._topics[name]
 
     def set_configs(self, resource_type: int, name: str, changes: Mapping[str, str | None]) -> None:
-        """Keep keys of a resource other than a topic; what they mean, and whether they are right, the caller knows."""
+        """Store keys of a resource other than a topic. The caller knows what they mean and has validated them."""
         self._commit(
             [
                 ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
@@ -322,7 +322,7 @@ class ClusterMetadata:
         )
 
     def set_topic_defaults(self, topic_defaults: Mapping[str, str]) -> None:
-        """Take other defaults for topic keys, and apply them to all logs. Raises InvalidConfiguration."""
+        """Replace the defaults of topic keys, and apply them to all logs. Raises InvalidConfiguration."""
         before, self._defaults = self._defaults, dict(topic_defaults)
         try:
             self.check_topic_configs({})
@@ -332,7 +332,7 @@ class ClusterMetadata:
         self._align_logs()
 
     def next_producer_id(self) -> int:
-        """A producer id that was never given out. Blocks of ids are reserved, so few calls write to disk."""
+        """A producer id that was never used. Ids are reserved in blocks, so few calls write to disk."""
         if not self._producer_ids:
             start = self._next_block
             self._commit([ProducerIdsRecord(broker_id=self.node_id, next_producer_id=start + _PRODUCER_ID_BLOCK)])
@@ -341,7 +341,7 @@ class ClusterMetadata:
         return taken
 
     def _read(self) -> None:
-        """The newest snapshot, then the log from there on."""
+        """Read the newest snapshot, then the log after it."""
         records, transactions = self._log, MetadataTransactions()
         result = latest_snapshot(records.directory)
         if result is not None:
@@ -349,7 +349,7 @@ class ClusterMetadata:
             for value in transactions.committed(content.values):
                 self._replay(decode_record(value))
             if self.snapshot.offset > records.log_end_offset:
-                # As with Kafka: what a snapshot says goes before a log that does not reach it.
+                # As in Kafka, a snapshot takes precedence over a log that ends before it.
                 records.restart_at(self.snapshot.offset)
         for value in transactions.committed(self._tail()):
             self._replay(decode_record(value))
@@ -365,22 +365,25 @@ class ClusterMetadata:
 
     @property
     def log(self) -> PartitionLog:
-        """Where the records are."""
+        """The log with the records."""
         return self._log
 
     def append(self, records: Sequence[MetadataRecord]) -> None:
-        """Make other records durable, in one batch (a broker's registration, ACLs, quotas)."""
+        """Make other records (broker registrations, ACLs, quotas) durable in one batch."""
         self._commit(records)
 
     def _begin(self) -> None:
-        """The first records of a new cluster. One that there is keeps the levels it has until somebody raises them, as Kafka's does:
-        no record of a feature means that it is at its lowest."""
+        """Write the first records of a new cluster.
+
+        An existing cluster keeps its levels until they are raised, as in Kafka: a feature without a record is at its
+        lowest level.
+        """
         begun: list[MetadataRecord] = [
             FeatureLevelRecord(name=name, feature_level=feature.highest)
             for name, feature in FEATURES.items()
             if feature.in_metadata
         ]
-        # Where eligible leaders are counted, Kafka wants the cluster's own value, so that no broker differs.
+        # When eligible leaders are counted, Kafka wants a cluster-wide value, so that brokers do not differ.
         key = "min.insync.replicas"
         value = self._defaults.get(key, "1")
         begun.append(ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name=key, value=value))
@@ -409,7 +412,7 @@ class ClusterMetadata:
         ]
 
     def moved(self, partitions: Iterable[PartitionLog]) -> None:
-        """Write down in which directories these partitions are now. Raises KafkaStorageError."""
+        """Record the current directories of these partitions. Raises KafkaStorageError."""
         changes = []
         for partition in partitions:
             home = self._directory.disk_of(partition).id
@@ -429,7 +432,7 @@ class ClusterMetadata:
             self._log.append_records([Record(None, value) for value in values])
             self._log.flush()
         except KafkaStorageError:
-            # Later, when the disk works again, nobody must find what was answered as not done.
+            # The change was answered as failed, so it must not reappear when the disk works again.
             self._log.flusher.take_back(before)
             raise
         self.tail_bytes += sum(map(len, values))
@@ -541,7 +544,7 @@ class ClusterMetadata:
         return self._directory.disk_of(log).id
 
     def _is_offline(self, home: uuid.UUID | None) -> bool:
-        """Whether what should be in that directory is on a disk that failed; its number was not to be read."""
+        """Whether a log with this directory id is on a failed disk, whose id could not be read."""
         disks = self._directory
         failed = any(disk.failure is not None for disk in disks.disks)
         return (
@@ -562,7 +565,7 @@ class ClusterMetadata:
 
 
 def _new_topic_id() -> uuid.UUID:
-    """Random, but none of those Kafka reserves (it keeps the first 100 for itself)."""
+    """A random id outside of Kafka's reserved first 100."""
     while (made := uuid.uuid4()).int < 100:
         pass
     return made

@@ -1,4 +1,4 @@
-"""Sums up the metadata log in snapshots while the broker runs, and deletes what they replace."""
+"""Writes snapshots of the metadata log while the broker runs, and deletes the records that they replace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = get_logger(__name__)
 
 
 class _Source(NamedTuple):
-    """The content of a snapshot, as plain data for another thread: the files of the log and how much of each counts."""
+    """The input of a snapshot as plain data for another thread: the files of the log and their valid sizes."""
 
     directory: Path
     files: list[tuple[Path, int]]
@@ -31,7 +31,7 @@ class _Source(NamedTuple):
 
 
 class MetadataKeeper:
-    """Belongs to one event loop; the reading and the writing is done by a thread."""
+    """Used on one event loop; a thread reads and writes."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class MetadataKeeper:
         )
 
     async def keep(self) -> Snapshot | None:
-        """Write a snapshot if one is due, then delete what is not needed; the snapshot, if one was written."""
+        """Write a snapshot if one is due, then delete old data. Returns the new snapshot, if any."""
         metadata, now = self._metadata, self._clock_ms()
         metadata.make_missing_logs()
         if not metadata.tail_bytes:
@@ -94,7 +94,7 @@ class MetadataKeeper:
 
 
 def _summed_up(source: _Source, now_ms: int) -> Snapshot:
-    """For any thread. Raises CorruptMessage, OSError."""
+    """Write a snapshot of the source. Thread-safe. Raises CorruptMessage, OSError."""
     fold, transactions, tail = MetadataFold(), MetadataTransactions(), _Tail(source)
     result = latest_snapshot(source.directory)
     if result is not None:
@@ -117,7 +117,7 @@ def _summed_up(source: _Source, now_ms: int) -> Snapshot:
 
 
 class _Tail:
-    """The log behind the last snapshot; what the batches say beside their records is known once all were read."""
+    """The log after the last snapshot. The facts from batch headers are complete once all batches were read."""
 
     def __init__(self, source: _Source) -> None:
         self._source = source

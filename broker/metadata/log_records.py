@@ -1,4 +1,4 @@
-"""Records of the metadata log that Apache Kafka writes and we only read: changes of partitions, transactions, types not known."""
+"""Records of the metadata log that only Apache Kafka writes: changes of partitions, transactions, unknown types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 @structure
 class UnregisterBrokerRecord(MetadataRecord):
-    """A broker is no part of the cluster any more."""
+    """A broker was removed from the cluster."""
 
     API_KEY = 1
     broker_id: int = wire("int32")
@@ -29,7 +29,7 @@ class UnregisterBrokerRecord(MetadataRecord):
 
 @structure
 class PartitionChangeRecord(MetadataRecord):
-    """Changes of a partition; None, and -2 for the leader, -1 for the recovery state: as before."""
+    """Changes of a partition. None means unchanged; so do -2 for the leader and -1 for the recovery state."""
 
     API_KEY = 5
     LATEST = 2
@@ -50,7 +50,7 @@ class PartitionChangeRecord(MetadataRecord):
 
 @structure
 class BeginTransactionRecord(MetadataRecord):
-    """The records up to the end count together, or not at all (KIP-868)."""
+    """The following records up to the end of the transaction are effective together, or not at all (KIP-868)."""
 
     API_KEY = 23
     name: str | None = wire("string", null_since=0, tag=0, default=None)
@@ -58,21 +58,21 @@ class BeginTransactionRecord(MetadataRecord):
 
 @structure
 class EndTransactionRecord(MetadataRecord):
-    """The records since the beginning count."""
+    """The records since the beginning are effective."""
 
     API_KEY = 24
 
 
 @structure
 class AbortTransactionRecord(MetadataRecord):
-    """The records since the beginning never were."""
+    """The records since the beginning are discarded."""
 
     API_KEY = 25
     reason: str | None = wire("string", null_since=0, tag=0, default=None)
 
 
 class UnknownRecord(MetadataRecord):
-    """A type that is not known here: a part of Kafka that Tidegate has no use for, or of a later release."""
+    """An unknown type: for a part of Kafka that Tidegate does not use, or from a later release."""
 
     __slots__ = ("data",)
     API_KEY = -1

@@ -1,4 +1,4 @@
-"""``meta.properties``: whose data a directory holds. Kafka's keys (version 1), and the number of our own format."""
+"""``meta.properties``: the owner of a data directory. Kafka's keys (version 1), and the number of our own format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from broker.log.files import storage_errors, write_atomically
 __all__ = ["FORMAT", "MetaProperties", "load_or_create"]
 
 FORMAT: Final = 1
-"""What this release writes. A directory with a higher number was written by a later release and is refused."""
+"""The format written by this release. A directory with a higher number comes from a later release and is refused."""
 
 _FILE: Final = "meta.properties"
 _FORMAT_KEY: Final = "tidegate.format"
@@ -22,7 +22,7 @@ _FORMAT_KEY: Final = "tidegate.format"
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """``cluster_id`` and ``directory_id`` are UUIDs; the cluster's is text on the wire, as clients see it."""
+    """``cluster_id`` and ``directory_id`` are UUIDs; on the wire the cluster's is text, which clients see."""
 
     cluster_id: str
     node_id: int
@@ -30,9 +30,10 @@ class MetaProperties:
 
 
 def load_or_create(directory: Path, node_id: int, cluster_id: str | None = None) -> MetaProperties:
-    """Read the file of a data directory, or give a new directory its identity, in that cluster or one of its own.
+    """Read the file of a data directory, or create it for a new directory, in ``cluster_id`` or a new cluster.
 
-    Raises KafkaStorageError where the directory is another node's or cluster's, a later release's, or the file is damaged.
+    Raises KafkaStorageError if the directory belongs to another node, another cluster or a later release, or the file
+    is damaged.
     """
     path = directory / _FILE
     with storage_errors(f"read or write {path}"):
@@ -77,7 +78,7 @@ def _checked(path: Path, node_id: int) -> MetaProperties:
 
 
 def _random_uuid() -> uuid.UUID:
-    """Not beginning with a dash in its text: Kafka avoids those, because tools take them for options."""
+    """Its text does not begin with a dash: Kafka avoids that, because tools would parse it as an option."""
     while True:
         made = uuid.uuid4()
         if not uuid_text(made).startswith("-"):

@@ -1,7 +1,8 @@
 """The records of ``__cluster_metadata-0``, in the format of Apache Kafka's KRaft metadata log.
 
-A record's value is a frame version, the record type's key and version as unsigned varints, then the message. Fields, keys and
-versions: Kafka's ``metadata/src/main/resources/common/metadata`` as of 4.x. All of them are flexible from version 0 on.
+A record's value is a frame version, the record type's key and version as unsigned varints, then the message. Fields,
+keys and versions: Kafka's ``metadata/src/main/resources/common/metadata`` as of 4.x. All are flexible from version 0
+on.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ __all__ = [
 ]
 
 TOPIC_RESOURCE: Final = 2
-"""ConfigRecord's resource type of a topic (ConfigResource.Type)."""
+"""ConfigRecord's resource type for topics (ConfigResource.Type)."""
 BROKER_RESOURCE: Final = 4
 GROUP_RESOURCE: Final = 32
 
@@ -85,7 +86,7 @@ class BrokerFeature(Message):
 
 @structure
 class RegisterBrokerRecord(MetadataRecord):
-    """A broker started: who it is and where it listens."""
+    """A broker started: its identity and its listeners."""
 
     API_KEY = 0
     VERSION = 3
@@ -105,7 +106,7 @@ class RegisterBrokerRecord(MetadataRecord):
 
 @structure
 class RegisterControllerRecord(MetadataRecord):
-    """A controller started: who it is and where it listens."""
+    """A controller started: its identity and its listeners."""
 
     API_KEY = 27
     controller_id: int = wire("int32")
@@ -132,7 +133,7 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
 
 @structure
 class TopicRecord(MetadataRecord):
-    """A topic was created; its partitions follow in records of their own, in the same batch."""
+    """A topic was created. Its partitions follow as separate records in the same batch."""
 
     API_KEY = 2
     name: str = wire("string")
@@ -176,7 +177,7 @@ class ConfigRecord(MetadataRecord):
 
 @structure
 class RemoveTopicRecord(MetadataRecord):
-    """A topic is gone, with its partitions and its configuration."""
+    """A topic was deleted, with its partitions and its configuration."""
 
     API_KEY = 9
     topic_id: uuid.UUID = wire("uuid")
@@ -193,7 +194,7 @@ class FeatureLevelRecord(MetadataRecord):
 
 @structure
 class ProducerIdsRecord(MetadataRecord):
-    """A broker took a block of producer ids; ``next_producer_id`` begins the next block."""
+    """A broker reserved a block of producer ids; ``next_producer_id`` begins the next block."""
 
     API_KEY = 15
     broker_id: int = wire("int32")
@@ -203,7 +204,7 @@ class ProducerIdsRecord(MetadataRecord):
 
 @structure
 class NoOpRecord(MetadataRecord):
-    """Says nothing."""
+    """Has no meaning."""
 
     API_KEY = 20
 
@@ -248,9 +249,10 @@ def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
 
 
 def decode_record(data: bytes) -> MetadataRecord:
-    """An UnknownRecord for what is of another type. Raises CorruptMessage for what is malformed, or of a later version.
+    """Decode a record; other types become an UnknownRecord. Raises CorruptMessage for a malformed record or a later
+    version.
 
-    Kafka has records for parts of it that are not here; but what a later version says of a topic must not be passed over.
+    Records for parts of Kafka that do not exist here can be skipped, but not later versions of known records.
     """
     try:
         frame, at = read_uvarint(data, 0)

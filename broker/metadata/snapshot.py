@@ -1,6 +1,7 @@
-"""Snapshots of the metadata log (KIP-630): ``<end offset>-<epoch>.checkpoint``, beside the log they stand for.
+"""Snapshots of the metadata log (KIP-630): ``<end offset>-<epoch>.checkpoint``, in the directory of the log.
 
-A control batch with the header, batches of records, a control batch with the footer; without a footer a file is not whole.
+A control batch with the header, batches of records, a control batch with the footer; a file without a footer is
+incomplete.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _KEY: Final = struct.Struct(">hh")
 _HEADER: Final = 3
 _FOOTER: Final = 4
 _KRAFT: Final = (5, 6)
-"""Control records that a snapshot goes on to hold: the version of KRaft and its voters (KIP-853)."""
+"""Control records that snapshots keep: the version of KRaft and its voters (KIP-853)."""
 _RECORDS_IN_BATCH: Final = 500
 
 
 class Snapshot(NamedTuple):
-    """A snapshot file by its name: ``offset`` is where the log goes on."""
+    """A snapshot file. ``offset`` is where the log continues."""
 
     offset: int
     epoch: int
@@ -38,20 +39,20 @@ class Snapshot(NamedTuple):
 
 
 class Content(NamedTuple):
-    """``values`` are of metadata records, ``kraft`` the control records of the quorum itself."""
+    """``values`` are those of metadata records; ``kraft`` are the control records of the quorum itself."""
 
     values: list[bytes]
     kraft: list[Record]
 
 
 def snapshots(directory: Path) -> list[Snapshot]:
-    """Those in the directory of the log, oldest first, whole or not."""
+    """The snapshots in the log's directory, oldest first, complete or not."""
     names = ((_NAME.fullmatch(path.name), path) for path in directory.iterdir())
     return sorted(Snapshot(int(name[1]), int(name[2]), path) for name, path in names if name)
 
 
 def latest_snapshot(directory: Path) -> tuple[Snapshot, Content] | None:
-    """The newest that is whole. Raises OSError."""
+    """The newest complete snapshot. Raises OSError."""
     for snapshot in reversed(snapshots(directory)):
         try:
             return snapshot, read_snapshot(snapshot.path)
@@ -61,7 +62,7 @@ def latest_snapshot(directory: Path) -> tuple[Snapshot, Content] | None:
 
 
 def read_snapshot(path: Path) -> Content:
-    """Raises CorruptMessage where the file is not whole."""
+    """Raises CorruptMessage if the file is incomplete."""
     view = memoryview(path.read_bytes())
     values: list[bytes] = []
     kraft: list[Record] = []
@@ -84,7 +85,7 @@ def read_snapshot(path: Path) -> Content:
 
 
 def control_type(record: Record) -> int:
-    """Raises CorruptMessage where the record is no control record."""
+    """Raises CorruptMessage if the record is not a control record."""
     try:
         return int(_KEY.unpack_from(record.key or b"")[1])
     except struct.error:
@@ -92,14 +93,14 @@ def control_type(record: Record) -> int:
 
 
 def is_kraft(record: Record) -> bool:
-    """Whether a control record of the log belongs into snapshots, too."""
+    """Whether snapshots keep a control record of the log."""
     return control_type(record) in _KRAFT
 
 
 def write_snapshot(
     directory: Path, offset: int, epoch: int, content: Content, *, last_timestamp_ms: int, now_ms: int
 ) -> Snapshot:
-    """Write the file; it has its name only once the disk has it. Raises OSError."""
+    """Write the file. It gets its name only once it is durable. Raises OSError."""
     path = directory / f"{offset:020d}-{epoch:010d}.checkpoint"
     part = path.with_name(path.name + ".part")
     with part.open("wb") as file:
@@ -113,7 +114,7 @@ def write_snapshot(
 
 
 def _batches(content: Content, epoch: int, last_timestamp_ms: int, now_ms: int) -> Iterator[bytes]:
-    # Both messages are of version 0 and flexible: their fields, and no tagged ones.
+    # Both messages have version 0 and are flexible: their fields, then an empty list of tagged fields.
     head = Record(_KEY.pack(0, _HEADER), struct.pack(">hqB", 0, last_timestamp_ms, 0), (), now_ms)
     foot = Record(_KEY.pack(0, _FOOTER), struct.pack(">hB", 0, 0), (), now_ms)
     parts: list[tuple[Sequence[Record], bool]] = [([head, *content.kraft], True)]

@@ -9,7 +9,7 @@ __all__ = ["MetricsConfig"]
 
 @config
 class MetricsConfig:
-    """What is shown of the broker's work."""
+    """Keys for metrics and the log of slow requests."""
 
     metrics_tls: bool = key(
         "metrics.tls",

@@ -1,6 +1,6 @@
-"""Counts and times of requests: how many, with which errors, and where their time went.
+"""Counts and times of requests, by API, error and stage.
 
-Counting is on the way of every request, so it is a few additions and one tuple; everything else is worked out when asked for.
+Every request is counted, so counting is a few additions and one tuple; everything else is computed on demand.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from broker.protocol.share_fetch import ShareFetchAnswer
 __all__ = ["PERCENTILES", "RequestMetrics", "Times", "error_codes", "quantiles"]
 
 _KEPT: Final = 1028
-"""Samples of each API that quantiles are taken of, the last ones; Kafka's reservoirs have as many."""
+"""Samples per API that quantiles are computed from; the most recent, as many as in Kafka's reservoirs."""
 
 PERCENTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 
 
 class Times(NamedTuple):
-    """Where the time of one request went, in seconds, in order; Kafka's ``RequestMetrics`` has the same parts.
+    """The stages of one request in seconds, in order; the same as in Kafka's ``RequestMetrics``.
 
-    From its bytes' arrival to its handler · in the handler · waiting for records, members or the disk · ready, behind
-    answers that are not · encoding and sending · how long the client is held back besides.
+    From the arrival of its bytes to its handler; in the handler; waiting for records, members or the disk. Then: ready,
+    behind earlier answers that are not; encoding and sending; and how long the client is throttled in addition.
     """
 
     request_queue: float
@@ -50,11 +50,11 @@ class RequestMetrics:
 
     def __init__(self, highest_version: int) -> None:
         self.versions = [0] * (highest_version + 1)
-        """Requests by version."""
+        """Number of requests by version."""
         self.errors: dict[int, int] = {}
-        """By error code: how many parts of answers had it."""
+        """Number of errors in answers, by error code."""
         self.without_error = 0
-        """Answers without any."""
+        """Answers without errors."""
         self.request_bytes = self.response_bytes = 0
         self.samples: deque[tuple[float, float, float, float, float, float]] = deque(maxlen=_KEPT)
         """The fields of ``Times``."""
@@ -67,7 +67,7 @@ class RequestMetrics:
         self.errors[code] = self.errors.get(code, 0) + 1
 
     def quantiles(self) -> dict[str, list[float]]:
-        """By part and ``total``: one value for each of ``PERCENTILES``, in seconds."""
+        """By stage and ``total``: one value for each of ``PERCENTILES``, in seconds."""
         samples = [Times(*sample) for sample in self.samples]
         parts = {name: [sample[i] for sample in samples] for i, name in enumerate(Times._fields)}
         parts["total"] = [sample.total for sample in samples]
@@ -83,7 +83,7 @@ def quantiles(samples: Iterable[float]) -> list[float]:
 
 
 def error_codes(answer: Any) -> Sequence[int]:
-    """The error codes in an answer that are not 0, each as often as it is there."""
+    """The nonzero error codes in an answer, with repetitions."""
     made = _FINDERS.get(type(answer))
     if made is None:
         made = _FINDERS[type(answer)] = _finder(type(answer))
@@ -103,7 +103,7 @@ def _of_fetch(answer: FetchResponse | ShareFetchAnswer) -> Sequence[int]:
 
 
 def _finder(kind: type[Message]) -> _Finder:
-    """A function for a generated class, which looks only where there can be error codes."""
+    """A function for a generated class that looks only at fields that can contain error codes."""
     has_error_code = any(field.name == "error_code" for field in kind.FIELDS)
     lists = [
         (field.name, _finder(field.kind))
@@ -129,7 +129,7 @@ def _has_errors(kind: type[Message]) -> bool:
 
 
 _WITHOUT: Final = (MetadataResponsePartition, DescribeTopicPartitionsResponsePartition)
-"""There may be thousands in one answer, and a partition that is there has no error here."""
+"""An answer may contain thousands of them, and existing partitions have no error here."""
 _FINDERS: Final[dict[type[Any], _Finder]] = {
     ProduceResponse: _of_produce,
     FetchResponse: _of_fetch,

@@ -1,6 +1,7 @@
-"""Prometheus' text format, written piece by piece: a scrape may have a sample for each of ten thousand partitions.
+"""Writes Prometheus' text format in chunks: a scrape may have a sample for each of ten thousand partitions.
 
-``prometheus_client`` takes about 10 µs for a sample and cannot pause in between; the broker has one thread for everything.
+``prometheus_client`` takes about 10 µs for a sample and cannot pause in between; the broker has one thread for
+everything.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ class Sample(NamedTuple):
 
 
 class Family(NamedTuple):
-    """One metric; ``kind`` is Prometheus' type: counter, gauge, or untyped where values of several kinds share the name."""
+    """One metric.
+
+    ``kind`` is Prometheus' type: counter, gauge, or untyped if values of several kinds share the name.
+    """
 
     name: str
     doc: str
@@ -26,7 +30,7 @@ class Family(NamedTuple):
 
 
 def lines(family: Family) -> Iterable[str]:
-    """The lines of a family, each with its end."""
+    """The lines of a family, each with a line end."""
     yield f"# HELP {family.name} {family.doc}\n# TYPE {family.name} {family.kind}\n"
     name = family.name
     for value, labels in family.samples:

@@ -8,7 +8,7 @@ __all__ = ["TopicCounts", "TopicMetrics"]
 
 
 class TopicCounts:
-    """Of one topic, since the start or its creation."""
+    """Counts for one topic, since the start or its creation."""
 
     __slots__ = ("bytes_in", "bytes_out", "failed_fetches", "failed_produces", "messages_in")
 
@@ -18,14 +18,14 @@ class TopicCounts:
 
 
 class TopicMetrics:
-    """``by_topic`` is counted in directly: it is on the way of every request."""
+    """Counters by topic. Callers increment ``by_topic`` directly, because every request does."""
 
     __slots__ = ("by_topic", "gone")
 
     def __init__(self) -> None:
         self.by_topic: defaultdict[str, TopicCounts] = defaultdict(TopicCounts)
         self.gone = TopicCounts()
-        """What belongs to topics that are not there (any more): totals never fall."""
+        """Counts for topics that do not exist (any more), so that totals never decrease."""
 
     def forget(self, topic: str) -> None:
         counts = self.by_topic.pop(topic, None)
@@ -33,7 +33,7 @@ class TopicMetrics:
             self._add(self.gone, counts)
 
     def failed_produce(self, topic: str | None) -> None:
-        """Only topics that are there are counted by name: clients may make up any number of others."""
+        """Only existing topics are counted by name: clients may send any number of others."""
         self._of(topic).failed_produces += 1
 
     def failed_fetch(self, topic: str | None) -> None:

@@ -1,1 +1,1 @@
-"""Sockets: who may connect, frames in, answers out, and from a frame to its handler."""
+"""Sockets: admits clients, reads frames, writes answers, and dispatches frames to handlers."""

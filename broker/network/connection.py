@@ -1,7 +1,7 @@
-"""One client's connection: frames in, answers out in the order of the requests.
+"""One client's connection: reads frames, and writes answers in the order of the requests.
 
-On the socket itself rather than asyncio's streams: frames are received into the buffer they are read from, records go
-from file to socket by ``sendfile``, and nothing is scheduled between a request and its answer.
+It uses the socket directly instead of asyncio's streams: frames are parsed in the receive buffer, ``sendfile`` sends
+records from file to socket, and nothing is scheduled between a request and its answer.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ logger = get_logger(__name__)
 _SIZE: Final = Struct(">i")
 _BUFFER_BYTES: Final = 64 * 1024
 _FIRST_BUFFER_BYTES: Final = 2 * 1024
-"""Of each connection at first: thousands that wait, or have not said yet who they are, cost little."""
+"""Initial size of each connection's buffer: thousands of idle or unauthenticated connections cost little."""
 _SENDFILE_FROM_BYTES: Final = 64 * 1024
-"""Below this, reading and writing costs less than a ``sendfile`` (measured)."""
+"""Below this size, reading and writing costs less than a ``sendfile`` (measured)."""
 _MAPPED_ABOVE_BYTES: Final = 1024 * 1024
 _MOST_PENDING: Final = 128
-"""Requests of one connection that may be unanswered before no more are read."""
+"""Unanswered requests per connection before it stops reading."""
 _MOST_UNSENT_BYTES: Final = 8 * 1024 * 1024
 _MOST_PARTS: Final = 64
 _MOST_QUEUED_PARTS: Final = 512
-"""Parts of answers that wait to be sent; a slice of a file is one, whatever its size."""
+"""Parts of answers that may wait to be sent; a slice of a file counts as one, whatever its size."""
 _FINISH_S: Final = 5
 """How long a client may take to read the last answer."""
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
@@ -45,11 +45,11 @@ Part = bytes | bytearray | FileSlice
 
 
 Sent = Callable[[float], None]
-"""Told how many seconds an answer that went out had to wait for those before it."""
+"""Is called with the seconds that a sent answer had to wait for earlier ones."""
 
 
 class Slot:
-    """The place of one answer in the order of the connection; ``parts`` is None until it is there."""
+    """One answer's position in the order of the connection. ``parts`` is None until the answer is ready."""
 
     __slots__ = ("future", "parts", "ready_at", "sent")
 
@@ -58,20 +58,20 @@ class Slot:
         self.parts: Sequence[Part] | None = None
         self.sent: Sent | None = None
         self.ready_at = 0.0
-        """When the answer was there, where it has to wait for those before it."""
+        """When the answer was ready, if it has to wait for earlier ones."""
 
 
 class FrameHandler(Protocol):
     def __call__(self, connection: Connection, frame: memoryview) -> None:
-        """Take one request, whose bytes are valid during the call only; answer by ``send`` or ``reserve``.
+        """Handle one request, whose bytes are valid only during the call. Answer with ``send`` or ``reserve``.
 
-        Raises ConnectionRefusal to end the connection.
+        Raises ConnectionRefusal to close the connection.
         """
         ...
 
 
 class Wire(Protocol):
-    """The socket's methods that a connection uses; it does not block, and raises BlockingIOError instead."""
+    """The socket methods that a connection uses. They do not block, but raise BlockingIOError."""
 
     def recv_into(self, buffer: memoryview, /) -> int: ...
 
@@ -81,10 +81,10 @@ class Wire(Protocol):
 
 
 class Connection:
-    """Belongs to one event loop. ``closed`` is called once, with the reason where the client did not simply leave."""
+    """Used on one event loop. ``closed`` is called once, with a reason unless the client simply left."""
 
     when_closed: Callable[[], None] | None = None
-    """What ends with the connection."""
+    """State of handlers that ends with the connection."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Connection:
         """True once the client is authenticated, or when authentication is off; the frame handler sets it by ``serve``."""
         self.peer, self.peer_port = _peer_of(sock)
         self.software = ("unknown", "unknown")
-        """The client's program and its version, where it told (ApiVersions)."""
+        """The client's program and its version, if it sent them (ApiVersions)."""
         self._buffer = bytearray(_FIRST_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._start = self._end = 0
@@ -128,7 +128,7 @@ class Connection:
         self._set_reading(True)
 
     def serve(self, handle: FrameHandler, max_frame_bytes: int) -> None:
-        """Give the frames from the next one on to another handler: the client is authenticated."""
+        """Pass frames from the next one on to another handler: the client is authenticated."""
         self._handle = handle
         self._max_frame_bytes = max_frame_bytes
         self.authenticated = True
@@ -177,7 +177,7 @@ class Connection:
             self._pace()
 
     def _take_frames(self) -> None:
-        """Handle every whole frame in the buffer, as far as the connection is not to pause."""
+        """Handle every complete frame in the buffer, unless the connection has to pause."""
         self._handling = True
         try:
             while self.is_open and self._reading and self._end - self._start >= 4:
@@ -205,13 +205,15 @@ class Connection:
             self._compact()
 
     def _grow(self) -> None:
-        """Have the large buffer, once the client is known and sends more than the first one holds; most connections never do."""
+        """Switch to the large buffer when the authenticated client first sends more than the small one holds; most
+        connections never do.
+        """
         if self.authenticated and len(self._buffer) < _BUFFER_BYTES:
-            self._buffer = self._buffer + bytes(_BUFFER_BYTES - len(self._buffer))  # frames handed on keep the old one
+            self._buffer = self._buffer + bytes(_BUFFER_BYTES - len(self._buffer))  # frames passed on keep the old one
             self._view = memoryview(self._buffer)
 
     def _begin_large(self, size: int, begin: int) -> None:
-        # Mapped memory is not resident until bytes arrive: who announces much and sends little costs nothing.
+        # Mapped memory is not resident until bytes arrive, so that announcing a large frame costs nothing.
         plain = size <= _MAPPED_ABOVE_BYTES and self.authenticated
         frame = memoryview(bytearray(size) if plain else mmap.mmap(-1, size))
         self._large_filled = self._end - begin
@@ -225,7 +227,7 @@ class Connection:
         self._view[: self._end] = rest
 
     def _pace(self) -> None:
-        """Stop reading from a client that does not read its answers or asks faster than it is answered."""
+        """Stop reading from a client that does not read its answers or sends requests faster than they are answered."""
         reads = len(self._slots) < _MOST_PENDING and self._unsent < _MOST_UNSENT_BYTES and self._finishing is None
         reads = reads and len(self._out) < _MOST_QUEUED_PARTS and not self._mutes and not self._stopped
         if reads != self._reading and self.is_open:
@@ -244,13 +246,13 @@ class Connection:
             self.close(f"records could not be read: {error}")
 
     def mute(self, seconds: float) -> None:
-        """Take no more requests for so long: the client is above its quota (KIP-219). Answers still go out."""
+        """Accept no requests for this long: the client is above its quota (KIP-219). Answers are still sent."""
         self._mutes += 1
         self._pace()
         self._loop.call_later(seconds, self._unmute)
 
     def mute_until(self, done: Promise) -> None:
-        """Take no more requests before this is done: they must not overtake the one being handled, nor add to its work."""
+        """Accept no requests until this is done: they must not overtake the current one, or add to its work."""
         self._mutes += 1
         self._pace()
         done.add_done_callback(lambda _: self._unmute())
@@ -269,7 +271,7 @@ class Connection:
     # Answering
 
     def send(self, parts: Sequence[Part], sent: Sent | None = None) -> None:
-        """Answer the request being handled, now; ``sent`` is called when it has gone out."""
+        """Answer the current request now. ``sent`` is called when the answer has been sent."""
         if self._slots:
             slot = Slot()
             slot.parts = parts
@@ -288,9 +290,9 @@ class Connection:
         finish: Callable[[Promise], Sequence[Part]],
         sent: Sent | None = None,
     ) -> None:
-        """Answer the request being handled when ``future`` is done, with what ``finish`` makes of it.
+        """Answer the current request when ``future`` is done, with the result of ``finish``.
 
-        ``finish`` may raise ConnectionRefusal. ``sent`` is called when the answer has gone out.
+        ``finish`` may raise ConnectionRefusal. ``sent`` is called when the answer has been sent.
         """
         slot = Slot(future)
         slot.sent = sent
@@ -304,7 +306,7 @@ class Connection:
             except ConnectionRefusal as refusal:
                 self.close(str(refusal))
                 return
-            except Exception as error:  # whoever waits is told by the end of the connection
+            except Exception as error:  # waiting callers see the end of the connection
                 logger.exception("an answer could not be made", client=self.peer)
                 self.close(f"an answer could not be made: {error!r}")
                 return
@@ -371,7 +373,7 @@ class Connection:
         self._pace()
 
     def _drain(self) -> None:
-        """Send until all is gone; raises BlockingIOError when the socket takes no more."""
+        """Send until the queue is empty. Raises BlockingIOError when the socket's buffer is full."""
         while self._out:
             first = self._out[0]
             if isinstance(first, memoryview):
@@ -414,24 +416,24 @@ class Connection:
             self._sent_of_first = 0
 
     def _transfer(self, part: FileSlice, done: int) -> int:
-        """Send records behind the first ``done`` bytes; how many, 0 where the file has ended."""
+        """Send a file slice from byte ``done`` on. Returns the bytes sent; 0 if the file has ended."""
         return os.sendfile(self._fd, part.fd, part.position + done, part.size - done)
 
     # Ending
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is being answered."""
+        """Whether no request is being answered."""
         return not self._slots and not self._out
 
     def stop_reading(self) -> None:
-        """Take no more requests; those taken are still answered."""
+        """Accept no more requests; accepted ones are still answered."""
         self._stopped = True
         if self.is_open and self._reading:
             self._set_reading(False)
 
     def finish(self, parts: Sequence[Part], reason: str, *, after_s: float) -> None:
-        """Take no more requests; after a while send this last answer and close."""
+        """Accept no more requests. After a delay send this last answer and close."""
         self._finishing = reason
         self.stop_reading()
         self._loop.call_later(after_s, self._finish, parts)

@@ -1,4 +1,4 @@
-"""How many connections there may be, and how fast they may come: of the broker, a listener, an address (KIP-402, KIP-612)."""
+"""Limits on the number of connections and their rate: for the broker, a listener, an address (KIP-402, KIP-612)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO_LIMIT: Final = (1 << 31) - 1
 
 
 class ConnectionLimits:
-    """Counts connections. ``protected`` is the listener that the broker's own limit does not keep out."""
+    """Counts connections. ``protected`` is the listener that is exempt from the broker's own limit."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class ConnectionLimits:
         self._addresses: Counter[str] = Counter()
 
     def take_over(self, before: ConnectionLimits) -> None:
-        """Go on counting where other limits have counted."""
+        """Continue with the counts of previous limits."""
         self._listeners, self._addresses = before._listeners, before._addresses
 
     @property
@@ -53,25 +53,25 @@ class ConnectionLimits:
         return self._listeners.total()
 
     def has_room(self, listener: str) -> bool:
-        """Whether a listener may accept a connection now; if not, one has to end first."""
+        """Whether a listener may accept a connection now; if not, another one has to end first."""
         if self._listeners[listener] >= self._most_by_listener[listener]:
             return False
         return listener == self._protected or self.total < self._most
 
     @property
     def is_over(self) -> bool:
-        """Whether a connection has to make room for one of the protected listener."""
+        """Whether a connection has to be closed to make room for one of the protected listener."""
         return self.total > self._most
 
     def came(self, listener: str) -> float:
-        """Count an accepted connection for the rates; how many seconds it, and those after it, have to wait."""
+        """Count an accepted connection for the rates. Returns the seconds that it and later ones have to wait."""
         now = time.monotonic()
         rates = [self._rates[listener], None if listener == self._protected else self._rate]
         waiting = max((rate.use(1, now) for rate in rates if rate is not None), default=0.0)
         return min(waiting, self._window_s)
 
     def enter(self, listener: str, address: str) -> str | None:
-        """Count a connection until it leaves; or why it is turned away."""
+        """Count a connection until it leaves. Returns the reason if it is refused."""
         most = self._most_by_address.get(address, self._most_per_address)
         if self._addresses[address] >= most:
             return f"{address} has {most} connections already: max.connections.per.ip"

@@ -1,4 +1,4 @@
-"""The way in to one listener: what its protocol asks of a client before the broker takes its requests."""
+"""Admits clients to one listener: TLS and SASL, as its protocol requires, before the broker handles their requests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _delegated_credential(digest: str, password: str) -> ScramCredential:
 
 
 class FrontDoor:
-    """Makes the connections of one listener. Raises ConfigError for key stores and settings that cannot be used."""
+    """Creates the connections of one listener. Raises ConfigError for unusable key stores and settings."""
 
     def __init__(self, name: str, config: BrokerConfig, broker: Broker, requests: Requests) -> None:
         self.name = name
@@ -63,7 +63,7 @@ class FrontDoor:
             self._rules = self._mapping_rules()
 
     async def prepare(self) -> list[Coroutine[Any, Any, None]]:
-        """Fetch the keys that tokens are verified with; what has to run as long as the listener does."""
+        """Fetch the keys for verifying tokens. Returns the coroutines that must run as long as the listener."""
         for keys in self._key_sets:
             try:
                 await keys.load()
@@ -76,7 +76,7 @@ class FrontDoor:
         return running
 
     def receive(self, sock: socket.socket, closed: Callable[[Connection, str | None], None]) -> Connection:
-        """Begin with a client that was accepted."""
+        """Start serving an accepted client."""
         common: dict[str, Any] = {"closed": closed, "listener": self.name}
         if self._sasl is not None:
             from broker.network.sasl_authenticator import SaslAuthenticator
@@ -110,7 +110,7 @@ class FrontDoor:
 
     def _established(self, connection: Connection, certificate: bytes | None) -> None:
         if self._sasl is not None:
-            return  # who the client is, SASL tells
+            return  # SASL identifies the client
         if certificate is not None and self._rules is not None:
             from broker.security.certificate_names import subject_name
 
@@ -229,7 +229,7 @@ class FrontDoor:
         return Login(credential, Identity(Principal("User", owner.name, token_authenticated=True)))
 
     def _credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
-        """That of the platform's file, else of the metadata log."""
+        """The credential from the platform's user file, otherwise from the metadata log."""
         users = self._broker.users
         if users is not None and (known := users.users.find(user)) is not None:
             return known.scram.get(mechanism.title) if known.active else None

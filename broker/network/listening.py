@@ -1,4 +1,4 @@
-"""The sockets clients come in by: accepting, within the limits of connections."""
+"""The listening sockets: accepts connections within the limits."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ logger = get_logger(__name__)
 _ACCEPTS_AT_ONCE: Final = 64
 _ACCEPT_AGAIN_S: Final = 0.2
 _CHANGEABLE: Final = ("listener.name.", "ssl.", "sasl.", "max.connection", "connections.max.reauth.ms")
-"""How the keys begin that may change while clients are there."""
+"""Prefixes of keys that may change while clients are connected."""
 
 
 class Listening:
     """All listeners of a broker and their connections.
 
-    ``make_door`` makes the way in to a listener under a configuration; it may raise ConfigError. ``turned_away`` is asked how many milliseconds a new connection of an address has to wait before it is closed; 0
-    keeps it (quotas of addresses).
+    ``make_door`` creates the FrontDoor of a listener for a configuration; it may raise ConfigError. ``turned_away``
+    returns how many milliseconds to wait before a new connection from an address is closed; 0 keeps it (quotas of
+    addresses).
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Listening:
         names = [listener.name for listener in config.opened_listeners]
         asking = [name for name in names if config.protocol_of(name) is not SecurityProtocol.PLAINTEXT]
         self.failed: Counter[str] = Counter(dict.fromkeys(asking, 0))
-        """Clients that did not prove who they are, by listener."""
+        """Failed authentications by listener."""
         self._authenticated: Counter[str] = Counter(dict.fromkeys(asking, 0))
         self._bytes_in = self._bytes_out = 0
 
@@ -69,7 +70,7 @@ class Listening:
         return self._bytes_out + sum(connection.bytes_out for connection in self.connections)
 
     def authenticated(self) -> Counter[str]:
-        """Clients that proved who they are, by listener; those that are still there too."""
+        """Successful authentications by listener, including those of open connections."""
         made = self._authenticated.copy()
         made.update(
             connection.listener
@@ -79,12 +80,15 @@ class Listening:
         return made
 
     def bind(self, listener: Listener) -> Listener:
-        """Take the address, without accepting yet; the listener with the port it got. Raises KafkaStorageError."""
+        """Bind the address without accepting yet.
+
+        Returns the listener with its actual port. Raises KafkaStorageError.
+        """
         family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if self._config.socket_receive_buffer >= 0:
-            # Before it listens: the window of a connection is agreed on when it begins.
+            # Before ``listen``: a connection's window is negotiated when it is opened.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._config.socket_receive_buffer)
         try:
             sock.bind((listener.host, listener.port))
@@ -110,9 +114,9 @@ class Listening:
         self._tasks[door.name] = [asyncio.create_task(work, name=f"broker keys of {door.name}") for work in works]
 
     def reconfigure(self, changed: Collection[str], properties: Mapping[str, str]) -> Callable[[], None]:
-        """Make ready for other settings; what is returned lets them hold for connections that come from then on.
+        """Prepare new settings. Calling the result applies them to connections accepted from then on.
 
-        Key stores are read again even where nothing but their files changed. Raises InvalidRequest.
+        Key stores are read again even if only their files changed. Raises InvalidRequest.
         """
         if not any(key.startswith(_CHANGEABLE) for key in changed):
             return lambda: None
@@ -137,7 +141,7 @@ class Listening:
         return follow
 
     async def close(self) -> None:
-        """Accept no more; connections stay."""
+        """Accept no more connections; existing ones stay."""
         for name, sock in self._sockets.items():
             self._pause(name)
             sock.close()
@@ -164,7 +168,7 @@ class Listening:
     def _accept(self, name: str) -> None:
         for _ in range(_ACCEPTS_AT_ONCE):
             if not self._limits.has_room(name):
-                # As Kafka: those who come wait in the backlog until there is room.
+                # As in Kafka: new clients wait in the backlog until there is room.
                 self._full.add(name)
                 self._pause(name)
                 return
@@ -173,7 +177,8 @@ class Listening:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
-                # Most likely there are no descriptors left: wait, instead of being told at once of the same client.
+                # Most likely the process is out of descriptors: wait, because the same client would be reported again
+                # at once.
                 logger.warning("cannot accept a connection", error=str(error))
                 self._pause_for(name, _ACCEPT_AGAIN_S)
                 return
@@ -208,7 +213,7 @@ class Listening:
             self._make_room(name)
 
     def _make_room(self, for_listener: str) -> None:
-        """Close the connection that was quiet for longest, of another listener."""
+        """Close the connection of another listener that was idle for longest."""
         others = [connection for connection in self.connections if connection.listener != for_listener]
         if others:
             min(others, key=lambda connection: connection.active_at).close(
@@ -233,10 +238,10 @@ class Listening:
         while self._full:
             self._resume(self._full.pop())
 
-    # Keeping house
+    # Housekeeping
 
     def close_strangers(self) -> None:
-        """Close connections whose clients take too long to say who they are."""
+        """Close connections whose clients take too long to authenticate."""
         oldest = asyncio.get_running_loop().time() - self._config.authentication_timeout_ms / 1000
         for connection in list(self.connections):
             if not connection.authenticated and connection.made_at < oldest:
@@ -259,7 +264,7 @@ def _limits(config: BrokerConfig) -> ConnectionLimits:
 
 
 def _protected(config: BrokerConfig) -> str | None:
-    """The listener of ``inter.broker.listener.name``, or the one of the protocol brokers would use."""
+    """The listener of ``inter.broker.listener.name``, or the one with the inter-broker protocol."""
     if config.inter_broker_listener is not None:
         return config.inter_broker_listener.upper()
     protocol = (config.inter_broker_protocol or "PLAINTEXT").upper()

@@ -1,4 +1,4 @@
-"""``GET /metrics`` and nothing else, without a web framework: the broker is to stay small."""
+"""Serves only ``GET /metrics``, without a web framework, to keep the broker small."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from tidegate.kit.users import UsersFile
 __all__ = ["MetricsServer"]
 
 _TIMEOUT_S: Final = 10
-"""For a TLS handshake, for a request with its answer, and for the goodbye of TLS."""
+"""Time limits for a TLS handshake, for a request with its answer, and for closing TLS."""
 _MOST_CONNECTIONS: Final = 100
-"""At the same time, TLS handshakes included: the oldest connection makes room for a new one. They take files of the broker's, which
-clients of the log need, and asyncio has 256 KiB for each that has TLS."""
+"""Connections at a time, including TLS handshakes.
+
+The oldest is closed for a new one. They use the broker's file descriptors, which clients of the log need, and asyncio
+has 256 KiB for each TLS connection.
+"""
 _BACKLOG: Final = 100
 _WAIT_S: Final = 0.1
-"""Until connections are accepted again, after one that could not be."""
+"""Delay before accepting again, after an accept failed."""
 _HEAD_BYTES: Final = 16 * 1024
 _TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 class MetricsServer:
-    """Serves what ``render`` gives on one address, over HTTP/1.1, one request a connection.
+    """Serves the result of ``render`` on one address, over HTTP/1.1, one request per connection.
 
-    With ``users`` it asks for a user and a password (RFC 7617), with a ``context`` it takes TLS only.
+    With ``users`` it requires a user and a password (RFC 7617); with a ``context`` it accepts only TLS.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class MetricsServer:
         """Oldest first."""
 
     async def start(self) -> str:
-        """Listen; the URL to scrape. Raises OSError."""
+        """Listen. Returns the URL to scrape. Raises OSError."""
         loop = asyncio.get_running_loop()
         addresses = await loop.getaddrinfo(
             self._host or None, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -89,7 +92,7 @@ class MetricsServer:
         while True:
             try:
                 sock, _ = await loop.sock_accept(listener)
-            except OSError:  # the client has gone again, or no file is left: those that are open end in time
+            except OSError:  # the client is gone, or the process is out of descriptors: open connections will end
                 await asyncio.sleep(_WAIT_S)
                 continue
             if len(self._connections) >= _MOST_CONNECTIONS:
@@ -99,17 +102,17 @@ class MetricsServer:
             connection = loop.create_task(self._serve(sock))
             self._connections[connection] = None
             connection.add_done_callback(lambda done: self._connections.pop(done, None))
-            await asyncio.sleep(0)  # it begins: cancelled before that it would leave its socket open
+            await asyncio.sleep(0)  # let the task begin: cancelled before that, it would leave its socket open
 
     async def _serve(self, sock: socket.socket) -> None:
-        """Answer a request; cancelled where another connection needs the room."""
+        """Answer a request. Cancelled if another connection needs the room."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(_HEAD_BYTES)
         protocol = asyncio.StreamReaderProtocol(reader)
         times = {"ssl_handshake_timeout": _TIMEOUT_S, "ssl_shutdown_timeout": _TIMEOUT_S} if self._context else {}
         try:
             transport, _ = await loop.connect_accepted_socket(lambda: protocol, sock, ssl=self._context, **times)
-        except (OSError, TimeoutError):  # no TLS, or the client has gone
+        except (OSError, TimeoutError):  # not TLS, or the client is gone
             sock.close()
             return
         writer = asyncio.StreamWriter(transport, protocol, reader, loop)
@@ -119,7 +122,7 @@ class MetricsServer:
                 writer.write(await self._answer(head))
                 await writer.drain()
             writer.close()
-            with contextlib.suppress(OSError):  # one of TLS too: the client goes on to send
+            with contextlib.suppress(OSError):  # may also be an error of TLS: the client is still sending
                 await writer.wait_closed()
         except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
             pass

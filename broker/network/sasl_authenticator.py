@@ -1,4 +1,4 @@
-"""The exchange by which a client on a SASL listener becomes known, and known again (KIP-43, KIP-152, KIP-368)."""
+"""The authentication of clients on SASL listeners, and their reauthentication (KIP-43, KIP-152, KIP-368)."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ _SIZE: Final = Struct(">i")
 _HANDSHAKE_VERSIONS: Final = range(2)
 _AUTHENTICATE_VERSIONS: Final = range(3)
 _AGAIN_AFTER_S: Final = 1
-"""A client may authenticate again this often."""
+"""The shortest interval at which a client may reauthenticate."""
 _SASL_HANDSHAKE: Final = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
 
 
 class Requests(Protocol):
-    """The broker behind the door: takes frames, and makes the answer to one that fails."""
+    """The broker behind the listener: handles frames, and creates the answer to a failed one."""
 
     def __call__(self, connection: Connection, frame: memoryview) -> None: ...
 
     def serves(self, key: int, version: int) -> bool: ...
 
     def failure(self, frame: memoryview, error: IllegalSaslState) -> Sequence[Any]:
-        """Raises ConnectionRefusal where the request has no place for an error."""
+        """Raises ConnectionRefusal if the request has no field for an error."""
         ...
 
 
 class SaslListener(NamedTuple):
-    """The settings that all authentications on one listener share."""
+    """The settings shared by all authentications on one listener."""
 
     mechanisms: Mapping[str, Callable[[], Mechanism]]
-    """Begins an authentication, by the mechanism's name."""
+    """Starts an authentication, by the mechanism's name."""
     max_session_ms: Mapping[str, int]
     """``connections.max.reauth.ms`` by mechanism; 0 is no limit."""
     requests: Requests
@@ -61,7 +61,7 @@ class _Stage(Enum):
 
 
 class SaslAuthenticator:
-    """Handles the frames of a connection until it is known who the client is."""
+    """Handles the frames of a connection until the client is authenticated."""
 
     def __init__(self, listener: SaslListener, previous: SaslAuthenticator | None = None) -> None:
         self._listener = listener
@@ -69,7 +69,7 @@ class SaslAuthenticator:
         self._stage = _Stage.FIRST
         self._mechanism: Mechanism | None = None
         self._framed = False
-        """Whether the mechanism's messages come in SaslAuthenticate requests, not bare."""
+        """Whether the mechanism's messages come in SaslAuthenticate requests instead of bare frames."""
         self._other_mechanism = ""
         self.mechanism_name = ""
         self.principal: Principal | None = None
@@ -90,7 +90,7 @@ class SaslAuthenticator:
         except MalformedMessage as error:
             raise ConnectionRefusal(f"malformed request during {self._doing}: {error}") from error
 
-    # Which mechanism
+    # Choice of the mechanism
 
     def _before_mechanism(self, connection: Connection, frame: memoryview) -> None:
         key, version, _ = peek_request(frame)
@@ -114,7 +114,7 @@ class SaslAuthenticator:
             self._fail(connection, _written(answer, header, SaslHandshakeRequest), reason)
             return
         if self._previous is not None and request.mechanism != self._previous.mechanism_name:
-            self._other_mechanism = request.mechanism  # told when it shows its credentials, as Kafka does
+            self._other_mechanism = request.mechanism  # refused when it sends its credentials, as in Kafka
         else:
             self._mechanism = self._listener.mechanisms[request.mechanism]()
         self.mechanism_name = request.mechanism
@@ -147,7 +147,7 @@ class SaslAuthenticator:
         connection.send(_written(answer, header, SaslAuthenticateRequest))
 
     def _bare(self, connection: Connection, frame: memoryview) -> None:
-        """A message of the mechanism as a frame of its own, as clients of Kafka 0.10 send it."""
+        """A message of the mechanism as a bare frame, as clients of Kafka 0.10 send it."""
         try:
             challenge = self._evaluate(bytes(frame))
         except (Rejected, InvalidCredentials) as error:
@@ -179,10 +179,13 @@ class SaslAuthenticator:
             return str(error)
         return f"Authentication failed during {self._doing} due to invalid credentials with SASL mechanism {self.mechanism_name}"
 
-    # Afterwards
+    # After authentication
 
     def _complete(self, connection: Connection) -> int:
-        """Let the client in, if it has proven who it is; how long its session lasts, in milliseconds, 0 for ever."""
+        """Admit the client if it is authenticated.
+
+        Returns the length of its session in milliseconds; 0 is unlimited.
+        """
         identity = self._mechanism.identity if self._mechanism is not None else None
         if identity is None:
             return 0
@@ -207,7 +210,7 @@ class SaslAuthenticator:
 
 
 class _Session:
-    """Handles the frames of a client whose session ends, unless it authenticates again."""
+    """Handles the frames of a client whose session ends unless it reauthenticates."""
 
     def __init__(self, by: SaslAuthenticator, listener: SaslListener, ends_at: float) -> None:
         self._by = by

@@ -1,9 +1,10 @@
-"""One line in the log for each request that took long, but not for more than a few a second."""
+"""Logs one line for each slow request, but at most a few per second."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from broker.api.parts import Common
 from broker.api.routes import Context
 from broker.metrics.requests import Times
 from broker.protocol.api import ApiKey
@@ -15,21 +16,24 @@ logger = get_logger(__name__)
 
 _MOST_A_SECOND: Final = 10
 _WAITING_IS_NORMAL: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
-"""What these wait for is for others to do: only the rest of their time counts."""
+"""APIs that wait for other clients: only the rest of their time counts."""
 
 
 class SlowRequests:
-    """``above_s`` is ``slow.request.log.threshold.ms``; below 0 nothing is logged."""
+    """``above_s`` is ``slow.request.log.threshold.ms`` in seconds; below 0 nothing is logged."""
 
     def __init__(self, above_s: float) -> None:
         self.above_s = above_s if above_s >= 0 else float("inf")
         self._second = 0
         self._logged = 0
         self.count = 0
-        """Slow requests, logged or not."""
+        """Number of slow requests, logged or not."""
 
-    def look(self, key: ApiKey, context: Context, times: Times, sizes: tuple[int, int], now: float) -> None:
-        """``sizes`` are those of request and answer in bytes, ``now`` any clock's seconds."""
+    def look(self, key: ApiKey, context: Context[Common], times: Times, sizes: tuple[int, int], now: float) -> None:
+        """Log a request if it was slow.
+
+        ``sizes`` are those of request and answer in bytes; ``now`` is any clock's seconds.
+        """
         took = times.total - times.remote if key in _WAITING_IS_NORMAL else times.total
         if took < self.above_s:
             return

@@ -1,4 +1,4 @@
-"""The keys of the APIs that clients of Kafka have, and the headers around every message."""
+"""The keys of Kafka's client APIs, and the headers of messages."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class ApiKey(IntEnum):
 
     @property
     def title(self) -> str:
-        """As Kafka's documentation and metrics write it: ``OffsetFetch``."""
+        """The name in Kafka's documentation and metrics: ``OffsetFetch``."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
@@ -105,7 +105,7 @@ class RequestHeader(NamedTuple):
     correlation_id: int
     client_id: str | None
     body_at: int
-    """Where the message begins in the frame."""
+    """The position of the message in the frame."""
 
 
 _START: Final = Struct(">hhi")
@@ -115,7 +115,7 @@ _BEGIN_FLEXIBLE: Final = Struct(">iib")
 
 
 def peek_request(frame: memoryview) -> tuple[int, int, int]:
-    """(api key, version, correlation id), which stand first in every request of every version."""
+    """(api key, version, correlation id), which come first in every request of every version."""
     try:
         key, version, correlation_id = _START.unpack_from(frame)
     except struct.error:
@@ -124,7 +124,7 @@ def peek_request(frame: memoryview) -> tuple[int, int, int]:
 
 
 def read_request_header(frame: memoryview, flexible: bool) -> RequestHeader:
-    """Header version 1, or 2 for ``flexible`` messages; in both the client id is a plain nullable string."""
+    """Read header version 1, or 2 for ``flexible`` messages. In both the client id is a plain nullable string."""
     try:
         key, version, correlation_id, length = _FIXED.unpack_from(frame)
         client_id, at = None, _FIXED.size

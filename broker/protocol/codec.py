@@ -1,7 +1,7 @@
-"""The codec that follows the field table of a version.
+"""Encodes and decodes messages by the field table of a version.
 
-The first use of a version compiles the table into a list of steps in which neighbouring numbers are one ``struct`` call;
-that list is kept.
+The first use of a version compiles the table into a list of steps, which is cached. Adjacent numbers become one
+``struct`` call.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Made = TypeVar("_Made")
 
 
 def _compiled(make: Callable[[type[Message], int, bool], _Made]) -> Callable[[type[Message], int, bool], _Made]:
-    """Keep what was made for a class in a version."""
+    """Cache the result by class and version."""
     return cast("Callable[[type[Message], int, bool], _Made]", cache(make))
 
 
@@ -43,7 +43,10 @@ _ReadStep = Callable[[Data, int, dict[str, Any]], int]
 
 @_compiled
 def reader(cls: type[Message], version: int, flexible: bool) -> Reader:
-    """What reads messages of a class in a version; raises MalformedMessage, IndexError or struct.error."""
+    """A function that reads messages of a class in a version.
+
+    It raises MalformedMessage, IndexError or struct.error.
+    """
     steps = list(_read_steps(cls, version, flexible))
     tagged = {f.tag: (f.name, _tagged_reader(f, version)) for f in _tagged(cls, version)}
 
@@ -63,7 +66,7 @@ def _tagged(cls: type[Message], version: int) -> list[Field]:
 
 
 def _runs(cls: type[Message], version: int) -> Iterator[list[Field]]:
-    """The untagged fields of a version in wire order; neighbours of fixed size together."""
+    """The untagged fields of a version in wire order; adjacent fields of fixed size together."""
     run: list[Field] = []
     for f in cls.FIELDS:
         if f.tag is not None or not f.exists_in(version):
@@ -131,7 +134,7 @@ def _read_tags(data: Data, at: int, values: dict[str, Any], tagged: dict[int | N
 
 
 def _tagged_reader(f: Field, version: int) -> Reader:
-    """A structure that may be null has 0 or 1 before it where it is tagged, and -1 or 1 elsewhere."""
+    """A nullable structure is preceded by 0 or 1 if it is tagged, otherwise by -1 or 1."""
     if f.array or isinstance(f.kind, str) or version < f.null_since:
         return _value_reader(f, version, True)
     read_struct = reader(f.kind, version, True)
@@ -188,7 +191,10 @@ def _fixed_reader(code: str) -> Reader:
 
 @_compiled
 def writer(cls: type[Message], version: int, flexible: bool) -> Writer:
-    """What writes them; raises ValueError that names the field for a null that cannot be, struct.error for a number too large."""
+    """A function that writes messages of a class in a version.
+
+    It raises ValueError that names the field for a forbidden null, and struct.error for a number that is too large.
+    """
     steps = list(_write_steps(cls, version, flexible))
     default = cls()
     tagged = [

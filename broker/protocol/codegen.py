@@ -1,7 +1,8 @@
-"""Writes ``broker/protocol/messages``: one class per Kafka message for all its versions, from kio's one class per version.
+"""Generates ``broker/protocol/messages``: one class per Kafka message for all its versions, from kio's classes per
+version.
 
 Run ``python -m broker.protocol.codegen`` after a change; it needs the development dependency ``kio``. The broker itself
-never imports kio, nor this module.
+never imports kio or this module.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ APIS: Final = (
     "write_share_group_state",
     "write_txn_markers",
 )
-"""The messages to write; Produce and Fetch are hand-written."""
+"""The messages to generate; Produce and Fetch are hand-written."""
 
 _FOLDER: Final = Path(__file__).with_name("messages")
 _FIRST_LINE: Final = (
@@ -110,7 +111,7 @@ _NEVER: Final = 1 << 15
 
 @dataclass(slots=True)
 class _Field:
-    """What is known of one field after looking at all versions."""
+    """The facts about one field, collected from all versions."""
 
     name: str
     kind: str
@@ -127,7 +128,7 @@ class _Class:
     base: str
     fields: dict[str, _Field] = field(default_factory=dict)
     order: dict[str, set[str]] = field(default_factory=dict)
-    """For each field the names that stand before it in some version."""
+    """For each field the names of those before it in some version."""
 
 
 def generate() -> dict[str, str]:
@@ -193,7 +194,7 @@ def _check(api: str, classes: dict[str, _Class], public: dict[str, str]) -> None
 
 
 def _collect(cls: Any, version: int, classes: dict[str, _Class], base: str, prefix: str) -> str:
-    """Add what one version's class says; nested classes come first. Returns the class's name."""
+    """Add the fields of one version's class, nested classes first. Returns the class's name."""
     before: list[str] = []
     result: list[tuple[str, dataclasses.Field[Any]]] = []
     for declared in dataclasses.fields(cls):
@@ -201,7 +202,7 @@ def _collect(cls: Any, version: int, classes: dict[str, _Class], base: str, pref
         kind = _collect(inner, version, classes, "Message", prefix) if dataclasses.is_dataclass(inner) else ""
         result.append((kind, declared))
     name: str = cls.__name__
-    # The same name in request and response (Cursor) is two structures: the response's gets a prefix.
+    # A name used in both request and response (Cursor) means two structures: the response's gets a prefix.
     owner = classes.get(name)
     if base == "Message" and owner is not None and owner.base.partition(" ")[2] not in ("", prefix):
         name = f"{prefix.capitalize()}{name}"
@@ -222,7 +223,7 @@ def _add_field(made: _Class, kind: str, declared: dataclasses.Field[Any], versio
     if (f.kind, f.array) != (kind, array):
         raise ValueError(f"{made.name}.{name} changes its type in v{version}")
     if f.versions and f.versions[-1] == version:
-        return  # a structure that the message has in several places
+        return  # a structure that the message contains several times
     f.versions.append(version)
     if nullable and kind != "uuid":
         f.null_versions.append(version)
@@ -258,7 +259,7 @@ def _default(declared: dataclasses.Field[Any], kind: str, array: bool) -> str:
     if dataclasses.is_dataclass(value):
         return "STRUCT"
     if value is None:
-        # kio shows Kafka's -1 of a time as None.
+        # kio maps Kafka's -1 of a time to None.
         return "-1" if kind.startswith("int") else "None"
     if isinstance(value, bool | str | bytes | float):
         return repr(value) if not isinstance(value, str) else '"' + value + '"'
@@ -274,7 +275,7 @@ def _nested_first(classes: dict[str, _Class]) -> list[_Class]:
 
 
 def _ordered(made: _Class) -> list[_Field]:
-    """Kafka's order of the fields: the one every version agrees with."""
+    """Kafka's order of the fields, consistent with every version."""
     left, result = dict(made.order), list[_Field]()
     while left:
         name = next((n for n, before in left.items() if not before & left.keys()), None)
@@ -333,7 +334,7 @@ def _annotation(f: _Field) -> str:
 
 
 def main() -> None:
-    """Write the modules, and remove those of APIs that are no longer in the list."""
+    """Write the modules, and delete those of APIs that are no longer in the list."""
     _FOLDER.mkdir(exist_ok=True)
     texts = generate()
     for path in _FOLDER.glob("*.py"):

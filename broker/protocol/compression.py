@@ -1,4 +1,4 @@
-"""The compression codecs of record batches, by Kafka's numbers; the library behind them is imported with the first use."""
+"""The compression codecs of record batches, by Kafka's numbers. Their library is imported on first use."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Codec(IntEnum):
 
 _LARGEST_RATIO: Final = {
     Codec.NONE: 1,
-    Codec.GZIP: 1032,  # RFC 1951: 258 bytes by two bits
-    Codec.SNAPPY: 22,  # 64 bytes by three
-    Codec.LZ4: 256,  # 255 by one
-    Codec.ZSTD: 32 * 1024,  # RFC 8878: a block of 128 KiB by four
+    Codec.GZIP: 1032,  # RFC 1951: two bits for 258 bytes
+    Codec.SNAPPY: 22,  # three bytes for 64 bytes
+    Codec.LZ4: 256,  # one byte for 255
+    Codec.ZSTD: 32 * 1024,  # RFC 8878: four bytes for a block of 128 KiB
 }
 
 
 def most_unpacked(codec: int, size: int) -> int:
-    """More than ``size`` bytes of a codec can ever become. For an unknown codec nothing."""
+    """An upper bound of the size that ``size`` bytes can decompress to; 0 for an unknown codec."""
     return size * _LARGEST_RATIO[Codec(codec)] if codec in _LARGEST_RATIO else 0
 
 
@@ -58,9 +58,10 @@ def _cramjam() -> ModuleType:
 def compress(
     codec: Codec, data: bytes | memoryview, level: int | None = None, allowance: Allowance | None = None
 ) -> bytes:
-    """Compress as Kafka's Java client does: snappy in xerial's framing, lz4 in frames. ``level`` None is the codec's own.
+    """Compress as Kafka's Java client does: snappy in xerial's framing, lz4 in frames. ``level`` None is the codec's
+    default.
 
-    With an ``allowance`` it is spent from, bit by bit. Raises TooMuchWork.
+    An ``allowance`` is spent in small steps. Raises TooMuchWork.
     """
     if codec is Codec.NONE:
         return bytes(data)
@@ -89,15 +90,15 @@ def compress(
 def _compressor(cramjam: ModuleType, codec: Codec, level: int | None) -> Any:
     options: dict[str, Any] = {} if level is None else {"level": level}
     if codec is Codec.LZ4:
-        # A frame of independent blocks: Java's reader refuses linked ones.
+        # A frame of independent blocks: Java's reader refuses linked blocks.
         return cramjam.lz4.Compressor(content_checksum=False, block_linked=False, **options)
     return {Codec.GZIP: cramjam.gzip, Codec.ZSTD: cramjam.zstd}[codec].Compressor(**options)
 
 
 def decompress(codec: int, data: bytes | memoryview, most: int = MOST_UNPACKED_BYTES) -> bytes | memoryview:
-    """The records of a batch, at most ``most`` bytes: a small batch must not fill the memory.
+    """Decompress the records of a batch to at most ``most`` bytes, so that a small batch can't exhaust memory.
 
-    Raises UnsupportedCompressionType for a number that is no codec, CorruptMessage for data that is bad or grows beyond that.
+    Raises UnsupportedCompressionType for an unknown codec number, CorruptMessage for invalid or larger data.
     """
     if codec == Codec.NONE:
         return data
@@ -118,7 +119,7 @@ def decompress(codec: int, data: bytes | memoryview, most: int = MOST_UNPACKED_B
 
 
 def decompress_within(codec: int, data: bytes | memoryview, allowance: Allowance) -> bytes | memoryview:
-    """As ``decompress``. Raises TooMuchWork where the allowance does not do, as far as one can tell without it."""
+    """Like ``decompress`` within an allowance. Raises TooMuchWork if that is not enough or might not be."""
     if codec == Codec.NONE and len(data) > allowance.unpacked_bytes:
         raise TooMuchWork
     try:
@@ -130,7 +131,9 @@ def decompress_within(codec: int, data: bytes | memoryview, allowance: Allowance
 
 
 def _unpacked(module: ModuleType, error_class: type[Exception], data: bytes, most: int) -> bytes | memoryview:
-    """Into a buffer of the usual size; if that does not do, into the largest allowed, whose pages cost only when used."""
+    """Decompress into a buffer of the usual size, and if that is too small, of the largest allowed one, whose pages
+    cost only when used.
+    """
     usual = min(max(_USUAL_RATIO * len(data), _USUAL_SIZE), most)
     with contextlib.suppress(error_class):
         buffer = bytearray(usual)
@@ -140,7 +143,7 @@ def _unpacked(module: ModuleType, error_class: type[Exception], data: bytes, mos
 
 
 def _unsnappy(cramjam: ModuleType, data: bytes, most: int) -> bytes:
-    """Either one raw block (librdkafka and others) or xerial's sequence of blocks with lengths (the Java client)."""
+    """Decompress one raw block (librdkafka and others) or xerial's sequence of blocks with lengths (the Java client)."""
     if not data.startswith(_XERIAL_MAGIC):
         return _unsnappy_block(cramjam, data, most)
     blocks = []

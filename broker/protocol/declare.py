@@ -1,6 +1,6 @@
 """Structures that are declared once: an annotated attribute is a field on the wire and an argument of the constructor.
 
-Messages of the protocol are generated; this is for the records that the broker keeps its state in::
+Messages of the protocol are generated; this is for the records that store the broker's state::
 
     @structure
     class TopicRecord(MetadataRecord):
@@ -27,7 +27,7 @@ _DEFAULTS: Final = {
     "bytes": b"",
     "uuid": ZERO_UUID,
 }
-"""Kafka's default of a field by its type."""
+"""Kafka's default value by field type."""
 _FIELD: Final = "wire"
 
 M = TypeVar("M", bound=Message)
@@ -43,22 +43,22 @@ def wire(
     tag: int | None = None,
     default: Any = dataclasses.MISSING,
 ) -> Any:
-    """A field, as ``Field`` says it.
+    """Declare a field; see ``Field``.
 
-    ``default`` is what Kafka takes the field for where it is absent: 0, empty, unless another is named. Callers may leave out
-    an argument only where it is named; mypy sees to it.
+    ``default`` is the value of an absent field in Kafka: 0 or empty, unless set. Callers may omit only arguments whose
+    default is set explicitly; mypy enforces that.
     """
     if default is dataclasses.MISSING:
         default = () if array else _DEFAULTS[str(kind)]
     spec = {"kind": kind, "array": array, "since": since, "until": until, "null_since": null_since, "tag": tag}
-    if isinstance(default, Message):  # which dataclasses takes for mutable; nobody changes one that is read
+    if isinstance(default, Message):  # dataclasses considers it mutable; decoded messages are never changed
         return dataclasses.field(default_factory=lambda: default, metadata={_FIELD: spec})
     return dataclasses.field(default=default, metadata={_FIELD: spec})
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(wire,))
 def structure(cls: type[M]) -> type[M]:
-    """Make the slots, the constructor and the table of fields of a structure; those of its bases come first."""
+    """Create the slots, the constructor and the field table of a structure. Fields of its bases come first."""
     made: type[M] = dataclasses.dataclass(eq=False, repr=False, kw_only=True, slots=True)(cls)
     declared = dataclasses.fields(made)  # type: ignore[arg-type]
     made.FIELDS = tuple(Field(name=field.name, **field.metadata[_FIELD]) for field in declared)

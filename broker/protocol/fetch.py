@@ -1,8 +1,8 @@
-"""Fetch, written by hand: the answer is a list of byte strings and file slices, so records go from file to socket.
+"""Fetch, written by hand: the answer is a list of byte strings and file slices, so that records go from file to socket.
 
-Versions 4 to 18: v5 log start offset · v7 sessions (KIP-227) · v9 leader epochs (KIP-320) · v11 rack (KIP-392) ·
-v12 flexible, last fetched epoch · v13 topic ids in place of names · v15 replica state as a tag · v16 node endpoints ·
-v17 directory id · v18 the follower's high watermark.
+Versions 4 to 18: v5 log start offset · v7 sessions (KIP-227) · v9 leader epochs (KIP-320) · v11 rack (KIP-392) · v12
+flexible, last fetched epoch · v13 topic ids instead of names · v15 replica state as a tag · v16 node endpoints · v17
+directory id · v18 the follower's high watermark.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class FetchPartition(NamedTuple):
 
 
 class FetchRequest:
-    """``topics`` pairs a name, or an id since v13, with what is wanted of it; ``forgotten``, with partition numbers."""
+    """``topics`` maps a name (an id since v13) to the requested partitions, ``forgotten`` to partition numbers."""
 
     __slots__ = (
         "forgotten",
@@ -98,7 +98,7 @@ class FetchRequest:
 
     @classmethod
     def read(cls, data: memoryview, version: int, at: int) -> FetchRequest:
-        """Raises MalformedMessage. The rack, which means nothing with one broker, is not read."""
+        """Raises MalformedMessage. The rack is not read; it has no meaning with one broker."""
         try:
             with bounded_entries():
                 return _read(data, version, at)
@@ -144,7 +144,7 @@ def _read_topic(data: memoryview, at: int, version: int) -> tuple[str | uuid.UUI
 def _read_forgotten(
     data: memoryview, at: int, version: int, flexible: bool
 ) -> Sequence[tuple[str | uuid.UUID, list[int]]]:
-    """What an incremental fetch takes out of its session; in other fetches it means nothing."""
+    """The partitions that an incremental fetch removes from its session. Meaningless in other fetches."""
     topics, at = read_array_length(data, at, flexible)
     if topics == 0:
         return ()
@@ -182,7 +182,7 @@ def _read_partitions(data: memoryview, at: int, version: int, flexible: bool) ->
 
 
 class Aborted(Protocol):
-    """An aborted transaction: what is of that producer from the offset on, up to its marker, does not count."""
+    """An aborted transaction: records of the producer from the offset up to its marker are not effective."""
 
     @property
     def producer_id(self) -> int: ...
@@ -191,7 +191,7 @@ class Aborted(Protocol):
 
 
 class PartitionFetched(NamedTuple):
-    """What one partition gives; no slice means no records."""
+    """The result for one partition; no slice means no records."""
 
     partition: int
     error_code: int = 0
@@ -200,9 +200,9 @@ class PartitionFetched(NamedTuple):
     log_start_offset: int = -1
     records: FileSlice | None = None
     aborted: Sequence[Aborted] | None = None
-    """Transactions whose records are to be skipped, for readers of committed data; None for others."""
+    """Transactions whose records readers of committed data must skip; None for other readers."""
     diverging: tuple[int, int] | None = None
-    """Where the log and what the client has read part ways: the last epoch in common, and its end (KIP-595)."""
+    """Where the log diverges from what the client has read: the last common epoch and its end (KIP-595)."""
 
 
 class FetchResponse:
@@ -224,7 +224,7 @@ class FetchResponse:
         self.throttle_time_ms = throttle_time_ms
 
     def write(self, version: int, out: bytearray) -> list[bytearray | FileSlice]:
-        """The parts of the answer in order; the first begins with what ``out`` already holds."""
+        """The parts of the answer in order; the first begins with the content of ``out``."""
         flexible = version >= FLEXIBLE_SINCE
         parts: list[bytearray | FileSlice] = []
         out += _INT32.pack(self.throttle_time_ms)
@@ -260,11 +260,11 @@ _FETCHED_V5: Final = Struct(">ihqqq")
 _ABORTED: Final = Struct(">qq")
 _DIVERGING: Final = Struct(">iq")
 _DIVERGING_TAG: Final = bytes([1, 0, _DIVERGING.size + 1])
-"""One tagged field, the first, and its size with the empty tags at its end."""
+"""The first tagged field, and its size with the empty tags at its end."""
 
 
 def _write_partition(out: bytearray, fetched: PartitionFetched, version: int, flexible: bool) -> None:
-    """All up to the records, their length included."""
+    """Write everything before the records, including their length."""
     out += _FETCHED_V5.pack(*fetched[:5]) if version >= 5 else _FETCHED_V4.pack(*fetched[:4])
     if fetched.aborted is None:
         out += b"\0" if flexible else b"\xff\xff\xff\xff"

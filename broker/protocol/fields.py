@@ -1,4 +1,4 @@
-"""Messages as tables of fields: what a generated class declares, once for all its versions."""
+"""Messages as tables of fields, which generated classes declare once for all versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Field:
     """One field of a message in all its versions.
 
     ``kind`` is a primitive type's name or the class of a nested structure. A field with a ``tag`` is written after the
-    others, and only where it differs from its default (KIP-482).
+    others, and only if it differs from its default (KIP-482).
     """
 
     name: str
@@ -32,7 +32,7 @@ class Field:
 
 
 class SharedArray(tuple[Any, ...]):  # noqa: SLOT001 - a tuple of varying length has none
-    """An array that goes into many messages as it is: it is written once in each version, and copied then."""
+    """An array shared by many messages: it is encoded once per version, then copied."""
 
     def __init__(self, _items: Iterable[Any] = ()) -> None:
         self.written: dict[tuple[int, bool], bytes] = {}
@@ -56,5 +56,5 @@ class Message:  # noqa: PLW1641 - mutable, so unhashable
 
 
 def plain(value: Any) -> Any:
-    """Arrays compare as lists, whatever sequence holds them."""
+    """Convert sequences to lists, so that arrays compare equal whatever holds them."""
     return list(value) if isinstance(value, list | tuple) else value

@@ -10,11 +10,11 @@ __all__ = ["MetadataRecord"]
 
 
 class MetadataRecord(Request):
-    """One record of the metadata log. It shares the codec of requests: a key, and versions all flexible."""
+    """One record of the metadata log. It uses the codec of requests; all versions are flexible."""
 
     __slots__ = ()
     FLEXIBLE_SINCE = 0
     VERSION: ClassVar[int] = 0
-    """The version that is written."""
+    """The version to write."""
     LATEST: ClassVar[int] = 0
-    """The latest version that can be read."""
+    """The latest readable version."""

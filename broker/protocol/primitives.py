@@ -1,8 +1,8 @@
 """The primitive types of the Kafka protocol, each as a pair of functions over bytes.
 
 A reader takes ``(data, at)`` and returns ``(value, next_at)``; a writer appends to a bytearray. Readers raise
-MalformedMessage, IndexError or struct.error for data that ends early; ``schema.decode`` makes the three one.
-Source: kafka.apache.org/protocol, "Protocol Primitive Types", and KIP-482 for the compact forms.
+MalformedMessage, IndexError or struct.error for truncated data; ``schema.decode`` unifies the three. Source:
+kafka.apache.org/protocol, "Protocol Primitive Types", and KIP-482 for the compact forms.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Reader = Callable[[Data, int], tuple[Any, int]]
 Writer = Callable[[bytearray, Any], None]
 
 ZERO_UUID: Final = uuid.UUID(int=0)
-"""What the protocol writes where there is no id."""
+"""The id that means no id."""
 
 FIXED: Final = {
     "bool": "?",
@@ -53,21 +53,24 @@ FIXED: Final = {
     "int64": "q",
     "float64": "d",
 }
-"""The types of a fixed size, as ``struct`` spells them: neighbours are read and written in one call."""
+"""The types of a fixed size with their ``struct`` format: adjacent ones are read and written in one call."""
 
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 
 
 class MalformedMessage(ValueError):
-    """Bytes that cannot be the message they should be."""
+    """The bytes are not a valid message."""
 
 
 MOST_ENTRIES: Final = 25_000
-"""Elements of the arrays of one request, and tagged fields. On the event loop each costs 3 to 20 us, while all other clients wait, and
-in memory some hundred bytes; a frame of 100 MiB could hold millions of them."""
+"""The most array elements and tagged fields in one request.
+
+On the event loop each costs 3 to 20 us, while all other clients wait, and in memory some hundred bytes; a frame of 100
+MiB could have millions.
+"""
 _FEW: Final = 16
-"""Shorter arrays are not counted: those of most requests."""
+"""Shorter arrays, which most requests have, are not counted."""
 
 
 class _Entries(threading.local):
@@ -79,7 +82,7 @@ _entries: Final = _Entries()
 
 @contextmanager
 def bounded_entries() -> Iterator[None]:
-    """Within it this thread reads a request: MalformedMessage is raised for more than ``MOST_ENTRIES``."""
+    """Within this context the thread reads a request: MalformedMessage is raised for more than ``MOST_ENTRIES``."""
     _entries.left = MOST_ENTRIES
     try:
         yield
@@ -88,7 +91,7 @@ def bounded_entries() -> Iterator[None]:
 
 
 def count_entries(count: int) -> None:
-    """Called before so many elements are read; raises MalformedMessage where a request has too many."""
+    """Call it before reading this many elements. Raises MalformedMessage if a request has too many."""
     _entries.left -= count
     if _entries.left < 0:
         raise MalformedMessage(f"the request has more than {MOST_ENTRIES} entries; it has to be split")
@@ -127,7 +130,7 @@ def _taken(data: Data, at: int, length: int) -> tuple[Data, int]:
 
 
 def _length_of(data: Data, at: int, compact: bool, prefix: Struct) -> tuple[int, int]:
-    """A length where -1 stands for null."""
+    """A length; -1 is null."""
     if compact:
         short = data[at]
         if short < 0x80:
@@ -168,7 +171,7 @@ def read_uuid(data: Data, at: int) -> tuple[uuid.UUID, int]:
 
 @functools.lru_cache(maxsize=4096)
 def _uuid_of(raw: bytes) -> uuid.UUID:
-    """Kept, for the same topics are named again and again, and making an id costs more than finding it."""
+    """Cached, because requests name the same topics repeatedly, and creating an id costs more than a lookup."""
     return uuid.UUID(bytes=raw)
 
 
@@ -223,7 +226,7 @@ READERS: Final[dict[str, Callable[[bool, bool], Reader]]] = {
     "records": _bytes_reader,
     "uuid": _uuid_reader,
 }
-"""Makers of readers by type, given (compact, nullable)."""
+"""Factories of readers by type, called with (compact, nullable)."""
 
 WRITERS: Final[dict[str, Callable[[bool, bool], Writer]]] = {
     "string": _text_writer,
@@ -234,7 +237,7 @@ WRITERS: Final[dict[str, Callable[[bool, bool], Writer]]] = {
 
 
 def read_array_length(data: Data, at: int, compact: bool) -> tuple[int, int]:
-    """The number of elements, -1 for null; refuses a count that the bytes after it cannot hold."""
+    """The number of elements; -1 is null. Refuses a count that the remaining bytes can't contain."""
     length, at = _length_of(data, at, compact, _INT32)
     if length > len(data) - at:
         raise MalformedMessage(f"{length} elements are announced at byte {at}, {len(data) - at} bytes are there")
@@ -244,7 +247,7 @@ def read_array_length(data: Data, at: int, compact: bool) -> tuple[int, int]:
 
 
 def write_array_length(out: bytearray, length: int, compact: bool) -> None:
-    """A number of elements, -1 for null."""
+    """Write a number of elements; -1 is null."""
     _write_length(out, length, compact, _INT32)
 
 
@@ -253,7 +256,7 @@ _COMPACT_TEXT_OUT: Final = (_text_writer(False, True), _text_writer(True, True))
 
 
 def read_string(data: Data, at: int, compact: bool) -> tuple[str | None, int]:
-    """A string or null: for code written by hand."""
+    """Read a nullable string, for hand-written code."""
     return _COMPACT_TEXT[compact](data, at)
 
 

@@ -1,7 +1,7 @@
-"""Produce, written by hand: record sets stay views of the frame they came in.
+"""Produce, written by hand: record sets stay views of the received frame.
 
-Versions 3 to 13: v4 none · v5 log start offset · v7 zstd · v8 record errors (KIP-467) · v9 flexible ·
-v10 current leader · v12 transactions in one step (KIP-890) · v13 topic ids in place of names.
+Versions 3 to 13: v4 none · v5 log start offset · v7 zstd · v8 record errors (KIP-467) · v9 flexible · v10 current
+leader · v12 transactions in one step (KIP-890) · v13 topic ids instead of names.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _INT32: Final = Struct(">i")
 _RESULT: Final = Struct(">ihqq")
 _RESULT_WITH_START: Final = Struct(">ihqqq")
 _RESULT_WITHOUT_ERROR: Final = Struct(">ihqqqBBB")
-"""Of flexible versions: followed by no record errors, no message and no tagged fields."""
+"""For flexible versions: no record errors, no message and no tagged fields follow."""
 _NOTHING: Final = (1, 0, 0)
 
 
 class PartitionRecords(NamedTuple):
-    """The records for one partition; ``records`` is a view into the request."""
+    """The records of one partition; ``records`` is a view into the request."""
 
     partition: int
     records: memoryview
 
 
 class ProduceRequest:
-    """``topics`` pairs a name, or an id since v13, with its partitions."""
+    """``topics`` maps a name (an id since v13) to its partitions."""
 
     __slots__ = ("acks", "timeout_ms", "topics", "transactional_id")
     API_KEY: ClassVar = 0
@@ -65,7 +65,7 @@ class ProduceRequest:
         self.transactional_id = transactional_id
 
     def copied(self) -> ProduceRequest:
-        """The request with records of its own: those of the frame are gone once the handler returns."""
+        """A copy that owns its records: those of the frame are gone once the handler returns."""
         topics = [
             (
                 topic,
@@ -126,7 +126,7 @@ def _read_partitions(data: memoryview, at: int, flexible: bool) -> tuple[list[Pa
 
 
 def skip_tags(data: memoryview, at: int) -> int:
-    """Past a section of tagged fields none of which is known."""
+    """Skip a section of tagged fields none of which is known."""
     if data[at] == 0:
         return at + 1
     count, at = read_uvarint(data, at)
@@ -139,9 +139,9 @@ def skip_tags(data: memoryview, at: int) -> int:
 
 
 class PartitionProduced(NamedTuple):
-    """The result of one partition's records; ``append_time_ms`` is -1 unless the log sets the time.
+    """The result for one partition; ``append_time_ms`` is -1 unless the log sets the time.
 
-    ``wrong_records`` are places of records in the batch, with what is wrong with each.
+    ``wrong_records`` are indexes of invalid records in the batch, each with its error.
     """
 
     partition: int
@@ -165,7 +165,7 @@ class ProduceResponse:
         self.throttle_time_ms = throttle_time_ms
 
     def write(self, version: int, out: bytearray) -> list[bytearray]:
-        """The answer behind what ``out`` already holds, as one part."""
+        """The answer after the content of ``out``, as one part."""
         flexible = version >= self.FLEXIBLE_SINCE
         write_array_length(out, len(self.topics), flexible)
         for topic, partitions in self.topics:

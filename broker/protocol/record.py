@@ -1,4 +1,4 @@
-"""One record inside of a batch (v2): variable-length numbers, and offsets and times relative to the batch's first."""
+"""One record of a batch (v2): variable-length numbers, offsets and times relative to the batch's first."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["NO_TIMESTAMP", "NULL", "SMALLEST", "Record", "read_record", "read_va
 
 NO_TIMESTAMP: Final = -1
 NULL: Final = 1
-"""The varint of a length of -1, which stands for null."""
+"""The varint of the length -1, which means null."""
 
 SMALLEST: Final = 7
-"""Bytes of a record with nothing in it: its length, attributes, two deltas, two lengths, the number of headers."""
+"""Size of an empty record in bytes: its length, attributes, two deltas, two lengths, the number of headers."""
 
 
 class Record(NamedTuple):
@@ -27,7 +27,7 @@ class Record(NamedTuple):
 
 
 def write_record(body: bytearray, record: Record, offset_delta: int, timestamp_delta: int) -> None:
-    """Add a record to the body of a batch; both numbers are relative to the batch's first."""
+    """Append a record to the body of a batch. Both deltas are relative to the batch's first record."""
     part = bytearray(b"\x00")
     write_varint(part, timestamp_delta)
     write_varint(part, offset_delta)
@@ -50,7 +50,7 @@ def _write_bytes(out: bytearray, value: bytes | None) -> None:
 
 
 def write_varint(out: bytearray, value: int) -> None:
-    """Add a number: zigzag and seven bits a byte, lowest first."""
+    """Append a number: zigzag, seven bits per byte, lowest first."""
     number = (value << 1) ^ (value >> 63)
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -59,7 +59,7 @@ def write_varint(out: bytearray, value: int) -> None:
 
 
 def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """The number at ``position`` and where it ends; raises IndexError past the end."""
+    """The number at ``position`` and its end. Raises IndexError beyond the data."""
     byte = data[position]
     position += 1
     if byte < 0x80:
@@ -77,7 +77,7 @@ def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def read_record(data: bytes, position: int, base_offset: int, base_timestamp: int) -> tuple[Record, int]:
-    """The record at ``position`` and where it ends. Raises IndexError or UnicodeDecodeError where it is malformed."""
+    """The record at ``position`` and its end. Raises IndexError or UnicodeDecodeError if it is malformed."""
     length, position = read_varint(data, position)
     end = position + length
     if length < 1 or end > len(data):

@@ -1,6 +1,7 @@
-"""The records of a batch as columns: where each ends, and fields that are read from all of them at once.
+"""The records of a batch as columns: the end of each record, and fields read from all records at once.
 
-Where records end is the only loop over records, since each length says where the next one begins; it calls nothing per record.
+Finding the ends is the only loop over records, because each length determines the next record's start. It makes no
+calls per record.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ _LONGEST_SHIFT: Final = 28
 
 
 def add_edges(edges: list[int], data: bytes, end: int, header: BatchHeader) -> None:
-    """Add where each record of one more batch ends in ``data``. It begins at the last of ``edges`` and must end at ``end``.
+    """Append the end positions in ``data`` of another batch's records. The batch begins at the last of ``edges`` and
+    must end at ``end``.
 
     Raises CorruptMessage.
     """
     position, first, count = edges[-1], len(edges), header.record_count
-    if not 0 <= count <= end - position:  # a record has bytes, whatever the header says
+    if not 0 <= count <= end - position:  # a record has at least one byte, whatever the header claims
         raise _wrong_count(header)
     edges += [0] * count
     try:
@@ -60,7 +62,7 @@ def _wrong_count(header: BatchHeader) -> CorruptMessage:
 
 
 class Heads(NamedTuple):
-    """What stands before the keys of records. A key length of -1 is null; ``key_starts`` are where the keys begin."""
+    """The fields before the keys of records. A key length of -1 is null; ``key_starts`` are where the keys begin."""
 
     time_deltas: NDArray[np.int64]
     offset_deltas: NDArray[np.int64]
@@ -69,7 +71,10 @@ class Heads(NamedTuple):
 
 
 def heads(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> Heads:
-    """Of the records that begin, with their lengths, at ``starts``. Raises CorruptMessage for one that leaves ``data``."""
+    """The heads of the records that begin, with their lengths, at ``starts``.
+
+    Raises CorruptMessage for one that exceeds ``data``.
+    """
     _, bodies = varints(data, starts)
     time_deltas, at = varints(data, bodies + 1)
     offset_deltas, at = varints(data, at)
@@ -77,9 +82,10 @@ def heads(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> Heads:
 
 
 def varints(data: NDArray[np.uint8], positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Kafka's zigzag number at each position, and the position behind it. Raises CorruptMessage for one without an end.
+    """Kafka's zigzag number at each position, and the position after it. Raises CorruptMessage for an unterminated
+    number.
 
-    One round per byte of the longest number, each only over the numbers that go on.
+    Takes one round per byte of the longest number, over the numbers that continue.
     """
     if len(positions) == 0:
         return np.zeros(0, np.int64), positions

@@ -1,8 +1,8 @@
-"""Record batches v2 (KIP-98), the one format of records on the wire and on disk: a header of 61 bytes, then the records.
+"""Record batches v2 (KIP-98), the only record format on the wire and on disk: a header of 61 bytes, then the records.
 
-The broker looks at headers only; records are decoded where Kafka's semantics ask for it (time lookups, compaction,
-internal topics). The checksum covers everything from the attributes on, so base offset and leader epoch may be
-patched without touching it.
+The broker reads only headers; records are decoded where Kafka's semantics require it (time lookups, compaction,
+internal topics). The checksum covers everything from the attributes on, so base offset and leader epoch can be patched
+without changing it.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 """All fields of a batch header, in the order of ``BatchHeader``."""
 HEADER_SIZE: Final = HEADER.size
 LOG_OVERHEAD: Final = 12
-"""Bytes of base offset and batch length, which the length does not count."""
+"""Size of base offset and batch length, which the length does not count."""
 _LEAST_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
 ATTRIBUTES_AT: Final = 21
-"""Where the part covered by the checksum begins."""
+"""The start of the part that the checksum covers."""
 MAGIC: Final = 2
 
 NO_PRODUCER_ID: Final = -1
@@ -59,7 +59,7 @@ NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 
 _new_tuple: Final = tuple.__new__
-"""Makes a NamedTuple of fields that are sure to be as many as they should, without a call of Python code."""
+"""Creates a NamedTuple from the right number of fields without calling Python code."""
 _CODEC_MASK: Final = 0x07
 _APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
@@ -68,7 +68,7 @@ _DELETE_HORIZON: Final = 0x40
 
 
 class BatchHeader(NamedTuple):
-    """The 61 bytes in front of a batch's records, in their order. ``length`` counts what follows itself."""
+    """The 61 bytes before a batch's records, in their order. ``length`` counts the bytes after itself."""
 
     base_offset: int
     length: int
@@ -86,19 +86,19 @@ class BatchHeader(NamedTuple):
 
     @classmethod
     def parse(cls, view: memoryview | bytes, position: int = 0) -> BatchHeader:
-        """Read the header at ``position``; raises CorruptMessage where fewer than 61 bytes are left."""
+        """Read the header at ``position``. Raises CorruptMessage if fewer than 61 bytes are left."""
         try:
             return _new_tuple(cls, HEADER.unpack_from(view, position))
         except struct.error:
             raise CorruptMessage(f"a batch header needs {HEADER_SIZE} bytes, {len(view) - position} are left") from None
 
     def placed(self, base_offset: int, leader_epoch: int) -> BatchHeader:
-        """The header of the same batch where it comes to lie in a log."""
+        """The batch's header with its offset and leader epoch in a log."""
         return _new_tuple(BatchHeader, (base_offset, self[1], leader_epoch, *self[3:]))
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch, header included."""
+        """Size of the whole batch in bytes, header included."""
         return self.length + LOG_OVERHEAD
 
     @property
@@ -111,7 +111,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_append_time(self) -> bool:
-        """Every record's timestamp is ``max_timestamp``, the time of the append."""
+        """Whether every record's timestamp is ``max_timestamp``, the append time."""
         return bool(self.attributes & _APPEND_TIME)
 
     @property
@@ -120,26 +120,26 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Holds a transaction marker or another record that consumers never see."""
+        """Whether it has a transaction marker or another record that consumers never see."""
         return bool(self.attributes & _CONTROL)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop the batch's tombstones (KIP-534); stands where the base timestamp does."""
+        """When compaction may drop the batch's tombstones (KIP-534); stored in the base timestamp."""
         return self.base_timestamp if self.attributes & _DELETE_HORIZON else None
 
     @property
     def last_sequence(self) -> int:
-        """Sequence numbers go from 2^31 - 1 to 0."""
+        """The last sequence number. Sequence numbers wrap from 2^31 - 1 to 0."""
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF if self.base_sequence >= 0 else NO_SEQUENCE
 
 
 def batch_at(view: memoryview, position: int) -> BatchHeader:
-    """The header of the batch at ``position``. Raises CorruptMessage where it is not whole or not of version 2."""
+    """The header of the batch at ``position``. Raises CorruptMessage if it is incomplete or not of version 2."""
     try:
         header = _new_tuple(BatchHeader, HEADER.unpack_from(view, position))
     except struct.error:
-        return BatchHeader.parse(view, position)  # which says what is wrong
+        return BatchHeader.parse(view, position)  # which raises the precise error
     if header.magic != MAGIC:
         raise CorruptMessage(f"a record batch has magic {header.magic}; only version 2 is supported")
     length, left = header.length, len(view) - position - LOG_OVERHEAD
@@ -149,7 +149,7 @@ def batch_at(view: memoryview, position: int) -> BatchHeader:
 
 
 def batches(view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
-    """Each batch's position and header. Raises what ``batch_at`` does."""
+    """Each batch's position and header. Raises the errors of ``batch_at``."""
     position, end = 0, len(view)
     while position < end:
         header = batch_at(view, position)
@@ -158,7 +158,7 @@ def batches(view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def crc_is_right(view: memoryview, position: int, header: BatchHeader) -> bool:
-    """Whether the checksum in the header is that of the batch at ``position``."""
+    """Whether the header's checksum matches the batch at ``position``."""
     return crc32c.crc32c(view[position + ATTRIBUTES_AT : position + header.length + LOG_OVERHEAD]) == header.crc
 
 
@@ -178,9 +178,9 @@ def encode_batch(
     last_offset_delta: int | None = None,
     leader_epoch: int = 0,
 ) -> bytes:
-    """Make one batch. Records take the offsets from ``base_offset`` on, unless ``keep_offsets`` says to keep their own.
+    """Encode one batch. Records get the offsets from ``base_offset`` on, unless ``keep_offsets`` keeps their own.
 
-    ``last_offset_delta`` is for batches that lost records to compaction and must go on covering the same offsets.
+    ``last_offset_delta`` is for compacted batches, which must still cover the same offsets.
     """
     base_timestamp = (
         delete_horizon_ms if delete_horizon_ms is not None else (records[0].timestamp_ms if records else NO_TIMESTAMP)
@@ -221,7 +221,7 @@ _MARKER_KEY: Final = struct.Struct(">hh")
 _MARKER_VALUE: Final = struct.Struct(">hi")
 _COMMIT: Final = 1
 MARKER_SIZE: Final = HEADER_SIZE + 17
-"""Bytes of a whole marker's batch."""
+"""Size of a marker's batch in bytes."""
 
 
 def encode_marker(
@@ -248,7 +248,7 @@ def encode_marker(
 
 
 def decode_marker(record: Record) -> tuple[bool, int]:
-    """(committed, coordinator epoch) of a transaction's end marker. Raises CorruptMessage where it is none."""
+    """(committed, coordinator epoch) of a transaction's end marker. Raises CorruptMessage if it is not one."""
     try:
         _, kind = _MARKER_KEY.unpack_from(record.key or b"")
         _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
@@ -258,9 +258,9 @@ def decode_marker(record: Record) -> tuple[bool, int]:
 
 
 def decode_batch(view: memoryview | bytes) -> list[Record]:
-    """The records of the one batch in ``view``, offsets absolute. Raises CorruptMessage for anything malformed.
+    """The records of the single batch in ``view``, with absolute offsets. Raises CorruptMessage for malformed data.
 
-    Does not look at the checksum: ``crc_is_right`` does.
+    Does not check the checksum; ``crc_is_right`` does.
     """
     header, data = opened_batch(view)
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
@@ -288,7 +288,7 @@ def opened_batch(view: memoryview | bytes) -> tuple[BatchHeader, bytes]:
 
 
 def repacked_batch(header: BatchHeader, data: bytes, count: int, max_timestamp: int) -> bytes:
-    """The batch with fewer records, whose bytes are ``data``; it goes on covering the same offsets."""
+    """The batch with fewer records, whose bytes are ``data``. It still covers the same offsets."""
     payload = compress(Codec(header.codec), data)
     changed = header._replace(
         length=HEADER_SIZE - LOG_OVERHEAD + len(payload), record_count=count, max_timestamp=max_timestamp
@@ -297,7 +297,7 @@ def repacked_batch(header: BatchHeader, data: bytes, count: int, max_timestamp: 
 
 
 def with_payload(header: BatchHeader, payload: bytes, codec: Codec, max_timestamp: int) -> bytes:
-    """The batch with as many records, which ``payload`` has in another codec."""
+    """The batch with the same number of records, encoded in ``payload`` with another codec."""
     changed = header._replace(
         length=HEADER_SIZE - LOG_OVERHEAD + len(payload),
         attributes=header.attributes & ~_CODEC_MASK | codec,
@@ -307,7 +307,10 @@ def with_payload(header: BatchHeader, payload: bytes, codec: Codec, max_timestam
 
 
 def malformed(header: BatchHeader, number: int | None) -> CorruptMessage:
-    """The error for records that are not as their batch says; ``number`` is the first that is not, if that is known."""
+    """The error for records that contradict their batch's header.
+
+    ``number`` is the index of the first bad one, if known.
+    """
     if number is None:
         return CorruptMessage(
             f"the {header.record_count} records of the batch at offset {header.base_offset} are malformed"

@@ -1,4 +1,4 @@
-"""Requests and responses, and the way between them and bytes."""
+"""Encodes and decodes requests and responses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Response(Message):
     FLEXIBLE_SINCE: ClassVar[int]
 
     def write(self, version: int, out: bytearray) -> list[bytearray]:
-        """The answer behind what ``out`` already holds, as one part (Fetch has several)."""
+        """The answer after the content of ``out``, as one part (Fetch has several)."""
         return [encode(self, version, out)]
 
 
@@ -53,7 +53,7 @@ def decode(cls: type[M], data: Data, version: int, at: int = 0) -> M:
 
 
 def encode(message: Request | Response, version: int, out: bytearray | None = None) -> bytearray:
-    """Write one message, after what ``out`` already holds; fields that the version does not have are left out."""
+    """Write one message after the content of ``out``. Fields that the version lacks are left out."""
     into = bytearray() if out is None else out
     writer(type(message), version, version >= message.FLEXIBLE_SINCE)(into, message)
     return into

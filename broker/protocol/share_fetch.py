@@ -1,6 +1,7 @@
-"""The answer to ShareFetch, written by hand as that of Fetch is: records go from file to socket.
+"""The answer to ShareFetch, written by hand like that of Fetch, so that records go from file to socket.
 
-Versions 1 and 2, which are the same: the request of version 2 has an acquire mode and renewals (KIP-1206, KIP-1222).
+Versions 1 and 2, which have the same answer; the request of version 2 adds an acquire mode and renewals (KIP-1206,
+KIP-1222).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _INT32: Final = Struct(">i")
 
 
 class SharePartitionFetched(NamedTuple):
-    """What one partition gives; ``acquired`` are first offset, last offset and number of deliveries."""
+    """The result for one partition; ``acquired`` are first offset, last offset and number of deliveries."""
 
     partition: int
     error_code: int = 0
@@ -54,7 +55,7 @@ class ShareFetchAnswer:
         self.throttle_time_ms = throttle_time_ms
 
     def write(self, version: int, out: bytearray) -> list[bytearray | FileSlice]:
-        """The parts of the answer in order; the first begins with what ``out`` already holds."""
+        """The parts of the answer in order; the first begins with the content of ``out``."""
         parts: list[bytearray | FileSlice] = []
         out += _HEAD.pack(self.throttle_time_ms, self.error_code)
         write_string(out, None, True)

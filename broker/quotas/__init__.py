@@ -1,1 +1,1 @@
-"""Limits on what users, clients and addresses may use, and how long they have to wait who go beyond."""
+"""Limits for users, clients and addresses, and the throttle times of those that exceed them."""

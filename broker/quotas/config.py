@@ -9,7 +9,7 @@ __all__ = ["QuotaConfig"]
 
 @config
 class QuotaConfig:
-    """Over how long rates are looked at."""
+    """The windows that rates are measured over."""
 
     quota_window_num: int = key(
         "quota.window.num",

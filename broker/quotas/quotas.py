@@ -1,6 +1,6 @@
-"""Counts what clients use against the quotas that are set, and says how long they have to wait.
+"""Counts clients' usage against their quotas, and computes throttle times.
 
-Which quota holds for a client, and with whom it shares it, is Kafka's order of eight (``_LEVELS``, KIP-55).
+Kafka's eight levels decide which quota applies to a client, and which clients share it (``_LEVELS``, KIP-55).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from broker.security.principal import Principal
 __all__ = ["ClientQuota", "Mutations", "Quotas"]
 
 _FORGET_AFTER_S: Final = 3600
-"""Clients that were not seen for so long are forgotten, as Kafka's sensors expire."""
+"""Clients that were not seen for this long are dropped, as Kafka's sensors expire."""
 _FORGET_ABOVE: Final = 1000
-"""Clients that are known before any is forgotten."""
+"""The most clients remembered before any is dropped."""
 
 _NO_LIMIT: Final = (1 << 31) - 1
 
@@ -35,11 +35,14 @@ _LEVELS: Final = (
     (_ABSENT, _NAMED),
     (_ABSENT, _DEFAULT),
 )
-"""(user, client id), what holds first in front. A quota without one part is shared by all that differ in it only."""
+"""(user, client id), highest precedence first.
+
+A quota without one part is shared by all clients that differ only in it.
+"""
 
 
 class ClientQuota:
-    """The limits of one client; the meters may be shared with others. None: there is no limit."""
+    """The limits of one client. Its meters may be shared with others. None means no limit."""
 
     __slots__ = ("consumer", "mutations", "producer", "request", "used_at")
 
@@ -54,13 +57,13 @@ class ClientQuota:
 
     @property
     def most_fetched(self) -> int:
-        """The bytes one answer to a fetch may have at most."""
+        """The most bytes that one answer to a fetch may have."""
         burst = None if self.consumer is None else self.consumer.burst
         return _NO_LIMIT if burst is None else int(burst)
 
 
 class Mutations:
-    """The changes of topics that one request makes (KIP-599)."""
+    """The topic changes of one request (KIP-599)."""
 
     __slots__ = ("_bucket", "_clock", "_strict", "throttle_time_ms")
 
@@ -72,9 +75,9 @@ class Mutations:
         """How long the client has to wait."""
 
     def take(self, partitions: int) -> None:
-        """Before as many partitions are created or deleted.
+        """Call it before creating or deleting this many partitions.
 
-        Raises ThrottlingQuotaExceeded where the version of the request has it; older clients only have to wait.
+        Raises ThrottlingQuotaExceeded if the version of the request supports it; older clients only have to wait.
         """
         if self._bucket is None:
             return
@@ -92,7 +95,7 @@ _FREE: Final = ClientQuota(None, None, None, None)
 
 
 class Quotas:
-    """For one broker's event loop. Where nothing is set, all there is to it is the truth of ``active``."""
+    """Used on one broker's event loop. Without any quota it only costs a check of ``active``."""
 
     def __init__(
         self, settings: QuotaSettings, config: QuotaConfig, clock: Callable[[], float] = time.monotonic
@@ -110,7 +113,7 @@ class Quotas:
         return self._settings.active
 
     def of(self, principal: Principal, client_id: str) -> ClientQuota:
-        """What holds for a client now."""
+        """The current limits of a client."""
         if not self._settings.active:
             return _FREE
         if self._seen != self._settings.changes:
@@ -123,11 +126,14 @@ class Quotas:
         return client_quota
 
     def produced(self, quota: ClientQuota, size: int) -> int:
-        """Count the bytes of a Produce request; how many milliseconds to wait."""
+        """Count the bytes of a Produce request. Returns the milliseconds to wait."""
         return 0 if quota.producer is None else _ms(quota.producer.use(size, self._clock()))
 
     def fetched(self, quota: ClientQuota, size: int) -> int:
-        """Count the bytes of a fetch about to be answered. Where there is to wait, the answer goes out without them."""
+        """Count the bytes of a fetch before it is answered.
+
+        If the client has to wait, the answer is sent without them.
+        """
         if quota.consumer is None:
             return 0
         now = self._clock()
@@ -137,7 +143,7 @@ class Quotas:
         return waiting
 
     def worked(self, quota: ClientQuota, seconds: float) -> int:
-        """Count the time that a request kept the broker busy; how many milliseconds to wait, at most one window."""
+        """Count the time that a request kept the broker busy. Returns the milliseconds to wait, at most one window."""
         if quota.request is None:
             return 0
         waiting = quota.request.use(seconds * 100, self._clock())
@@ -147,7 +153,7 @@ class Quotas:
         return Mutations(self.of(principal, client_id).mutations, strict, self._clock)
 
     def connected(self, address: str) -> int:
-        """Count a new connection from an address; how many milliseconds to wait before it is closed, 0 to keep it."""
+        """Count a new connection from an address. Returns the milliseconds to wait before it is closed; 0 keeps it."""
         if not self._settings.active:
             return 0
         limit, entity = self._limit_of_ip(address)
@@ -161,7 +167,7 @@ class Quotas:
         return waiting
 
     def rates(self) -> Iterator[tuple[str, Entity, float]]:
-        """What was used lately of each byte rate and of time: (key of the quota, whose, per second)."""
+        """The recent usage of each byte rate and of time: (quota key, entity, per second)."""
         now = self._clock()
         for (key, shared_by), rate in self._rates.items():
             yield key, shared_by, rate.measure(now)
@@ -189,7 +195,7 @@ class Quotas:
         return None if limit is None else self._rate(key, shared_by, limit)
 
     def _limit(self, key: str, user: str, client_id: str) -> tuple[float | None, Entity]:
-        """The limit that holds first, and whose it is: the client's, the user's, or the client id's."""
+        """The limit that takes precedence, and its entity: the client's, the user's, or the client id's."""
         for for_user, for_client in _LEVELS:
             asked: list[tuple[str, str | None]] = []
             shared: list[tuple[str, str | None]] = []

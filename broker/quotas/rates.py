@@ -1,4 +1,4 @@
-"""How much was used lately, and how long to wait for it to be within a limit again. Times are seconds of any one clock."""
+"""Recent usage, and how long to wait until it is within a limit again. Times are seconds of any monotonic clock."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["Rate", "TokenBucket"]
 
 
 class Rate:
-    """Amounts per second over the last ``windows`` windows of ``window_s``, counted as Kafka's ``Rate`` counts them.
+    """Amounts per second over the last ``windows`` windows of ``window_s``, counted like Kafka's ``Rate``.
 
-    A rate is taken over at least all windows but one, so that a first burst is not taken for a lasting rate.
+    A rate covers at least all windows but one, so that a first burst does not count as a sustained rate.
     """
 
     __slots__ = ("_samples", "_total", "_window_s", "_windows", "limit", "used_at")
@@ -22,11 +22,11 @@ class Rate:
         """[begin, last use, amount], oldest first."""
         self._total = 0.0
         self.limit: float | None = None
-        """What may be used per second."""
+        """The limit per second."""
         self.used_at = 0.0
 
     def use(self, amount: float, now: float) -> float:
-        """Count an amount; how many seconds to wait until the rate is within the limit, 0 where it is."""
+        """Count an amount. Returns the seconds to wait until the rate is within the limit, or 0."""
         self._count(amount, now)
         if self.limit is None:
             return 0.0
@@ -35,7 +35,7 @@ class Rate:
         return (rate - self.limit) / self.limit * elapsed if rate > self.limit else 0.0
 
     def take_back(self, amount: float, now: float) -> None:
-        """Uncount what was not used after all."""
+        """Uncount an unused amount."""
         self._count(-amount, now)
 
     def measure(self, now: float) -> float:
@@ -44,7 +44,7 @@ class Rate:
 
     @property
     def burst(self) -> float | None:
-        """The most that can be used at once without going over the limit."""
+        """The most that can be used at once within the limit."""
         return None if self.limit is None else self.limit * max(self._windows - 1, 1) * self._window_s
 
     def _count(self, amount: float, now: float) -> None:
@@ -74,26 +74,26 @@ class Rate:
 
 
 class TokenBucket:
-    """Room for bursts of ``windows * window_s`` seconds' worth of the limit; it may be overdrawn once (KIP-599)."""
+    """Permits bursts of ``windows * window_s`` seconds' worth of the limit; may be overdrawn once (KIP-599)."""
 
     __slots__ = ("_burst_s", "_filled_at", "_tokens", "limit", "used_at")
 
     def __init__(self, windows: int, window_s: float) -> None:
         self._burst_s = windows * window_s
         self._tokens: float | None = None
-        """None until there is a limit: a bucket begins full."""
+        """None until there is a limit: a bucket starts full."""
         self._filled_at = 0.0
         self.limit: float | None = None
         self.used_at = 0.0
 
     def wait(self, now: float) -> float:
-        """How many seconds until there is anything to take, 0 where there is."""
+        """The seconds until the bucket is not empty; 0 if it is not."""
         if self.limit is None:
             return 0.0
         return max(-self._fill(self.limit, now) / self.limit, 0.0)
 
     def take(self, amount: float, now: float) -> None:
-        """Take, though it may be more than there is."""
+        """Take tokens, even more than there are."""
         self.used_at = now
         if self.limit is not None:
             self._tokens = self._fill(self.limit, now) - amount

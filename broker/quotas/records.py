@@ -13,7 +13,7 @@ __all__ = ["ClientQuotaRecord", "QuotaEntity"]
 
 @structure
 class QuotaEntity(Message):
-    """One part of whom a quota is for; no name stands for the default of that type."""
+    """One part of a quota's entity. Without a name it is the default of that type."""
 
     entity_type: str = wire("string")
     entity_name: str | None = wire("string", null_since=0, default=None)
@@ -21,7 +21,7 @@ class QuotaEntity(Message):
 
 @structure
 class ClientQuotaRecord(MetadataRecord):
-    """A quota was set, or with ``remove`` taken back."""
+    """A quota was set, or removed (``remove``)."""
 
     API_KEY = 14
     entity: Sequence[QuotaEntity] = wire(QuotaEntity, array=True)

@@ -1,4 +1,4 @@
-"""The quotas that are set, as the metadata log has them: for users, client ids and addresses, by name or by default."""
+"""The configured quotas in the metadata log: for users, client ids and addresses, by name or by default."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONG_MAX: Final = (1 << 63) - 1
 _INT_MAX: Final = (1 << 31) - 1
 
 Entity = tuple[tuple[str, str | None], ...]
-"""Whom a quota is for: (type, name) sorted by type; the name None is the default of that type."""
+"""The entity of a quota: (type, name) sorted by type. The name None is the default of that type."""
 
 _CLIENT_KEYS: Final[Mapping[str, int | None]] = {
     "producer_byte_rate": _LONG_MAX,
@@ -27,12 +27,12 @@ _CLIENT_KEYS: Final[Mapping[str, int | None]] = {
     "request_percentage": None,
     "controller_mutation_rate": None,
 }
-"""With the largest whole number; None: fractions may be."""
+"""By quota key: the largest value if it must be a whole number; None permits fractions."""
 _IP_KEYS: Final[Mapping[str, int | None]] = {"connection_creation_rate": _INT_MAX}
 
 
 class EntityFilter(NamedTuple):
-    """One part of a question: ``match_type`` 0 a name, 1 the default, 2 either."""
+    """One part of a filter: ``match_type`` 0 matches a name, 1 the default, 2 either."""
 
     entity_type: str
     match_type: int
@@ -40,13 +40,13 @@ class EntityFilter(NamedTuple):
 
 
 class QuotaSettings:
-    """``changes`` counts, so that others notice."""
+    """The quotas. ``changes`` counts modifications, so that caches can detect them."""
 
     def __init__(self) -> None:
         self._values: dict[Entity, dict[str, float]] = {}
         self.changes = 0
         self.active = False
-        """Whether any quota is set; the one thing looked at for each request where none is."""
+        """Whether any quota is set. Without quotas, requests check nothing else."""
 
     def get(self, entity: Entity, key: str) -> float | None:
         values = self._values.get(entity)
@@ -71,7 +71,7 @@ class QuotaSettings:
         self.changes += 1
 
     def find(self, filters: Sequence[EntityFilter], *, strict: bool) -> list[tuple[Entity, Mapping[str, float]]]:
-        """The quotas for what matches all filters, and with ``strict`` for nothing besides.
+        """The quotas whose entities match all filters, and with ``strict`` have no other parts.
 
         Raises InvalidRequest, UnsupportedVersion.
         """
@@ -91,7 +91,7 @@ class QuotaSettings:
     def changed(
         self, entity: Sequence[tuple[str, str | None]], ops: Mapping[str, float | None]
     ) -> list[ClientQuotaRecord]:
-        """The records that make these changes (None removes), without what is so already. Raises InvalidRequest."""
+        """The records for these changes (None removes), without those that change nothing. Raises InvalidRequest."""
         known = _keys_for(entity)
         present = self._values.get(entity_of(entity), {})
         records = []
@@ -118,7 +118,7 @@ def entity_of(parts: Sequence[tuple[str, str | None]]) -> Entity:
 
 
 def _kind(entity_filter: EntityFilter, names: Mapping[str, str | None]) -> int:
-    """The match type by which this filter finds an entity of these names; -1 for none."""
+    """The match type by which this filter matches an entity of these names; -1 for none."""
     name = names[entity_filter.entity_type]
     if name != entity_filter.match:
         return -1
@@ -169,7 +169,7 @@ def _keys_for(entity: Sequence[tuple[str, str | None]]) -> Mapping[str, int | No
 
 
 def _is_address(text: str) -> bool:
-    # Kafka also takes names of hosts; looking those up would stop everybody for as long as it takes.
+    # Kafka also accepts host names; resolving them would block all clients.
     try:
         ipaddress.ip_address(text)
     except ValueError:

@@ -1,1 +1,1 @@
-"""The configuration of topics, brokers, groups and clients, as it is described and altered."""
+"""Describes and alters the configuration of topics, brokers, groups and clients."""

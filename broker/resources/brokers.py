@@ -1,4 +1,4 @@
-"""The configuration of the broker as clients see and change it: every key that Kafka's brokers have, and ours."""
+"""The broker's configuration for clients: every key of Kafka's brokers, and ours."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ Layer = tuple[Mapping[str, str], Source]
 
 _TOPIC_KEYS: Final = {key.name: key for key in keys_of(LogConfig)}
 _DEFAULTS_OF: Final = {name: topic_key for topic_key, synonyms in BROKER_SYNONYMS.items() for name, _ in synonyms}
-"""The topic key that a broker's key gives the default of."""
+"""The topic key whose default a broker key sets."""
 _OF_OURS: Final = frozenset({"acks.all.durability"})
-"""Keys that Kafka does not have and that can be changed while the broker runs."""
+"""Keys that Kafka does not have and that can be changed at run time."""
 _ONE_BROKER: Final = ("ssl.", "sasl.", "listener", "principal.builder.class", "cordoned.log.dirs")
-"""How the keys begin that Kafka changes for one broker only, never for all."""
+"""Prefixes of keys that Kafka changes only for one broker, never for all."""
 _WHERE_TO_LISTEN: Final = ("listeners", "listener.security.protocol.map")
-"""What Kafka changes at run time, and this broker does not."""
+"""Keys that Kafka changes at run time, and this broker does not."""
 
 
 class BrokerResources:
-    """The broker's configuration: start-up properties, dynamic settings of it and of all brokers, and defaults."""
+    """The broker's configuration: start-up properties, dynamic settings for it and for all brokers, and defaults."""
 
     def __init__(self, config: BrokerConfig, metadata: ClusterMetadata) -> None:
         self._config = config
@@ -46,7 +46,7 @@ class BrokerResources:
         self._aliases = {alias: key.name for key in self._declared.values() for alias in key.aliases}
 
     def check_name(self, name: str) -> None:
-        """Raises InvalidRequest for another broker; the empty name stands for all."""
+        """Raises InvalidRequest for another broker. The empty name means all brokers."""
         node_id = str(self._metadata.node_id)
         if name in ("", node_id):
             return
@@ -55,11 +55,11 @@ class BrokerResources:
         raise InvalidRequest(f"There is no broker {name!r}: this one is {node_id}.")
 
     def present(self, name: str) -> Mapping[str, str]:
-        """What was set while brokers ran."""
+        """The dynamic settings made while brokers ran."""
         return self._metadata.configs(BROKER_RESOURCE, name)
 
     def layers(self) -> list[Layer]:
-        """The broker's settings, what holds first in front."""
+        """The broker's settings, highest precedence first."""
         return [
             (self.present(str(self._metadata.node_id)), Source.BROKER),
             (self.present(""), Source.BROKER_DEFAULT),
@@ -67,7 +67,7 @@ class BrokerResources:
         ]
 
     def properties(self, name: str | None = None, after: Mapping[str, str] | None = None) -> dict[str, str]:
-        """All settings as one, as they are; or as they would be if ``after`` were what is set under ``name``."""
+        """All current settings combined; or with ``after`` as the dynamic settings of ``name``."""
         settled = dict(self._config.properties)
         for layer in ("", str(self._metadata.node_id)):
             configs = after if after is not None and layer == name else self.present(layer)
@@ -75,7 +75,7 @@ class BrokerResources:
         return settled
 
     def settled(self) -> BrokerConfig:
-        """What holds: how the broker was started, with what was set while brokers ran, where that still fits."""
+        """The effective configuration: start-up properties with the dynamic settings, as far as these are still valid."""
         properties = self.properties()
         if properties == self._config.properties:
             return self._config
@@ -88,7 +88,7 @@ class BrokerResources:
     # Describing
 
     def entries(self, name: str) -> list[ConfigEntry]:
-        """All keys of the broker; of all brokers, those that are set for all."""
+        """All keys of the broker; for all brokers, only the keys that are set."""
         if not name:
             return [
                 ConfigEntry(key, [Synonym(key.name, value, Source.BROKER_DEFAULT)])
@@ -103,7 +103,7 @@ class BrokerResources:
             yield self._key(name)
 
     def _key(self, name: str) -> Key:
-        """A key as it is declared here, with Kafka's type and the default of a broker."""
+        """A declared key with Kafka's type and the default for brokers."""
         known, declared, topic_key = self._kafka_key(name), self._declared.get(name), _DEFAULTS_OF.get(name)
         doc = declared.doc if declared is not None else why_unused(name)
         if name in self._aliases:
@@ -113,7 +113,7 @@ class BrokerResources:
             doc = f"Default of the topic key {topic_key}. {_TOPIC_KEYS[topic_key].doc}"
             default = as_text(_TOPIC_KEYS[topic_key].default)
         if known is None:
-            # What nobody knows may be a secret.
+            # An unknown key may be a secret.
             kind = declared.type if declared is not None else KeyType.STRING if topic_key else KeyType.PASSWORD
             return Key(name, kind, default, doc)
         if declared is None or topic_key is not None or default is None:
@@ -130,7 +130,7 @@ class BrokerResources:
         return ConfigEntry(key, self.synonyms(key.name), read_only=not self._is_dynamic(key.name))
 
     def synonyms(self, name: str) -> list[Synonym]:
-        """All values of a key, what holds first in front."""
+        """All values of a key, highest precedence first."""
         result = [
             Synonym(name, text, source)
             for settings, source in self.layers()
@@ -139,7 +139,7 @@ class BrokerResources:
         default = self._key(name).default
         declared = self._declared.get("node.id" if name == "broker.id" else name)
         if not result and declared is not None:
-            # Given by another name of the same key, or worked out at the start.
+            # Set under another name of the same key, or computed at the start.
             value = as_text(getattr(self._config, declared.attribute))
             if value and value != default:
                 result.append(Synonym(name, value, Source.STATIC))
@@ -157,7 +157,9 @@ class BrokerResources:
         return {key.name: key for key in self._keys() if key.type is KeyType.LIST}
 
     def check(self, name: str, changes: Mapping[str, str | None], after: Mapping[str, str]) -> None:
-        """Raises InvalidRequest or InvalidConfiguration where the changes cannot be; ``after`` is all that would be set."""
+        """Raises InvalidRequest or InvalidConfiguration if the changes are invalid; ``after`` has all settings that
+        would result.
+        """
         fixed = [key for key in changes if self._is_known(key) and not self._is_dynamic(key)]
         fixed += [key for key in _WHERE_TO_LISTEN if changes.get(key) is not None]
         unknown = [key for key in changes if not self._is_known(key)]
@@ -200,7 +202,7 @@ class BrokerResources:
             )
 
     def defaults(self) -> dict[str, str]:
-        """The topic keys that have another default now than Kafka's."""
+        """The topic keys whose current default differs from Kafka's."""
         settings: dict[str, str] = {}
         for layer, _ in reversed(self.layers()):
             settings |= {key: value for key, value in layer.items() if key in _DEFAULTS_OF}

@@ -1,4 +1,4 @@
-"""Configuration keys as clients are shown them: a value, where it comes from, and what stands behind it."""
+"""Configuration keys as clients see them: a value, its source, and the values it overrides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ConfigEntry", "Operation", "Source", "Synonym", "as_text"]
 
 
 class Source(IntEnum):
-    """Where a value comes from (``ConfigEntry.ConfigSource``), the first that there is wins."""
+    """The source of a value (``ConfigEntry.ConfigSource``). The first that is set wins."""
 
     TOPIC = 1
     BROKER = 2
@@ -26,7 +26,7 @@ class Source(IntEnum):
 
 
 class Operation(IntEnum):
-    """What an incremental change does (``AlterConfigOp.OpType``)."""
+    """The kind of an incremental change (``AlterConfigOp.OpType``)."""
 
     SET = 0
     DELETE = 1
@@ -57,13 +57,13 @@ class Synonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One key of a resource: the value that holds, and under ``synonyms`` all there are, the one that holds first."""
+    """One key of a resource: the effective value, and under ``synonyms`` all values, highest precedence first."""
 
     key: Key
     synonyms: Sequence[Synonym]
     read_only: bool = False
     settled: str | None = None
-    """The value that holds where no synonym is shown."""
+    """The effective value if no synonym is shown."""
     settled_source: Source = Source.DEFAULT
 
     @property
@@ -90,7 +90,7 @@ class ConfigEntry:
 
 
 def as_text(value: Any) -> str | None:
-    """A parsed value as it is written in a configuration."""
+    """A parsed value as text for a configuration."""
     if value is None:
         return None
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The configuration of single groups as clients see and change it (``ConfigResource.Type`` GROUP)."""
+"""The configuration of single groups for clients (``ConfigResource.Type`` GROUP)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["GroupResources", "GroupValue"]
 
 
 class GroupValue(NamedTuple):
-    """What a group goes by where nothing is set for it: the broker's key of the same meaning, or a constant."""
+    """The value of a group key that is not set: the corresponding broker key's, or a constant."""
 
     name: str
     value: object
@@ -22,7 +22,7 @@ class GroupValue(NamedTuple):
 
 
 class GroupResources:
-    """The keys that can be set for groups. ``broker`` gives the defaults and the bounds."""
+    """The keys that can be set for groups. ``broker`` supplies defaults and bounds."""
 
     def __init__(self, broker: BrokerConfig) -> None:
         self._broker = broker
@@ -30,7 +30,7 @@ class GroupResources:
         self._broker_keys = {key.name: key for key in keys_of(type(broker))}
 
     def go_by(self, broker: BrokerConfig) -> None:
-        """The broker's configuration is another from now on."""
+        """Use another broker configuration from now on."""
         self._broker = broker
         self._settings.go_by(broker)
 
@@ -38,7 +38,7 @@ class GroupResources:
         return keys_of(GroupSettings)
 
     def inherited(self, key: Key) -> list[GroupValue]:
-        """The broker's value, if it was set, and the default behind it."""
+        """The broker's value, if set, and the default behind it."""
         broker_key = self._broker_keys.get(f"group.{key.name}")
         if broker_key is None:
             return [GroupValue(key.name, key.default, is_default=True)]
@@ -53,5 +53,5 @@ class GroupResources:
             raise InvalidRequest("The name of a group must not be empty.")
 
     def check(self, after: Mapping[str, str]) -> None:
-        """Whether these may be all that is set for a group. Raises InvalidConfiguration."""
+        """Validate the complete settings of a group. Raises InvalidConfiguration."""
         self._settings.check(after)

@@ -1,4 +1,4 @@
-"""The broker keys of Apache Kafka 4.3.1, those without effect in one process too.
+"""The broker keys of Apache Kafka 4.3.1, including those without effect in a single process.
 
 Generated from its answer to DescribeConfigs by ``python -m tests.conformance.differential.broker_keys``.
 """

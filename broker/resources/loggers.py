@@ -1,4 +1,6 @@
-"""The loggers of this process as Kafka's tools see and change them (``ConfigResource.Type`` BROKER_LOGGER, KIP-412)."""
+"""The loggers of this process, which Kafka's tools can list and change (``ConfigResource.Type`` BROKER_LOGGER,
+KIP-412).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _LEVELS: Final = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, 
 
 
 def logger_entries() -> list[ConfigEntry]:
-    """The level each logger goes by, its own or that of the nearest above it."""
+    """The effective level of each logger: its own, or the nearest ancestor's."""
     return [
         ConfigEntry(Key(name, KeyType.STRING, None, ""), (), settled=_shown(name), settled_source=Source.LOGGER)
         for name in [_ROOT, *sorted(_names())]
@@ -38,9 +40,9 @@ def _shown(name: str) -> str:
 
 
 def change_levels(changes: Iterable[tuple[str, int, str | None]], *, validate_only: bool) -> None:
-    """Set levels, or with DELETE leave them to the logger above; until the process ends.
+    """Set levels, or with DELETE inherit them again; until the process ends.
 
-    Raises InvalidConfiguration or InvalidRequest, and then changes nothing.
+    If it raises InvalidConfiguration or InvalidRequest, it has changed nothing.
     """
     partitions: list[tuple[str, int]] = []
     for name, operation, value in changes:

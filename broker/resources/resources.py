@@ -1,4 +1,4 @@
-"""Configuration as clients see and change it: of topics, of groups, and of the broker where it gives topics their defaults."""
+"""Configuration for clients: of topics, of groups, and of the broker, which sets topic defaults."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ GROUP: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class NamedKind:
-    """A type of resources that are nothing but configuration under a name."""
+    """A resource type that consists only of configuration under a name."""
 
     source: Source
     declaration: Callable[[], type]
     """The class that declares the keys."""
     check: Callable[[str, Mapping[str, str]], None]
-    """Given the name and all keys that would be set; raises what is wrong with them."""
+    """Called with the name and all keys that would be set; raises the validation error."""
 
     @property
     def keys(self) -> Sequence[Key]:
@@ -41,9 +41,9 @@ class NamedKind:
 
 
 class Resources:
-    """The configurable things of one broker. Changes are on disk when a call returns, and hold from then on.
+    """The configurable resources of one broker. Changes are on disk and effective when a call returns.
 
-    ``kinds`` are the types besides topics and brokers, by ``ConfigResource.Type``.
+    ``kinds`` are the types other than topics and brokers, by ``ConfigResource.Type``.
     """
 
     def __init__(
@@ -55,22 +55,24 @@ class Resources:
         self._kinds = dict(kinds or {})
         self._brokers = BrokerResources(config, metadata)
         self.watch: Callable[[Collection[str], Mapping[str, str]], Callable[[], None]] | None = None
-        """Asked, before keys of the broker change: with those keys, and all properties as they would be. What it gives
-        is called when the change is on disk; or it raises BrokerError."""
+        """Called before broker keys change, with the changed keys and all resulting properties.
+
+        Returns a function to call when the change is on disk, or raises BrokerError.
+        """
         self.settings = config
-        """What the broker goes by now."""
+        """The effective broker configuration."""
         self._followers: list[Callable[[BrokerConfig], None]] = []
         self._apply()
 
     def follow(self, go_by: Callable[[BrokerConfig], None]) -> None:
-        """Have this called now with what the broker goes by, and again whenever that changed."""
+        """Call ``go_by`` now with the effective configuration, and again after each change."""
         self._followers.append(go_by)
         go_by(self.settings)
 
     # Describing
 
     def describe(self, resource_type: int, name: str, requested: Iterable[str] | None = None) -> list[ConfigEntry]:
-        """All keys of a resource, or the wanted ones. Raises UnknownTopicOrPartition or InvalidRequest."""
+        """All keys of a resource, or the requested ones. Raises UnknownTopicOrPartition or InvalidRequest."""
         if resource_type == TOPIC:
             self._metadata.check_name(name)
             entries = self.topic_entries(self._metadata.topic(name).configs)
@@ -89,7 +91,7 @@ class Resources:
         return [entry for entry in entries if names is None or entry.name in names]
 
     def names(self, resource_type: int) -> list[str]:
-        """The resources of a type that have a configuration; groups, those for which something is set."""
+        """The resources of a type that have a configuration. Groups are listed if they have settings."""
         if resource_type == TOPIC:
             return list(self._metadata.topics)
         if resource_type == BROKER:
@@ -132,7 +134,7 @@ class Resources:
         ]
 
     def topic_entries(self, configs: Mapping[str, str]) -> list[ConfigEntry]:
-        """All keys of a topic that sets the given ones."""
+        """All keys of a topic with the given settings."""
         defaults = self._brokers.defaults()
         return [
             ConfigEntry(key, self._topic_synonyms(key, configs), settled=defaults.get(key.name, as_text(key.default)))
@@ -140,7 +142,7 @@ class Resources:
         ]
 
     def _topic_synonyms(self, key: Key, configs: Mapping[str, str]) -> list[Synonym]:
-        """The topic's own value, and those of the broker's key of the same unit; Kafka shows no others."""
+        """The topic's own value, and those of the broker key in the same unit, as in Kafka."""
         synonyms = [Synonym(key.name, configs[key.name], Source.TOPIC)] if key.name in configs else []
         names = BROKER_SYNONYMS.get(key.name)
         return synonyms + self._brokers.synonyms(names[0][0]) if names else synonyms
@@ -148,7 +150,7 @@ class Resources:
     # Changing
 
     def replace(self, resource_type: int, name: str, configs: Mapping[str, str | None], *, validate_only: bool) -> None:
-        """Make these the only keys that are set (AlterConfigs)."""
+        """Replace the set keys by these (AlterConfigs)."""
         missing = next((key for key, value in configs.items() if value is None), None)
         if missing is not None:
             raise InvalidRequest(f"The key {missing} is to be set, but no value is given.")
@@ -190,7 +192,7 @@ class Resources:
     def _after(
         self, declared: Key | None, key: str, operation: int, value: str | None, present: str | None
     ) -> str | None:
-        """The value that an operation leaves; ``declared`` where the key is a list."""
+        """The value after an operation; ``declared`` is set if the key is a list."""
         if operation == Operation.DELETE:
             return None
         if value is None:

@@ -1,1 +1,1 @@
-"""Identity of clients, and their permissions."""
+"""Identity and permissions of clients."""

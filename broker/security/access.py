@@ -1,4 +1,4 @@
-"""Access checks before an operation: which operation, on which resource, by whom."""
+"""Access checks before an operation: operation, resource and principal."""
 
 from __future__ import annotations
 
@@ -71,31 +71,31 @@ OPERATIONS: Final = {
     ResourceType.GROUP: (3, 6, 8, 10, 11),
     ResourceType.CLUSTER: (5, 7, 8, 9, 10, 11, 12),
 }
-"""What there is to be allowed on a resource, where clients ask for it (``AclEntry.supportedOperations``)."""
+"""The operations on a resource that clients can ask about (``AclEntry.supportedOperations``)."""
 
 NOT_ASKED: Final = -(1 << 31)
-"""``authorized_operations`` of an answer to who did not ask for them."""
+"""``authorized_operations`` in answers to clients that did not ask for them."""
 
 CLUSTER_NAME: Final = "kafka-cluster"
 CLUSTER: Final = Resource(ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 class Authorizer(Protocol):
-    """Decides. For the broker's event loop: an answer is a look-up in memory."""
+    """Decides on access. Runs on the broker's event loop, so that a decision must be a lookup in memory."""
 
     def allows(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> bool: ...
 
     def allows_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
-        """Whether there could be a resource of that type on which it may be done, existing or not."""
+        """Whether there could be a resource of the type, existing or not, on which the operation is allowed."""
         ...
 
     def refused(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> None:
-        """A client asked for what it may not do, and is told so."""
+        """Called when a client is refused an operation."""
         ...
 
 
 def denied(operation: Operation, resource: Resource, principal: Principal) -> BrokerError:
-    """The error a client gets that may not do this."""
+    """The error for a client that lacks the permission."""
     text = f"{principal} may not {operation.name.replace('_', ' ').lower()} {resource.type.name.lower()} {resource.name!r}."
     return _DENIALS.get(resource.type, ClusterAuthorizationFailed)(text)
 

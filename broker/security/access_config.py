@@ -33,7 +33,7 @@ def _split(text: str) -> list[str]:
 
 @config
 class AccessConfig:
-    """Whether access control entries decide what clients may do."""
+    """Keys for authorization by access control entries."""
 
     authorizer_class_name: str = key(
         "authorizer.class.name",
@@ -61,7 +61,7 @@ class AccessConfig:
     )
 
     def authorizer(self, acls: Acls, users: UsersFile | None) -> StandardAuthorizer | None:
-        """The authorizer over these entries and the rights of users, where there is to be one."""
+        """The authorizer for these entries and the users' rights; None if authorization is off."""
         if not self.authorizer_class_name and users is None:
             return None
         source: AclSource = acls

@@ -27,7 +27,7 @@ class AccessControlEntryRecord(MetadataRecord):
 
 @structure
 class RemoveAccessControlEntryRecord(MetadataRecord):
-    """The entry of that id was removed."""
+    """The entry with this id was removed."""
 
     API_KEY = 19
     acl_id: uuid.UUID = wire("uuid")

@@ -1,4 +1,4 @@
-"""Access control entries: who may, or may not, do what, on which resources, from where."""
+"""Access control entries: who may or may not perform which operation, on which resources, from where."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 WILDCARD: Final = "*"
-"""As a literal resource name: any; as a host: any; in ``User:*``: everyone."""
+"""Any resource as a literal resource name, any host as a host, everyone in ``User:*``."""
 
 
 class PatternType(IntEnum):
@@ -47,7 +47,10 @@ class Permission(IntEnum):
 
 
 class AccessControlEntry(NamedTuple):
-    """One entry, whole: the resources by pattern, and whom it allows or denies what. It may be any that a client sent."""
+    """One complete entry: a resource pattern, and whom it allows or denies which operation.
+
+    It may be unvalidated client data.
+    """
 
     resource_type: int
     resource_name: str
@@ -59,7 +62,7 @@ class AccessControlEntry(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Which entries are meant; None and ANY stand for all."""
+    """A filter for entries; None and ANY match all."""
 
     resource_type: int
     resource_name: str | None
@@ -70,7 +73,7 @@ class AclFilter(NamedTuple):
     permission: int
 
     def check(self) -> None:
-        """Raises InvalidRequest for codes that mean nothing."""
+        """Raises InvalidRequest for invalid codes."""
         _known(ResourceType, self.resource_type)
         _known(PatternType, self.pattern_type)
         _known(Operation, self.operation)
@@ -91,7 +94,7 @@ class AclFilter(NamedTuple):
             return False
         if self.resource_name is None or self.resource_name == entry.resource_name:
             return True
-        # MATCH asks which entries would apply to a resource of that name.
+        # MATCH selects entries that would apply to a resource of that name.
         if self.pattern_type != PatternType.MATCH:
             return False
         if entry.pattern_type == PatternType.LITERAL:
@@ -100,23 +103,26 @@ class AclFilter(NamedTuple):
 
 
 class AclSource(Protocol):
-    """Where an authorizer has its entries from."""
+    """The authorizer's source of entries."""
 
     @property
     def changes(self) -> int:
-        """Another number whenever an entry has changed."""
+        """A number that changes whenever an entry changes."""
         ...
 
     @property
     def super_users(self) -> Collection[str]:
-        """Principals that may do everything, whatever an entry says."""
+        """Principals that may do everything, whatever the entries are."""
         ...
 
     def __iter__(self) -> Iterator[AccessControlEntry]: ...
 
 
 class Acls:
-    """All entries of the cluster, as the metadata log has them; ``changes`` counts, so that others notice."""
+    """All entries of the cluster from the metadata log.
+
+    ``changes`` counts modifications, so that caches can detect them.
+    """
 
     super_users: Collection[str] = ()
 
@@ -161,7 +167,7 @@ class Acls:
         self._ids[entry] = record.acl_id
 
     def additions(self, entries: Iterable[AccessControlEntry]) -> list[AccessControlEntryRecord]:
-        """The records that add those of the (checked) entries that are not there, each once."""
+        """The records that add the missing ones of these validated entries, without duplicates."""
         return [
             AccessControlEntryRecord(
                 acl_id=uuid.uuid4(),
@@ -178,7 +184,7 @@ class Acls:
         ]
 
     def removals(self, entries: Iterable[AccessControlEntry]) -> list[RemoveAccessControlEntryRecord]:
-        """The records that remove those of the entries that are there, each once."""
+        """The records that remove the existing ones of these entries, without duplicates."""
         return [
             RemoveAccessControlEntryRecord(acl_id=self._ids[entry])
             for entry in dict.fromkeys(entries)
@@ -187,7 +193,7 @@ class Acls:
 
 
 def check_entry(entry: AccessControlEntry) -> None:
-    """Raises InvalidRequest for what cannot be an entry."""
+    """Raises InvalidRequest for an invalid entry."""
     name = entry.resource_name
     if entry.resource_type == ResourceType.CLUSTER and name != CLUSTER_NAME:
         raise InvalidRequest(f"The cluster is named {CLUSTER_NAME!r}, not {name!r}.")

@@ -1,4 +1,4 @@
-"""Decides by access control entries, as Kafka's ``StandardAuthorizer`` does."""
+"""Authorizes by access control entries, like Kafka's ``StandardAuthorizer``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = get_logger(__name__)
 
 _EVERYONE: Final = "User:*"
 _MOST_REMEMBERED: Final = 20_000
-"""Decisions kept; names come from clients, so there is no end to them otherwise."""
+"""The most decisions cached. Names come from clients, so without a limit the cache could grow forever."""
 
 _MOST_TOLD: Final = 1000
 
@@ -24,13 +24,13 @@ _ALSO_ALLOWED_BY: Final = {
     Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
 }
-"""Who may do one of these may also describe; who is denied one is not denied that."""
+"""Operations that imply describe: allowing one of these allows it, but denying one does not deny it."""
 
 
 class StandardAuthorizer:
-    """Over the cluster's entries, which may change at any time: decisions are remembered until they do.
+    """Decides by the cluster's entries, which may change at any time: decisions are cached until they do.
 
-    A denial holds before any allowance. Where no entry at all is for a resource, ``allow_if_no_acl`` decides.
+    A denial overrides any allowance. ``allow_if_no_acl`` decides for resources without any entry.
     """
 
     def __init__(self, acls: AclSource, *, super_users: Iterable[str] = (), allow_if_no_acl: bool = False) -> None:
@@ -55,9 +55,11 @@ class StandardAuthorizer:
         return decided
 
     def allows_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
-        """Whether there could be a resource of that type on which the client may do this, existing or not."""
+        """Whether there could be a resource of the type, existing or not, on which the client may perform the
+        operation.
+        """
         if self.allows(principal, host, operation, Resource(resource_type, "hardcode")):
-            # The name is Kafka's own choice: it lets super users and "no entries at all" pass.
+            # Kafka uses this name: super users and "no entries at all" pass.
             return True
         allowed: list[AccessControlEntry] = []
         denied: set[tuple[int, str]] = set()
@@ -75,7 +77,7 @@ class StandardAuthorizer:
         return any(not _dominated(entry, denied) for entry in allowed)
 
     def refused(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> None:
-        """Log what a client asked for and may not do: once, until an entry changes."""
+        """Log a refused operation of a client, once until an entry changes."""
         what = (str(principal), host, int(operation), resource)
         if what in self._told:
             return
@@ -135,7 +137,7 @@ def _is_for(entry: AccessControlEntry, principal: str, host: str) -> bool:
 
 
 def _dominated(entry: AccessControlEntry, denied: set[tuple[int, str]]) -> bool:
-    """Whether everything an allowing entry is for is denied by another."""
+    """Whether another entry denies everything that an allowing entry allows."""
     name = entry.resource_name
     if entry.pattern_type == PatternType.LITERAL:
         if name == WILDCARD:

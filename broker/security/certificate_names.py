@@ -1,4 +1,4 @@
-"""From a client's certificate to its principal: the distinguished name as Java writes it, and the rules over it."""
+"""Derives a principal from a client's certificate: the distinguished name in Java's format, and the mapping rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMES: Final = {
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-"""The attributes RFC 2253 has names for."""
+"""The attributes that have names in RFC 2253."""
 _ESCAPED: Final = re.compile(r'([,=+<>#;"\\])')
 
 
@@ -33,7 +33,10 @@ class _Rule(NamedTuple):
 
 
 class MappingRules:
-    """``ssl.principal.mapping.rules``: the first rule that matches the whole name makes the principal. Raises ValueError."""
+    """``ssl.principal.mapping.rules``: the first rule that matches the whole name determines the principal.
+
+    Raises ValueError.
+    """
 
     def __init__(self, text: str) -> None:
         self._rules: list[_Rule] = []
@@ -53,7 +56,7 @@ class MappingRules:
             at = match.end()
 
     def principal(self, name: str) -> str | None:
-        """The name of the principal, None where no rule applies."""
+        """The name of the principal; None if no rule matches."""
         for pattern, replacement, case in self._rules:
             if pattern is None:
                 return name
@@ -64,7 +67,7 @@ class MappingRules:
 
 
 def _expand(replacement: str, match: re.Match[str]) -> str:
-    """Java's replacement text: ``$1`` is a group, ``\\`` takes the next character as it is, an unknown group stays text."""
+    r"""Expand Java's replacement text: ``$1`` is a group, ``\`` escapes the next character, an unknown group stays text."""
 
     def expanded(reference: re.Match[str]) -> str:
         if reference[1] is not None:
@@ -79,7 +82,7 @@ def _expand(replacement: str, match: re.Match[str]) -> str:
 
 
 def subject_name(certificate: bytes) -> str:
-    """The subject of a DER certificate as ``X500Principal.getName()`` gives it (RFC 2253): last part first.
+    """The subject of a DER certificate in the format of ``X500Principal.getName()`` (RFC 2253): last part first.
 
     Raises ValueError.
     """
@@ -111,7 +114,7 @@ _ENCODINGS: Final = {0x0C: "utf-8", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii
 
 
 def _elements(content: bytes) -> list[bytes]:
-    """The DER elements that stand one after another."""
+    """The consecutive DER elements."""
     made, at = [], 0
     while at < len(content):
         header, size = _extent(content, at)

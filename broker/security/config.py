@@ -47,9 +47,9 @@ class SecurityProtocol(IntEnum):
 
 @config
 class ListenerConfig(TlsKeys):
-    """Keys that hold for all listeners, or as ``listener.name.<name>.<key>`` for one.
+    """Keys that apply to all listeners, or as ``listener.name.<name>.<key>`` to one.
 
-    Those of SASL can be given for one mechanism of a listener: ``listener.name.<name>.<mechanism>.<key>``.
+    Keys of SASL can be set for one mechanism of a listener: ``listener.name.<name>.<mechanism>.<key>``.
     """
 
     max_connections: int = key(
@@ -176,7 +176,7 @@ def _counts(items: list[str]) -> str | None:
 
 @config
 class SecurityConfig(ListenerConfig):
-    """Keys about who may connect that concern the broker as a whole."""
+    """Keys for connections that concern the broker as a whole."""
 
     listener_protocols: list[str] = key(
         "listener.security.protocol.map",
@@ -272,7 +272,7 @@ class SecurityConfig(ListenerConfig):
             )
 
     def protocol_of(self, listener: str) -> SecurityProtocol | None:
-        """The security protocol of a listener (name in upper case), None where none is defined."""
+        """The security protocol of a listener (name in upper case); None if none is defined."""
         for item in self.listener_protocols:
             name, _, protocol = item.rpartition(":")
             if name.strip().upper() == listener:
@@ -280,7 +280,7 @@ class SecurityConfig(ListenerConfig):
         return None
 
     def overrides(self, listener: str) -> dict[str, str]:
-        """The keys that a listener has of its own, prefix removed."""
+        """The keys set for a listener, prefix removed."""
         prefix = f"{listener.lower()}."
         return {
             name[len(prefix) :]: value
@@ -289,17 +289,17 @@ class SecurityConfig(ListenerConfig):
         }
 
     def listener(self, name: str) -> ListenerConfig:
-        """The configuration of a listener. Raises ConfigError, its keys with their prefix."""
+        """The configuration of a listener. Raises ConfigError that names keys with their prefix."""
         with _prefixed(f"listener.name.{name.lower()}."):
             return for_listener(self, self.overrides(name))
 
     def mechanism(self, listener: str, mechanism: str) -> ListenerConfig:
-        """The configuration of one mechanism of a listener. Raises ConfigError, its keys with their prefix."""
+        """The configuration of one mechanism of a listener. Raises ConfigError that names keys with their prefix."""
         with _prefixed(f"listener.name.{listener.lower()}.{mechanism.lower()}."):
             return for_mechanism(self.listener(listener), mechanism, self.overrides(listener))
 
     def per_ip_overrides(self) -> dict[str, int]:
-        """Connections at most, by address or host name."""
+        """The connection limits by address or host name."""
         return {
             host.strip(): int(count)
             for host, _, count in (item.rpartition(":") for item in self.max_connections_per_ip_overrides)
@@ -307,7 +307,7 @@ class SecurityConfig(ListenerConfig):
 
 
 def listener_problems(security: SecurityConfig, name: str, protocol: SecurityProtocol) -> Iterator[Problem]:
-    """What is wrong with the settings of one listener, as far as that can be seen without opening files."""
+    """The problems in the settings of one listener that can be found without opening files."""
     try:
         settings = security.listener(name)
         mechanisms = settings.sasl_enabled_mechanisms if protocol.sasl else []
@@ -359,7 +359,10 @@ def _prefixed(prefix: str) -> Iterator[None]:
 
 
 def for_listener(broker: ListenerConfig, overrides: Mapping[str, str]) -> ListenerConfig:
-    """What one listener goes by: its own keys (prefix removed) before the broker's. Raises ConfigError."""
+    """The effective configuration of one listener: its own keys (prefix removed), then the broker's.
+
+    Raises ConfigError.
+    """
     values: dict[str, Any] = {
         config_key.name: getattr(broker, config_key.attribute) for config_key in keys_of(ListenerConfig)
     }
@@ -367,9 +370,10 @@ def for_listener(broker: ListenerConfig, overrides: Mapping[str, str]) -> Listen
 
 
 def for_mechanism(listener: ListenerConfig, mechanism: str, overrides: Mapping[str, str]) -> ListenerConfig:
-    """What one mechanism of a listener goes by: ``<mechanism>.<key>`` before the listener's. Raises ConfigError.
+    """The effective configuration of one mechanism of a listener: ``<mechanism>.<key>``, then the listener's. Raises
+    ConfigError.
 
-    A ``sasl.jaas.config`` without the mechanism's prefix counts for nothing, as in Kafka.
+    A ``sasl.jaas.config`` without the mechanism's prefix is ignored, as in Kafka.
     """
     prefix = f"{mechanism.lower()}."
     values: dict[str, Any] = {

@@ -17,7 +17,7 @@ __all__ = [
 
 @structure
 class DelegationTokenRecord(MetadataRecord):
-    """A token was made or renewed. Principals are text (``User:name``), times milliseconds since 1970."""
+    """A token was created or renewed. Principals are text (``User:name``), times are milliseconds since 1970."""
 
     API_KEY = 10
     owner: str = wire("string")
@@ -31,7 +31,7 @@ class DelegationTokenRecord(MetadataRecord):
 
 @structure
 class RemoveDelegationTokenRecord(MetadataRecord):
-    """A token expired or was taken back."""
+    """A token expired or was revoked."""
 
     API_KEY = 26
     token_id: str = wire("string")
@@ -39,7 +39,7 @@ class RemoveDelegationTokenRecord(MetadataRecord):
 
 @structure
 class UserScramCredentialRecord(MetadataRecord):
-    """What a user's password is checked against; the mechanism by its wire code."""
+    """The data for verifying a user's password; the mechanism by its wire code."""
 
     API_KEY = 11
     name: str = wire("string")
@@ -52,7 +52,7 @@ class UserScramCredentialRecord(MetadataRecord):
 
 @structure
 class RemoveUserScramCredentialRecord(MetadataRecord):
-    """A user has no credential of this mechanism any more."""
+    """A user's credential of this mechanism was removed."""
 
     API_KEY = 22
     name: str = wire("string")

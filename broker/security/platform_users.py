@@ -1,4 +1,6 @@
-"""Users of the platform's file (``tidegate.kit.users``) as Kafka knows users: SCRAM credentials, and rights as access control entries."""
+"""Maps users of the platform's file (``tidegate.kit.users``) to Kafka's terms: SCRAM credentials and access control
+entries.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from tidegate.kit.users import PlatformUser, Right, Users, UsersFile
 __all__ = ["AclsOfUsers", "entries_of"]
 
 _LOOK_S: Final = 1.0
-"""How often requests look at the file, since every one of them asks. A login looks each time."""
+"""How often requests check the file for changes. A login checks it each time."""
 
 _SINK_GROUP: Final = "connect-"
 """Before the name of a sink connector it is the group in which its tasks consume, as in Kafka Connect: who manages the connector manages
@@ -36,11 +38,11 @@ _OPERATIONS: Final = {
     ("read", "platform"): (Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS),
     ("write", "platform"): (Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS),
 }
-"""What a verb allows on a resource; ``manage`` allows everything on it."""
+"""The operations that a verb allows on a resource; ``manage`` allows all."""
 
 
 class AclsOfUsers:
-    """The cluster's entries and those that follow from the rights of users."""
+    """The cluster's entries, together with those that follow from users' rights."""
 
     def __init__(self, acls: Acls, file: UsersFile, clock: Callable[[], float] = time.monotonic) -> None:
         self._acls, self._file, self._clock = acls, file, clock
@@ -53,7 +55,7 @@ class AclsOfUsers:
         if now - self._looked >= _LOOK_S:
             self._looked, users = now, self._file.users
         else:
-            # A login has read the file: the rights of that user are those of the same reading.
+            # A login has read the file, so that user's rights come from the same read.
             users = self._file.last_read
         if users is not self._users:
             self._users, self._generations = users, self._generations + 1
@@ -73,7 +75,7 @@ class AclsOfUsers:
 
 
 def entries_of(user: PlatformUser) -> Iterator[AccessControlEntry]:
-    """The entries that give a user the rights of the file that concern a broker; an admin needs none."""
+    """The entries for a user's rights on a broker. An admin needs none."""
     if not user.active:
         return
     for right in user.rights:

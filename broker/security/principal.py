@@ -13,11 +13,11 @@ class Principal(NamedTuple):
     type: str
     name: str
     token_authenticated: bool = False
-    """Whether a delegation token was shown instead of credentials: such a client may not ask for further tokens."""
+    """Whether it authenticated with a delegation token; such a client may not request further tokens."""
 
     def __str__(self) -> str:
         return f"{self.type}:{self.name}"
 
 
 ANONYMOUS: Final = Principal("User", "ANONYMOUS")
-"""Everyone on a listener that does not ask who they are."""
+"""Every client on a listener without authentication."""

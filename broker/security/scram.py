@@ -1,4 +1,4 @@
-"""SCRAM credentials: what the broker keeps of a password, and who has one (RFC 5802, KIP-554)."""
+"""SCRAM credentials: the stored form of passwords (RFC 5802, KIP-554)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_ITERATIONS: Final = 16384
 
 
 class ScramMechanism(IntEnum):
-    """By its wire code (``ScramMechanism`` of the admin client)."""
+    """Mechanisms by wire code (``ScramMechanism`` of the admin client)."""
 
     SHA_256 = 1
     SHA_512 = 2
@@ -38,7 +38,7 @@ class ScramMechanism(IntEnum):
 
 
 class ScramCredentials:
-    """The credentials of all users, as the metadata log has them."""
+    """The credentials of all users from the metadata log."""
 
     def __init__(self) -> None:
         self._users: dict[str, dict[ScramMechanism, ScramCredential]] = {}
@@ -56,7 +56,7 @@ class ScramCredentials:
             )
 
     def records(self) -> Iterator[MetadataRecord]:
-        """What ``replay`` makes these credentials of."""
+        """The records from which ``replay`` restores these credentials."""
         for name, user in self._users.items():
             for mechanism, credential in user.items():
                 yield UserScramCredentialRecord(name=name, mechanism=mechanism, **credential._asdict())
@@ -65,14 +65,14 @@ class ScramCredentials:
         return self._users.get(user, {}).get(mechanism)
 
     def of(self, mechanism: ScramMechanism) -> list[tuple[str, ScramCredential]]:
-        """All users of a mechanism, with what is kept of their passwords."""
+        """All users of a mechanism, with their credentials."""
         return [(name, user[mechanism]) for name, user in self._users.items() if mechanism in user]
 
     def users(self) -> list[str]:
         return sorted(self._users)
 
     def iterations(self, user: str) -> list[tuple[ScramMechanism, int]]:
-        """Per mechanism of a user. Raises ResourceNotFound."""
+        """Iterations per mechanism of a user. Raises ResourceNotFound."""
         if user not in self._users:
             raise ResourceNotFound(f"Attempt to describe a user credential that does not exist: {user}")
         return sorted((mechanism, credential.iterations) for mechanism, credential in self._users[user].items())
@@ -92,7 +92,7 @@ class Upsertion(Deletion, Protocol):
 def changes(
     credentials: ScramCredentials, deletions: Iterable[Deletion], upsertions: Iterable[Upsertion]
 ) -> tuple[list[MetadataRecord], dict[str, BrokerError | None]]:
-    """What AlterUserScramCredentials changes: the records, and per user None or why nothing is changed."""
+    """The changes of AlterUserScramCredentials: the records, and per user None or the error."""
     removed: dict[str, MetadataRecord] = {}
     set_: dict[str, MetadataRecord] = {}
     outcome: dict[str, BrokerError | None] = {}

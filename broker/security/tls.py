@@ -1,4 +1,4 @@
-"""TLS contexts of listeners: which of them ask clients for certificates."""
+"""TLS contexts of listeners, including whether clients need certificates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["tls_context"]
 def tls_context(settings: ListenerConfig, protocol: SecurityProtocol, *, client_auth_is_own: bool) -> ssl.SSLContext:
     """A listener's context. Raises ConfigError, naming the key.
 
-    ``client_auth_is_own``: ssl.client.auth was given for this listener; the broker-wide one leaves SASL_SSL alone.
+    ``client_auth_is_own``: ssl.client.auth is set for this listener. The broker-wide key does not apply to SASL_SSL.
     """
     asks = protocol is SecurityProtocol.SSL or client_auth_is_own
     return server_context(settings, settings.ssl_client_auth if asks else "none")

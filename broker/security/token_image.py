@@ -1,4 +1,4 @@
-"""Delegation tokens as the metadata log has them."""
+"""The delegation tokens in the metadata log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DelegationToken(NamedTuple):
     expires_at: int
 
     def belongs_to(self, principal: Principal) -> bool:
-        """Whether a principal is the owner or may renew it. How that principal logged in does not matter."""
+        """Whether a principal is the owner or a renewer, regardless of how it logged in."""
         return any(principal[:2] == item[:2] for item in (self.owner, *self.renewers))
 
     def record(self) -> DelegationTokenRecord:
@@ -40,7 +40,7 @@ class DelegationToken(NamedTuple):
 
 
 class TokenImage:
-    """All tokens by id, as the metadata log has them."""
+    """All tokens of the metadata log, by id."""
 
     def __init__(self) -> None:
         self._tokens: dict[str, DelegationToken] = {}
@@ -69,7 +69,7 @@ class TokenImage:
             )
 
     def records(self) -> Iterator[MetadataRecord]:
-        """What ``replay`` makes these tokens of."""
+        """The records from which ``replay`` restores these tokens."""
         return (token.record() for token in self)
 
 

@@ -1,4 +1,4 @@
-"""Delegation tokens: credentials that a client makes for others to act in its name for a while (KIP-48, KIP-900)."""
+"""Delegation tokens: credentials with which others can act as a client for a limited time (KIP-48, KIP-900)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _LONG_MAX: Final = (1 << 63) - 1
 
 
 class DelegationTokens:
-    """Makes, renews and ends tokens. ``commit`` makes records durable and replays them.
+    """Creates, renews and expires tokens. ``commit`` makes records durable and replays them.
 
-    A token's secret is the HMAC-SHA512 of its id under ``delegation.token.secret.key``, so it is kept nowhere.
+    A token's secret is the HMAC-SHA512 of its id with ``delegation.token.secret.key``, so it is not stored.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class DelegationTokens:
         self._commit = commit
         self._now_ms = now_ms
         self.credential = lru_cache(maxsize=1024)(self._credential)
-        """What a login with a token is checked against, by (token id, mechanism); None where there is no such token."""
+        """The credential for logins with a token, by (token id, mechanism); None if there is no such token."""
 
     def check_enabled(self) -> None:
-        """Raises DelegationTokenAuthDisabled where there is no secret key."""
+        """Raises DelegationTokenAuthDisabled if there is no secret key."""
         if not self._key:
             raise DelegationTokenAuthDisabled("Delegation tokens need delegation.token.secret.key.")
 
@@ -63,12 +63,12 @@ class DelegationTokens:
         return hmac.digest(self._key, token_id.encode(), hashlib.sha512)
 
     def token(self, token_id: str) -> DelegationToken | None:
-        """A token that can be logged in with; None for one that is unknown or has expired."""
+        """A token that is valid for logins; None if it is unknown or has expired."""
         delegation_token = self._image.get(token_id) if self._key else None
         return None if delegation_token is None or self._expired(delegation_token) else delegation_token
 
     def _credential(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
-        # The cached credential of a token that is gone is not asked for: the caller looks for the token first.
+        # The cached credential of a removed token is never used: the caller looks up the token first.
         return make_credential(mechanism.digest, base64.b64encode(self.hmac(token_id)).decode())
 
     def create(
@@ -90,7 +90,7 @@ class DelegationTokens:
         return made
 
     def renew(self, principal: Principal, secret: bytes, period_ms: int) -> int:
-        """When the token expires now. Raises DelegationTokenNotFound, -Expired, -OwnerMismatch, -AuthDisabled."""
+        """Returns the new expiry time. Raises DelegationTokenNotFound, -Expired, -OwnerMismatch, -AuthDisabled."""
         token = self._find(secret)
         if self._expired(token):
             raise DelegationTokenExpired("The token has expired.")
@@ -101,7 +101,10 @@ class DelegationTokens:
         return expires_at
 
     def expire(self, principal: Principal, secret: bytes, period_ms: int) -> int:
-        """Let a token expire after a period, or (negative) end it now; when it expires. Raises what ``renew`` does."""
+        """Make a token expire after a period, or (negative) now.
+
+        Returns the expiry time. Raises the errors of ``renew``.
+        """
         token = self._find(secret)
         self._check_owner(token, principal)
         now = self._now_ms()
@@ -115,7 +118,7 @@ class DelegationTokens:
         return expires_at
 
     def sweep(self) -> int:
-        """Remove expired tokens; how many."""
+        """Remove expired tokens. Returns how many."""
         gone: list[MetadataRecord] = [
             RemoveDelegationTokenRecord(token_id=token.token_id) for token in self._image if self._expired(token)
         ]
@@ -145,7 +148,7 @@ class DelegationTokens:
 
 
 def _new_id() -> str:
-    """As Kafka's ids are written: 16 random bytes in URL-safe base 64."""
+    """An id in Kafka's format: 16 random bytes in URL-safe base 64."""
     while True:
         made = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not made.startswith("-"):

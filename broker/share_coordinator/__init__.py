@@ -1,1 +1,1 @@
-"""The share coordinator (KIP-932): keeps the state of share-partitions in ``__share_group_state``."""
+"""The share coordinator (KIP-932): stores the state of share-partitions in ``__share_group_state``."""

@@ -13,7 +13,7 @@ SHARE_STATE_TOPIC: Final = "__share_group_state"
 
 @config
 class ShareCoordinatorConfig:
-    """The broker's keys about the state of share groups."""
+    """The broker's keys for the state of share groups."""
 
     share_state_partitions: int = key(
         "share.coordinator.state.topic.num.partitions",
@@ -60,7 +60,7 @@ class ShareCoordinatorConfig:
     )
 
     def share_state_topic_configs(self) -> dict[str, str]:
-        """The configuration ``__share_group_state`` is created with."""
+        """The configuration that ``__share_group_state`` is created with."""
         return {
             "cleanup.policy": "delete",
             "compression.type": "producer",

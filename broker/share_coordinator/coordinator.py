@@ -1,4 +1,4 @@
-"""The share coordinator: keeps the state of share-partitions in ``__share_group_state`` and reads it back (KIP-932)."""
+"""The share coordinator: stores the state of share-partitions in ``__share_group_state`` and reads it back (KIP-932)."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ logger = get_logger(__name__)
 
 
 def coordinator_key(key: ShareKey) -> str:
-    """How FindCoordinator names a share-partition: group, topic id, partition."""
+    """The key that FindCoordinator uses for a share-partition: group, topic id, partition."""
     topic = base64.urlsafe_b64encode(key.topic_id.bytes).rstrip(b"=").decode()
     return f"{key.group_id}:{topic}:{key.partition}"
 
 
 def read_coordinator_key(text: str) -> ShareKey:
-    """The way back. Raises InvalidRequest."""
+    """Parse the result of ``coordinator_key``. Raises InvalidRequest."""
     group_id, _, rest = text.strip().partition(":")
     topic, _, partition = rest.partition(":")
     try:
@@ -65,14 +65,14 @@ class _State(NamedTuple):
 
     snapshot: Snapshot
     updates: int
-    """Since the last snapshot."""
+    """Updates since the last snapshot."""
 
 
 class ShareCoordinator:
-    """All share-partitions' states. One thread calls it.
+    """The states of all share-partitions. Call it from one thread.
 
-    Memory follows the log at once, as it will when the log is read at start; futures are done when the change is
-    durable. ``exists`` says whether a topic id has that partition.
+    Memory follows the log at once, as when the log is read at start. Futures are done when the change is durable.
+    ``exists`` returns whether a topic id has a partition.
     """
 
     def __init__(
@@ -88,11 +88,14 @@ class ShareCoordinator:
         self._exists = exists
         self._states: dict[ShareKey, _State] = {}
         self._snapshot_at: dict[int, dict[ShareKey, int]] = {}
-        """The offset of each share-partition's last snapshot, by partition of the log: what lies before all is redundant."""
+        """The offset of each share-partition's last snapshot, by partition of the log.
+
+        Records before all of them are redundant.
+        """
         self._timers: list[Timer] = []
 
     def start(self) -> None:
-        """Read the log. A record that cannot be read is reported, and passed over."""
+        """Read the log. An unreadable record is logged and skipped."""
         for partition in range(self._log.partitions):
             for offset, key, value in self._log.read(partition):
                 try:
@@ -130,7 +133,7 @@ class ShareCoordinator:
     # Reading
 
     def read(self, key: ShareKey, leader_epoch: int) -> StoredState:
-        """The state, for the partition's leader (-1: for somebody else), whose epoch is taken note of."""
+        """The state for the partition's leader, whose epoch is recorded (-1 for other readers)."""
         self._check(key)
         state = self._initialized(key, "Read")
         self._check_leader(state, leader_epoch)
@@ -141,7 +144,7 @@ class ShareCoordinator:
         return self._stored(self._states[key].snapshot)
 
     def summary(self, key: ShareKey) -> StoredState:
-        """The state without its batches; where there is none, the start offset and epoch are -1."""
+        """The state without its batches. Without a state the start offset and epoch are -1."""
         self._check(key)
         state = self._states.get(key)
         if state is None:
@@ -157,7 +160,7 @@ class ShareCoordinator:
     # Writing
 
     def write(self, key: ShareKey, state: StoredState) -> asyncio.Future[None]:
-        """Take changes in."""
+        """Apply changes."""
         try:
             self._check_partition(key)
             known = self._initialized(key, "Write")
@@ -176,7 +179,7 @@ class ShareCoordinator:
         )
 
     def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> asyncio.Future[None]:
-        """Begin anew; -1 leaves it to the first fetch where."""
+        """Reset the state. -1 leaves the start offset to the first fetch."""
         try:
             self._check_partition(key)
             known = self._states.get(key)
@@ -193,7 +196,7 @@ class ShareCoordinator:
         )
 
     def delete(self, key: ShareKey) -> asyncio.Future[None]:
-        """Forget the state; nothing where there is none."""
+        """Delete the state. Does nothing without a state."""
         try:
             self._check(key)
         except BrokerError as error:
@@ -205,12 +208,12 @@ class ShareCoordinator:
         return self._write(key, encode_snapshot(key, None))
 
     def forget_topic(self, topic_id: uuid.UUID) -> None:
-        """The topic was deleted, and with it what groups knew of it."""
+        """Drop the states of a deleted topic."""
         for key in [key for key in self._states if key.topic_id == topic_id]:
             self._write(key, encode_snapshot(key, None))
 
     def _append(self, key: ShareKey, update: Update) -> asyncio.Future[None]:
-        """Write an update, or a snapshot where there were many."""
+        """Write an update, or a snapshot after many updates."""
         known, updates = self._states[key]
         if updates < self._config.share_updates_per_snapshot:
             return self._write(key, encode_update(key, update))
@@ -290,14 +293,14 @@ class ShareCoordinator:
     # Housekeeping
 
     def prune(self) -> None:
-        """Delete what lies before the snapshots that are the last of their share-partitions."""
+        """Delete records before the oldest of the share-partitions' last snapshots."""
         for partition, offsets in self._snapshot_at.items():
             redundant = min(offsets.values(), default=self._log.end_offset(partition))
             if redundant > 0:
                 self._log.delete_before(partition, redundant)
 
     def snapshot_cold(self) -> None:
-        """Snapshot what was not written for long, so that what lies before can be deleted."""
+        """Write snapshots of states that were not written for long, so that earlier records can be deleted."""
         now = self._clock.now_ms()
         oldest = now - self._config.share_cold_snapshot_interval_ms
         if all(state.snapshot.created_ms != state.snapshot.written_ms for state in self._states.values()):

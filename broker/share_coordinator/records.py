@@ -87,7 +87,7 @@ class Snapshot(NamedTuple):
 
 
 class Update(NamedTuple):
-    """Changes since the snapshot; a start offset or leader epoch of -1 is no change."""
+    """Changes since the snapshot. A start offset or leader epoch of -1 is unchanged."""
 
     snapshot_epoch: int
     leader_epoch: int

@@ -1,4 +1,4 @@
-"""Putting what changed in a share-partition together with what was known of it."""
+"""Merges the changes of a share-partition into its known state."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["combined"]
 
 
 def combined(known: Iterable[StateBatch], changed: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """Batches that do not overlap, in order, from ``start_offset`` on (-1: all).
+    """Non-overlapping batches, in order, from ``start_offset`` on (-1: all).
 
-    Where two speak of the same offset, more deliveries win, and then the state with the larger number: so does what
-    happened later. Neighbours that are equal become one.
+    If two cover the same offset, the one with more deliveries wins, then the state with the larger number, which is the
+    later one. Equal adjacent batches are merged.
     """
     kept = sorted(
         batch._replace(first=max(batch.first, start_offset))

@@ -1,4 +1,4 @@
-"""The state of share-partitions as the share coordinator keeps it: plain values."""
+"""The state of share-partitions in the share coordinator, as plain values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ShareKey(NamedTuple):
 
 
 class StateBatch(NamedTuple):
-    """Records of one state as they are written down; ordered as Kafka orders them."""
+    """Records with one state, as stored, in Kafka's order."""
 
     first: int
     last: int
@@ -38,15 +38,15 @@ class StoredState(NamedTuple):
 
 
 class SharePersister(Protocol):
-    """Where share-partitions write down what happened to records."""
+    """Stores the delivery states of share-partitions' records."""
 
     def read(self, key: ShareKey, leader_epoch: int) -> StoredState:
-        """Raises InvalidRequest where there is no state, FencedLeaderEpoch, UnknownTopicOrPartition."""
+        """Raises InvalidRequest if there is no state, FencedLeaderEpoch, UnknownTopicOrPartition."""
         ...
 
     def write(self, key: ShareKey, state: StoredState) -> asyncio.Future[None]:
-        """Done when the state is durable. ``batches`` are changes; the start offset -1 changes nothing.
+        """Done when the state is durable. ``batches`` are changes; a start offset of -1 changes nothing.
 
-        Fails with InvalidRequest where there is no state, FencedStateEpoch, FencedLeaderEpoch, UnknownTopicOrPartition.
+        Fails with InvalidRequest if there is no state, FencedStateEpoch, FencedLeaderEpoch, UnknownTopicOrPartition.
         """
         ...

@@ -1,4 +1,4 @@
-"""Acknowledgements by members: done with, to be delivered again, not to be delivered, or more time."""
+"""Acknowledgements by members: accept, release, reject, or renew."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _BECOMES: Final[Mapping[int, RecordState]] = {
     2: RecordState.AVAILABLE,
     3: RecordState.ARCHIVED,
 }
-"""What a record becomes by the type of its acknowledgement: gap, accept, release, reject."""
+"""The new state of a record by acknowledgement type: gap, accept, release, reject."""
 
 
 def acknowledge(share: SharePartition, member_id: str, batches: Sequence[AcknowledgeBatch]) -> asyncio.Future[None]:
-    """All or nothing; done when it is written down.
+    """Apply all acknowledgements or none. Done when the change is durable.
 
-    Fails with InvalidRecordState where a record is not in this member's hands, InvalidRequest where it never was in
-    anybody's, and with what keeps the state from being written.
+    Fails with InvalidRecordState if this member has not acquired a record, InvalidRequest if no member ever did, and
+    with the errors of writing the state.
     """
     future: asyncio.Future[None] = share.clock.create_future()
     changes: list[Change] = []
@@ -74,7 +74,7 @@ def _acknowledge(
 
 
 def _said(batch: AcknowledgeBatch, first: int, last: int) -> Iterator[tuple[int, int, int]]:
-    """(first, last, type) for neighbours of which the same is said."""
+    """(first, last, type) for adjacent records with the same acknowledgement."""
     if len(batch.types) == 1:
         yield first, last, batch.types[0]
         return
@@ -85,7 +85,7 @@ def _said(batch: AcknowledgeBatch, first: int, last: int) -> Iterator[tuple[int,
 
 
 def _in_flight_of(share: SharePartition, batch: AcknowledgeBatch) -> list[InFlightBatch]:
-    """The batches in flight that an acknowledgement speaks of."""
+    """The batches in flight that an acknowledgement covers."""
     holder = share.in_flight.floor(max(batch.first, share.start_offset))
     if holder is None:
         raise InvalidRecordState(f"Offsets {batch.first}-{batch.last} of {share} are not in flight.")
@@ -134,7 +134,7 @@ def _begin(
 
 
 def release(share: SharePartition, member_id: str) -> asyncio.Future[None]:
-    """Take all records out of a member's hands that it has not acknowledged: it is gone."""
+    """Release all unacknowledged records of a member that is gone."""
     future: asyncio.Future[None] = share.clock.create_future()
     changes: list[Change] = []
     for batch in share.in_flight:

@@ -1,4 +1,4 @@
-"""Which of the records that a fetch read go into the hands of its member."""
+"""Decides which fetched records a member acquires."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from broker.share_delivery.values import Acquired, BatchSpan
 __all__ = ["acquire", "give_up"]
 
 _CAREFUL_FROM: Final = 2
-"""Below this number of deliveries nothing is done to find the record that fails."""
+"""Below this number of deliveries, no attempt is made to isolate a failing record."""
 
 
 def acquire(
@@ -25,10 +25,11 @@ def acquire(
     batch_size: int,
     exactly: bool,
 ) -> list[Acquired]:
-    """Lock records of the batches that were read from ``fetch_offset`` on for a member.
+    """Lock records of the batches read from ``fetch_offset`` on for a member.
 
-    About ``most`` records: batches of the log are not divided, unless ``exactly`` so many are wanted at most. A share of
-    acquired records begins at the batch that would make it larger than ``batch_size``.
+    It acquires about ``most`` records: batches of the log are not divided, unless ``exactly`` makes that a strict
+    limit. A new range of acquired records begins at the batch that would make the previous one larger than
+    ``batch_size``.
     """
     if not share.is_active or most <= 0 or not batches or batches[-1].last < share.start_offset:
         return []
@@ -55,14 +56,14 @@ class _Acquisition:
         self.exactly = exactly
         self.limit = settings.delivery_count_limit
         self.careful_from = max(_CAREFUL_FROM, -(-self.limit // 2))
-        """From how many deliveries on a record is delivered among ever fewer others."""
+        """The number of deliveries from which on a record is delivered in smaller and smaller batches."""
         self.result: list[Acquired] = []
         self.count = 0
         self.first, self.last = max(batches[0].first, share.start_offset), batches[-1].last
         room = settings.max_record_locks - share.records_in_flight
         self.most = min(most, room)
         if self.most <= 0 and fetch_offset <= share.end_offset:
-            # The window is full, but within it there is something to be had.
+            # The window is full, but some records in it are available.
             self.most = min(most, share.end_offset - fetch_offset + 1)
             self.last = min(self.last, share.end_offset)
 
@@ -87,7 +88,7 @@ class _Acquisition:
         return self.result
 
     def _archive_missing(self) -> None:
-        """What was to be fetched but is not in the log any more (compaction) is done."""
+        """Archive records that should have been fetched but are no longer in the log (compaction)."""
         share, begin = self.share, self.fetch_offset
         if begin >= self.first or not len(share.in_flight):
             return
@@ -101,7 +102,7 @@ class _Acquisition:
         share.make_room()
 
     def _go_through(self, known: Sequence[InFlightBatch], base: int) -> None:
-        """Take what is available of batches in flight, and what the gaps between them have."""
+        """Acquire available records of batches in flight, and new records from the gaps between them."""
         share, expected = self.share, base
         for batch in known:
             if self.count >= self.most:
@@ -121,7 +122,7 @@ class _Acquisition:
                 return
 
     def _take_again(self, batch: InFlightBatch, careful: bool) -> int:
-        """Take what is available of one batch; how many records."""
+        """Acquire available records of one batch. Returns how many."""
         share, whole = self.share, batch.whole
         too_many = self.exactly and len(batch) > self.most - self.count
         if whole is not None:
@@ -134,7 +135,7 @@ class _Acquisition:
         return self._take_some(batch)
 
     def _take_some(self, batch: InFlightBatch) -> int:
-        """Take the available records of a batch; suspicious ones in small company, those on their last delivery alone."""
+        """Acquire available records of a batch: suspicious ones in small batches, those on their last delivery alone."""
         taken: list[Acquired] = []
         count, requested, company, until = 0, self.most - self.count, -1, self.share.lock_until()
         wary = self.limit > _CAREFUL_FROM
@@ -162,14 +163,14 @@ class _Acquisition:
         return count
 
     def _is_careful(self, batch: InFlightBatch) -> bool:
-        """Whether something available in it was delivered so often that the cause may be the record itself."""
+        """Whether an available record was delivered so often that it may itself be the cause."""
         if batch.whole is not None:
             return batch.whole.is_available and batch.whole.count >= self.careful_from
         counts = (delivery.count for _, _, delivery in batch.between(self.first, self.last) if delivery.is_available)
         return max(counts, default=0) >= self.careful_from
 
     def _take_new(self, first: int, last: int) -> None:
-        """Put records in flight that were not before."""
+        """Put new records in flight."""
         share, most = self.share, self.most - self.count
         first = max(first, share.start_offset)
         if first > last:
@@ -215,7 +216,7 @@ class _Acquisition:
         share.some_available = True
 
     def _end_of_batch(self, offset: int) -> int:
-        """The last offset of the batch in the log that holds this one."""
+        """The last offset of the log batch that contains this offset."""
         return next((batch.last for batch in self.batches if batch.first <= offset <= batch.last), offset)
 
     def _add(self, acquired: Acquired) -> None:
@@ -224,7 +225,7 @@ class _Acquisition:
 
 
 def _joined(taken: Sequence[Acquired]) -> list[Acquired]:
-    """Neighbours that were delivered equally often as one."""
+    """Adjacent ranges with equal delivery counts, merged."""
     joined: list[Acquired] = []
     for acquired in taken:
         if joined and joined[-1].last + 1 == acquired.first and joined[-1].deliveries == acquired.deliveries:
@@ -235,9 +236,10 @@ def _joined(taken: Sequence[Acquired]) -> list[Acquired]:
 
 
 def give_up(share: SharePartition, acquired: Sequence[Acquired], aborted: Sequence[BatchSpan]) -> list[Acquired]:
-    """Archive what was acquired of aborted transactions' batches; the rest of what was acquired.
+    """Archive acquired records of aborted transactions. Returns the remaining acquired records.
 
-    The start follows at once: nobody will acknowledge these, and where they are the whole window nothing else would move it.
+    The start offset advances at once: no member will acknowledge these records, and if they fill the window nothing
+    else would advance it.
     """
     for span in aborted:
         holder = share.in_flight.floor(span.first)

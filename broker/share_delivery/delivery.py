@@ -9,11 +9,11 @@ from enum import IntEnum
 __all__ = ["NOBODY", "Delivery", "InFlight", "InFlightBatch", "RecordState"]
 
 NOBODY = ""
-"""The member of records that are in nobody's hands."""
+"""The member of records that no member has acquired."""
 
 
 class RecordState(IntEnum):
-    """The states of a record, by the numbers that Kafka writes down."""
+    """The states of a record, with the numbers that Kafka stores."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -27,10 +27,10 @@ class RecordState(IntEnum):
 
 
 class Delivery:
-    """The state of one record, or of neighbouring records that have the same.
+    """The state of one record, or of adjacent records with the same state.
 
-    A change that has to be written down first is begun, and finished when it is known whether it could be. Meanwhile it
-    cannot change otherwise. ``locked_until_ms`` is when a member's time with the record is over.
+    A change that has to be written first is begun, and finished when the outcome of the write is known. No other change
+    is possible in between. ``locked_until_ms`` is when the member's lock on the record expires.
     """
 
     __slots__ = ("_archived", "_before", "count", "locked_until_ms", "member", "state")
@@ -52,16 +52,19 @@ class Delivery:
         return self.state is RecordState.AVAILABLE and self._before is None
 
     def copy(self) -> Delivery:
-        """The same, for a part of the records."""
+        """A copy, for part of the records."""
         return Delivery(self.state, self.count, self.member, self.locked_until_ms)
 
     def acquire(self, member: str, locked_until_ms: int) -> None:
-        """Only what is available."""
+        """Acquire the record, which must be available."""
         self.state, self.member, self.locked_until_ms = RecordState.ACQUIRED, member, locked_until_ms
         self.count += 1
 
     def leave(self, to: RecordState, limit: int) -> bool:
-        """Leave the hands of a member; what was delivered ``limit`` times is archived, not made available. False if it cannot."""
+        """Release the record into a new state.
+
+        After ``limit`` deliveries it is archived instead of made available. False if it can't.
+        """
         if self.state is not RecordState.ACQUIRED or self._before is not None:
             return False
         if to is RecordState.AVAILABLE and self.count >= limit:
@@ -70,7 +73,7 @@ class Delivery:
         return True
 
     def begin_to_leave(self, to: RecordState, limit: int) -> bool:
-        """As ``leave``, to be finished. The lock stays until then."""
+        """Like ``leave``, but to be finished later. The lock stays until then."""
         before = (self.state, self.member, limit)
         if not self.leave(to, limit):
             return False
@@ -78,7 +81,10 @@ class Delivery:
         return True
 
     def finish(self, now_ms: int, *, written: bool) -> None:
-        """End what was begun; what could not be written is undone, or given up where the lock is over by now."""
+        """End a begun change.
+
+        If it could not be written it is undone, or the record is released if the lock has expired.
+        """
         before = self._before
         assert before is not None
         self._before = None
@@ -93,15 +99,16 @@ class Delivery:
             self.state, self.member = state, member
 
     def archive(self) -> None:
-        """For good, whatever is under way."""
+        """Archive permanently, whatever change is in progress."""
         self.state, self.member, self.locked_until_ms = RecordState.ARCHIVED, NOBODY, None
         self._archived = True
 
 
 class InFlightBatch:
-    """Neighbouring records that came together, in parts whose records have the same state: at first one, later as many as differ.
+    """Adjacent records acquired together, in parts with equal states: one part at first, later as many as there are
+    different states.
 
-    So it costs as much as was said of single records, and not as much as it has records.
+    So its cost depends on the number of individual acknowledgements, not on the number of records.
     """
 
     __slots__ = ("_firsts", "_parts", "first", "last")
@@ -117,7 +124,7 @@ class InFlightBatch:
 
     @property
     def whole(self) -> Delivery | None:
-        """The state of all records, while they have the same."""
+        """The state of all records, as long as they have the same."""
         return self._parts[0] if len(self._parts) == 1 else None
 
     def deliveries(self) -> list[Delivery]:
@@ -125,7 +132,7 @@ class InFlightBatch:
         return self._parts
 
     def between(self, first: int, last: int) -> Iterator[tuple[int, int, Delivery]]:
-        """(first, last, state) of each part, or of as much of it as lies within these bounds. It may be divided meanwhile."""
+        """(first, last, state) of each part, clipped to these bounds. The batch may be divided during iteration."""
         first, last = max(first, self.first), min(last, self.last)
         while first <= last:
             at = bisect_right(self._firsts, first) - 1
@@ -134,7 +141,10 @@ class InFlightBatch:
             first = end + 1
 
     def part(self, first: int, last: int) -> Delivery:
-        """The state of these records of one part, divided off if they are not all of it. Nothing may be under way for it then."""
+        """The state of these records of one part, split off if they are not all of it.
+
+        No change may be in progress for the part.
+        """
         at = bisect_right(self._firsts, first) - 1
         part, begin, end = self._parts[at], self._firsts[at], self._end(at)
         if (begin, end) == (first, last):
@@ -146,7 +156,7 @@ class InFlightBatch:
         return part
 
     def divide_at(self, offset: int) -> None:
-        """Have a part begin at the offset, if it is in the batch and nothing is under way for the part that holds it."""
+        """Make a part begin at the offset, if the batch contains it and no change is in progress for its part."""
         at = bisect_right(self._firsts, offset) - 1
         if self.first < offset <= self.last and self._firsts[at] < offset and not self._parts[at].is_changing:
             self.part(offset, self._end(at))
@@ -163,7 +173,7 @@ class InFlightBatch:
 
 
 class InFlight:
-    """Batches by their offsets, which do not overlap."""
+    """Non-overlapping batches by offset."""
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
@@ -184,21 +194,21 @@ class InFlight:
         self._batches.insert(at, batch)
 
     def floor(self, offset: int) -> InFlightBatch | None:
-        """The batch that begins at the offset, or the last before."""
+        """The batch that begins at the offset, or the last one before."""
         at = bisect_right(self._firsts, offset)
         return self._batches[at - 1] if at else None
 
     def after(self, offset: int) -> InFlightBatch | None:
-        """The first that begins behind the offset."""
+        """The first batch that begins after the offset."""
         at = bisect_right(self._firsts, offset)
         return self._batches[at] if at < len(self._batches) else None
 
     def between(self, first: int, last: int) -> list[InFlightBatch]:
-        """Those that begin within these offsets."""
+        """The batches that begin within these offsets."""
         return self._batches[bisect_left(self._firsts, first) : bisect_right(self._firsts, last)]
 
     def drop_before(self, offset: int) -> None:
-        """Forget those that begin before the offset."""
+        """Remove the batches that begin before the offset."""
         at = bisect_left(self._firsts, offset)
         del self._firsts[:at], self._batches[:at]
 

@@ -1,4 +1,4 @@
-"""Fetching for share groups: read what a member may have, lock it, and wait while there is too little."""
+"""Fetches for share groups: reads available records, locks them, and waits while there are too few."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ShareFetchLimits(NamedTuple):
 
 
 class ShareFetched(NamedTuple):
-    """What one partition gave: records of which these were acquired, or an error, or nothing."""
+    """The result for one partition: records with the acquired ranges, or an error, or nothing."""
 
     topic_id: uuid.UUID
     partition: int
@@ -42,7 +42,7 @@ class ShareFetched(NamedTuple):
 
 
 class ShareFetch:
-    """One fetch of a member. ``start`` gives the future of its results."""
+    """One fetch of a member. ``start`` returns the future of its results."""
 
     def __init__(
         self, groups: ShareGroups, member_id: str, shares: Sequence[OpenShare], requested: ShareFetchLimits
@@ -56,7 +56,7 @@ class ShareFetch:
         self._looks_soon = False
 
     def start(self) -> asyncio.Future[list[ShareFetched]]:
-        """Done at once where there is enough, else when there is, or the time is over."""
+        """Done at once if there is enough, otherwise when there is, or after the time limit."""
         requested, future = self._requested, self._future
         if not self._shares or requested.max_records == 0 or requested.max_bytes == 0:
             future.set_result([])
@@ -77,7 +77,7 @@ class ShareFetch:
         self._look_soon()
 
     def _look_soon(self) -> None:
-        """Not at once: whoever changes something is not done with it, and several changes are looked at together."""
+        """Delayed, because a caller that makes changes has not finished, and so several changes are handled together."""
         if not self._looks_soon:
             self._looks_soon = True
             self._loop.call_soon(self._look)
@@ -103,7 +103,7 @@ class ShareFetch:
     # Reading
 
     def _attempt(self, *, final: bool) -> list[ShareFetched] | None:
-        """Lock what there is. None, and nothing is locked, while it is too little and the time is not over."""
+        """Lock available records. None, without locks, while there are too few and the time is not over."""
         ready = [share for share in self._shares if share.share.is_active and share.share.can_acquire]
         if not ready:
             return [] if final or not any(share.share.is_active for share in self._shares) else None
@@ -168,7 +168,7 @@ class ShareFetch:
 
 
 def _portions(size: int, count: int) -> list[int]:
-    """Divide bytes among partitions; what cannot be divided goes to one of them by chance."""
+    """Divide bytes among partitions; a random one gets the remainder."""
     if size < count:
         lucky = random.sample(range(count), size)
         return [1 if index in lucky else 0 for index in range(count)]

@@ -1,4 +1,4 @@
-"""Where a share-partition begins that has no start offset yet (``share.auto.offset.reset``)."""
+"""The start of a share-partition without a start offset (``share.auto.offset.reset``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def duration_ms(text: str) -> int:
 
 
 def offset_for(log: PartitionLog, reset: str, now_ms: int) -> int:
-    """For ``earliest``, ``latest``, or ``by_duration:`` and how long ago; a little longer where looking takes too long."""
+    """The offset for ``earliest``, ``latest``, or ``by_duration:`` and a duration.
+
+    It may be earlier if an exact search takes too long.
+    """
     if reset == "earliest":
         return log.log_start_offset
     if reset == "latest":

@@ -1,4 +1,4 @@
-"""A share-partition: the window of records that are in flight in one group, from its start to its end offset."""
+"""A share-partition: the window of records in flight in one group, from its start to its end offset."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ __all__ = ["Change", "SharePartition"]
 logger = get_logger(__name__)
 
 _SWEEP_MS = 10
-"""Locks that end within so short a time are released together."""
+"""Locks that expire within this time of each other are released together."""
 
 Change = tuple[Delivery, StateBatch]
-"""A state that was changed, and how that is written down."""
+"""A changed state, and its stored form."""
 
 
 class _Activity(Enum):
@@ -49,11 +49,11 @@ class _Activity(Enum):
 
 
 class SharePartition:
-    """Belongs to one event loop. ``broker.share_delivery.acquiring`` and ``acknowledging`` do what members ask for.
+    """Used on one event loop. ``broker.share_delivery.acquiring`` and ``acknowledging`` carry out members' requests.
 
-    ``changed`` is called when records may have become available, or room for more. Invariants: (1) batches in flight do not
-    overlap, and none ends before the start offset, though the first may begin there; (2) an acquired record has a
-    member and a lock; (3) the start offset never goes back; (4) below it everything is done.
+    ``changed`` is called when records, or room for more, may have become available. Invariants: (1) batches in flight
+    do not overlap, and none ends before the start offset, though the first may begin there; (2) an acquired record has
+    a member and a lock; (3) the start offset never goes back; (4) below it everything is done.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class SharePartition:
         self.in_flight = InFlight()
         self.start_offset = 0
         self.end_offset = 0
-        """The last offset in flight; where nothing is, the next to fetch."""
+        """The last offset in flight; if none is, the next offset to fetch."""
         self.some_available = False
-        """Whether records in flight may be available: then the next offset to fetch has to be looked for."""
+        """Whether records in flight may be available, so that the next fetch offset has to be searched."""
         self.complete = 0
         """How many records from the start offset on are done."""
         self._settings = settings
@@ -83,7 +83,7 @@ class SharePartition:
         self._activity = _Activity.EMPTY
         self._state_epoch = 0
         self._gap: tuple[int, int] | None = None
-        """Where in the state that was read back offsets may be missing: from, and the end offset at that time."""
+        """Where the restored state may lack offsets: from this offset on, and its end offset at that time."""
         self._timer: Timer | None = None
         self._timer_at = 0
 
@@ -95,12 +95,14 @@ class SharePartition:
     def is_active(self) -> bool:
         return self._activity is _Activity.ACTIVE
 
-    # Coming and going
+    # Opening and fencing
 
     def open(self, find_start: Callable[[str], int]) -> None:
-        """Read the state back; ``find_start`` gives the offset for a ``share.auto.offset.reset`` where there is none yet.
+        """Read the state back. ``find_start`` returns the offset for a ``share.auto.offset.reset`` if there is no start
+        offset yet.
 
-        Nothing if that was done. Raises what ``SharePersister.read`` does, and LeaderNotAvailable after ``fence``.
+        Does nothing if it is open. Raises the errors of ``SharePersister.read``, and LeaderNotAvailable after
+        ``fence``.
         """
         if self._activity is _Activity.ACTIVE:
             return
@@ -138,7 +140,7 @@ class SharePartition:
             self.move_start()
 
     def fence(self) -> None:
-        """Take no part in anything any more: the state was changed or deleted elsewhere."""
+        """Stop all activity: the state was changed or deleted elsewhere."""
         self._activity = _Activity.FENCED
         if self._timer is not None:
             self._timer.cancel()
@@ -160,7 +162,7 @@ class SharePartition:
         )
 
     def next_fetch_offset(self) -> int:
-        """The first offset that is available, or the first behind the window."""
+        """The first available offset, or the first one after the window."""
         if not len(self.in_flight) or self.start_offset > self.in_flight[-1].last:
             self.some_available = False
             return self.end_offset
@@ -185,11 +187,11 @@ class SharePartition:
 
     @property
     def gap_start(self) -> int | None:
-        """Where offsets may be missing in the window because the state that was read back did not have them."""
+        """Where offsets may be missing in the window, because the restored state lacked them."""
         return self._gap[0] if self._gap is not None and self._gap[1] == self.end_offset else None
 
     def fetched_up_to(self, offset: int) -> None:
-        """Offsets below are not missing any more."""
+        """Mark offsets below this one as not missing."""
         if self._gap is None:
             return
         missing, end = self._gap
@@ -200,16 +202,16 @@ class SharePartition:
         self._gap = (missing, end) if end == self.end_offset and missing <= end else None
 
     def in_window(self, first: int, last: int) -> int:
-        """How many of these offsets are not below the start."""
+        """How many of these offsets are at or after the start."""
         return max(last - max(self.start_offset, first) + 1, 0)
 
     def has_start_within(self, batch: InFlightBatch) -> bool:
         return batch.first < self.start_offset <= batch.last
 
     def move_start(self) -> bool:
-        """Let the start follow where the first records are done; whether it did.
+        """Advance the start past the first records that are done. Returns whether it moved.
 
-        What is not in flight in front of a batch is not in the log, unless it is missing (``gap_start``).
+        Offsets before a batch that are not in flight are not in the log, unless they are missing (``gap_start``).
         """
         start, done = self._first_not_done()
         if start == self.start_offset:
@@ -220,7 +222,7 @@ class SharePartition:
         return True
 
     def _first_not_done(self) -> tuple[int, int]:
-        """Where the start can go, and how many records below that are counted in ``complete``."""
+        """Where the start can advance to, and how many records below that are counted in ``complete``."""
         at, count, gap = self.start_offset, 0, self.gap_start
         for batch in self.in_flight:
             if batch.first > at:
@@ -246,14 +248,14 @@ class SharePartition:
         self._gap = None
 
     def make_room(self) -> None:
-        """Let the start follow after records were archived that nobody will acknowledge."""
+        """Advance the start past archived records that no member will acknowledge."""
         if self.move_start():
             self._changed()
 
-    # The log's start moved, or records in it are gone
+    # Log start and missing records
 
     def log_starts_at(self, offset: int) -> None:
-        """Records below are gone from the log, and out of the window, whoever has them. Nothing where the start is ahead."""
+        """Remove records below the log's start from the window, acquired or not. Does nothing if the start is ahead."""
         if offset <= self.start_offset:
             return
         self.complete -= sum(
@@ -269,13 +271,13 @@ class SharePartition:
         self._changed()
 
     def archive(self, first: int, last: int, state: RecordState, batches: Sequence[InFlightBatch]) -> bool:
-        """Archive what is in the given state; whether anything was."""
+        """Archive records in the given state. Returns whether there were any."""
         some = False
         for batch in batches:
             if batch.first > last:
                 break
             for edge in (first, last + 1):
-                batch.divide_at(edge)  # not where something is under way for both sides: the rest is found again
+                batch.divide_at(edge)  # not while a change is in progress for both sides: the rest is found again
             for begin, end, delivery in batch.runs():
                 if first <= begin and end <= last and delivery.state is state:
                     delivery.archive()
@@ -286,7 +288,7 @@ class SharePartition:
     # Locks
 
     def lock_until(self) -> int:
-        """When a lock given now ends."""
+        """When a lock taken now expires."""
         until = self.clock.now_ms() + self.settings.record_lock_ms
         if self._timer is None or until < self._timer_at:
             self._wake_at(until)
@@ -299,7 +301,7 @@ class SharePartition:
         self._timer = self.clock.call_later(max(at_ms - self.clock.now_ms(), 0), self._sweep)
 
     def _sweep(self) -> None:
-        """Take records from members whose time with them is over."""
+        """Release records whose locks have expired."""
         self._timer = None
         if not self.is_active:
             return
@@ -341,10 +343,10 @@ class SharePartition:
         self.move_start()
         self._changed()
 
-    # Writing down
+    # Writing
 
     def finish(self, changes: Sequence[Change], error: BrokerError | None, future: asyncio.Future[None]) -> None:
-        """Write changes down that were begun, then let them hold; or undo them, where there was an ``error``."""
+        """Write begun changes, then make them effective; or undo them if there was an ``error``."""
         if error is not None:
             self._undo(changes)
             fail(future, error)
@@ -388,7 +390,7 @@ class SharePartition:
 
 
 def _told(error: BrokerError) -> BrokerError:
-    """What a member is told where the coordinator refuses: its errors mean other things between brokers."""
+    """The error for a member when the coordinator refuses, because its errors mean other things between brokers."""
     if isinstance(error, NotCoordinator | CoordinatorNotAvailable | CoordinatorLoadInProgress):
         return CoordinatorNotAvailable(error.message)
     if isinstance(error, FencedLeaderEpoch | FencedStateEpoch):

@@ -1,4 +1,4 @@
-"""Reading the log for share groups: where its batches lie, and which of them belong to aborted transactions."""
+"""Reads the log for share groups: positions of its batches, and which belong to aborted transactions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHUNK: Final = 32 * 1024
 
 
 class PlacedBatch(NamedTuple):
-    """A batch and how far behind the beginning of its slice it lies."""
+    """A batch and its distance from the beginning of its slice."""
 
     position: int
     header: BatchHeader
@@ -27,7 +27,7 @@ class PlacedBatch(NamedTuple):
 
 
 def batches_in(records: LogSlice) -> list[PlacedBatch]:
-    """The whole batches of a slice. Only their headers are read."""
+    """The complete batches of a slice. Only their headers are read."""
     return list(_walk(records))
 
 
@@ -46,7 +46,7 @@ def _walk(records: LogSlice) -> Iterator[PlacedBatch]:
 
 
 def cut(records: LogSlice, batches: Sequence[PlacedBatch], acquired: Sequence[Acquired]) -> LogSlice:
-    """Without the batches in front and at the end of which nothing was acquired."""
+    """The slice without unacquired batches at its beginning and end."""
     first, last = acquired[0].first, acquired[-1].last
     kept = [batch for batch in batches if batch.header.last_offset >= first and batch.header.base_offset <= last]
     if not kept:

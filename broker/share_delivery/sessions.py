@@ -1,4 +1,4 @@
-"""Share sessions (KIP-932): which share-partitions a member fetches, so that its requests name only what changed."""
+"""Share sessions (KIP-932): the share-partitions that a member fetches, so that requests contain only changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Partition = tuple[uuid.UUID, int]
 
 
 class ShareSession:
-    """One member's partitions, those first that had records longest ago; each with whether the next answer has to name it."""
+    """One member's partitions, least recently served first; each with whether the next answer has to name it."""
 
     __slots__ = ("connection", "epoch", "group_id", "member_id", "partitions")
 
@@ -38,7 +38,7 @@ class ShareSession:
             self.partitions.pop(partition, None)
 
     def told(self, partition: Partition, *, has_records: bool, failed: bool) -> bool:
-        """Take note of what a partition gave; whether the answer has to name it."""
+        """Record a partition's result. Returns whether the answer has to name it."""
         due = self.partitions.get(partition)
         if due is None:
             return has_records or failed
@@ -53,7 +53,7 @@ class ShareSession:
 
 
 class ShareSessions:
-    """The sessions of one broker, at most ``most``: one for each member, on one connection."""
+    """The sessions of one broker, at most ``most``: one per member, on one connection."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -74,9 +74,9 @@ class ShareSessions:
     def begin(
         self, group_id: str, member_id: str, partitions: Iterable[Partition], connection: object, *, acknowledges: bool
     ) -> ShareSession:
-        """A new session, in place of the one the member may have.
+        """A new session, which replaces the member's existing one.
 
-        Raises InvalidRequest where there is something to acknowledge already, ShareSessionLimitReached.
+        Raises InvalidRequest if the request has acknowledgements, ShareSessionLimitReached.
         """
         if acknowledges:
             raise InvalidRequest("The first fetch of a share session cannot acknowledge records.")
@@ -91,7 +91,7 @@ class ShareSessions:
         return session
 
     def go_on(self, group_id: str, member_id: str, epoch: int) -> ShareSession:
-        """The session, for the next request of it. Raises ShareSessionNotFound, InvalidShareSessionEpoch."""
+        """The session for its next request. Raises ShareSessionNotFound, InvalidShareSessionEpoch."""
         session = self.find(group_id, member_id)
         if session.epoch != epoch:
             raise InvalidShareSessionEpoch(
@@ -119,6 +119,6 @@ class ShareSessions:
         return session
 
     def on_connection(self, connection: object) -> ShareSession | None:
-        """The session that a connection began and that goes with it."""
+        """The session that was begun on a connection and ends with it."""
         key = self._by_connection.get(connection)
         return None if key is None else self._sessions.get(key)

@@ -1,4 +1,6 @@
-"""The share-partitions of this broker: found, opened, acknowledged to, and let go when a group has no members here."""
+"""The open share-partitions of this broker: opens them, acknowledges in them, and closes them when a group has no
+members here.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,13 @@ from broker.storage.partitions import LEADER_EPOCH, Partitions
 __all__ = ["OpenShare", "ShareGroups"]
 
 _FENCES = (NotLeaderOrFollower, FencedStateEpoch, GroupIdNotFound, UnknownTopicOrPartition)
-"""Errors after which a share-partition has to be opened anew."""
+"""Errors after which a share-partition has to be reopened."""
 
 Partition = tuple[uuid.UUID, int]
 
 
 class OpenShare:
-    """A share-partition, the log it is of, and the fetches that wait for it."""
+    """A share-partition, its log, and the fetches that wait for it."""
 
     __slots__ = ("log", "share", "waiting")
 
@@ -50,7 +52,7 @@ class OpenShare:
 
 
 class ShareGroups:
-    """One thread calls it. ``settings`` gives a group's configuration."""
+    """Called from one thread. ``settings`` returns a group's configuration."""
 
     def __init__(
         self,
@@ -73,7 +75,7 @@ class ShareGroups:
         return len(self._open)
 
     def open(self, key: ShareKey) -> OpenShare:
-        """The share-partition, its state read back where it is not open. Raises what keeps it from being opened."""
+        """The share-partition, with its state read back if it was not open. Raises the errors of opening it."""
         known = self._open.get(key)
         log = self.partitions.find(key.topic_id, key.partition)
         if known is not None and known.log is log:
@@ -91,12 +93,12 @@ class ShareGroups:
         self._open[key] = opened
         return opened
 
-    # What members do
+    # Requests of members
 
     def acknowledge(
         self, group_id: str, member_id: str, batches: Mapping[Partition, Sequence[AcknowledgeBatch]]
     ) -> dict[Partition, asyncio.Future[None]]:
-        """A future for each partition; it fails with UnknownTopicOrPartition where nobody has fetched from it here."""
+        """A future per partition. It fails with UnknownTopicOrPartition if no member has fetched from it here."""
         return {
             (topic_id, partition): self._acknowledge(ShareKey(group_id, topic_id, partition), member_id, batch)
             for (topic_id, partition), batch in batches.items()
@@ -114,7 +116,7 @@ class ShareGroups:
         return future
 
     def end_session(self, group_id: str, member_id: str) -> None:
-        """Let go of what a member has: its session ends. Nothing if it has none."""
+        """Release a member's records: its session ends. Does nothing without a session."""
         session = self.sessions.end(group_id, member_id)
         if session is None:
             return
@@ -128,7 +130,7 @@ class ShareGroups:
             self.close(lambda key: key.group_id == group_id)
 
     def disconnected(self, connection: object) -> None:
-        """A connection is gone, and the session with it that it began."""
+        """End the session that was begun on a closed connection."""
         session = self.sessions.on_connection(connection)
         if session is not None:
             self.end_session(session.group_id, session.member_id)
@@ -140,26 +142,26 @@ class ShareGroups:
 
         when_done(future, look)
 
-    # What the group coordinator asks for
+    # Requests of the group coordinator
 
     def initialize_partition(
         self, group_id: str, topic_id: uuid.UUID, partition: int, *, epoch: int, start_offset: int
     ) -> asyncio.Future[None]:
-        """Begin the state of a share-partition anew."""
+        """Reset the state of a share-partition."""
         key = ShareKey(group_id, topic_id, partition)
         self.close(lambda share_key: share_key == key)
         return self.coordinator.initialize(key, epoch, start_offset)
 
     def delete_partition(self, group_id: str, topic_id: uuid.UUID, partition: int) -> asyncio.Future[None]:
-        """Forget the state of a share-partition."""
+        """Delete the state of a share-partition."""
         key = ShareKey(group_id, topic_id, partition)
         self.close(lambda share_key: share_key == key)
         return self.coordinator.delete(key)
 
-    # What happens to topics and groups
+    # Changes of topics and groups
 
     def close(self, which: Callable[[ShareKey], bool]) -> None:
-        """Forget share-partitions; they are read back when somebody fetches from them."""
+        """Close share-partitions. They are read back when a member fetches from them."""
         for key in [key for key in self._open if which(key)]:
             self._open.pop(key).share.fence()
 

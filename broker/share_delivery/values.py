@@ -1,4 +1,4 @@
-"""Plain values that share delivery takes and gives."""
+"""Arguments and results of share delivery, as plain values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = [
 ]
 
 GAP = 0
-"""The type of an acknowledgement that says that there is no record with this offset."""
+"""The acknowledgement type for an offset without a record."""
 RENEW = 4
-"""The type of an acknowledgement that asks for more time."""
+"""The acknowledgement type that asks for more time."""
 
 
 class BatchSpan(NamedTuple):
@@ -28,7 +28,7 @@ class BatchSpan(NamedTuple):
 
 
 class Acquired(NamedTuple):
-    """Records that a fetch got, both ends included, and how often they have been delivered by now."""
+    """Records acquired by a fetch, both ends included, with their delivery count."""
 
     first: int
     last: int
@@ -48,7 +48,7 @@ class AcknowledgeBatch(NamedTuple):
 
 
 class ShareSettings(NamedTuple):
-    """The settings of a group's share-partitions now."""
+    """The current settings of a group's share-partitions."""
 
     delivery_count_limit: int = 5
     max_record_locks: int = 2000

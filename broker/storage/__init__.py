@@ -1,1 +1,1 @@
-"""The partitions of a running broker: written to and read from, brought to the disk, looked after."""
+"""The partitions of a running broker: writes, reads, flushes and maintenance."""

@@ -1,4 +1,4 @@
-"""Fetches that wait for records: who is told when a partition has got more."""
+"""Waiting fetches, and their notification when partitions get more data."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Watcher(Protocol):
 
 
 class Waiter:
-    """One wait for ``missing`` bytes. A reader of committed records waits for those that become stable.
+    """A wait for ``missing`` bytes. A reader of committed records waits for bytes that become stable.
 
-    ``stuck`` has the partitions with an open transaction and their last stable offset; None for readers that
-    do not mind. A promise as ``broker.network.connection`` has it, whose callbacks ``Arrivals.release`` calls.
+    ``stuck`` has the partitions with an open transaction and their last stable offset; None for readers of uncommitted
+    data. It is a Promise for ``broker.network.connection``, whose callbacks ``Arrivals.release`` calls.
     """
 
     __slots__ = ("_arrivals", "_callbacks", "_cancelled", "_done", "_partitions", "_timer", "missing", "stuck")
@@ -63,7 +63,7 @@ class Waiter:
             self.wake()
 
     def wake(self) -> None:
-        """End the wait, if it has not ended."""
+        """End the wait, unless it has ended."""
         if not self._done:
             self._done = True
             self._arrivals.ended(self, self._partitions)
@@ -72,12 +72,12 @@ class Waiter:
         return self._done
 
     def result(self) -> None:
-        """Raises CancelledError where the wait was cancelled."""
+        """Raises CancelledError if the wait was cancelled."""
         if self._cancelled:
             raise asyncio.CancelledError
 
     def cancel(self) -> bool:
-        """End the wait for one that is not interested any more."""
+        """End the wait of a caller that is no longer interested."""
         if self._done:
             return False
         self._cancelled = True
@@ -85,11 +85,11 @@ class Waiter:
         return True
 
     def add_done_callback(self, callback: Callable[[Waiter], object], /) -> None:
-        """Call it when the wait is over, which it must not be yet."""
+        """Call ``callback`` when the wait is over, which it must not be yet."""
         self._callbacks.append(callback)
 
     def tell(self) -> None:
-        """Call what is to be called at the end; for ``Arrivals``."""
+        """Run the callbacks; for ``Arrivals``."""
         for callback in self._callbacks:
             try:
                 callback(self)
@@ -99,10 +99,11 @@ class Waiter:
 
 
 class Arrivals:
-    """Belongs to one event loop. An append costs one dictionary look-up where nobody waits.
+    """Used on one event loop. Without waiters an append costs one dictionary lookup.
 
-    Those whose wait has ended are told neither at once, for who appends is not done yet, nor in the event loop's next turn,
-    which costs as much as their answer: whoever is in the midst of a request says ``hold`` before and ``release`` after.
+    Callbacks of ended waits do not run at once, because the appending request is not finished, nor in the event loop's
+    next turn, which would cost as much as an answer. The code that handles a request calls ``hold`` before and
+    ``release`` after it.
     """
 
     def __init__(self) -> None:
@@ -119,9 +120,9 @@ class Arrivals:
         timeout_ms: int,
         stuck: Mapping[PartitionLog, int] | None = None,
     ) -> Waiter:
-        """A wait that ends when ``missing_bytes`` more have come in all, or the time is over.
+        """A wait that ends when ``missing_bytes`` have arrived in total, or the time is over.
 
-        ``partitions`` is gone through again when it ends.
+        ``partitions`` is iterated again when it ends.
         """
         waiter = Waiter(self, partitions, missing_bytes, None if stuck is None else dict(stuck), timeout_ms)
         self._waiting[waiter] = None
@@ -130,7 +131,7 @@ class Arrivals:
         return waiter
 
     def watch(self, partition: PartitionLog, watcher: Watcher) -> None:
-        """Tell ``watcher`` of every change from now on."""
+        """Notify ``watcher`` of every change from now on."""
         self._watching.setdefault(partition, {})[watcher] = None
 
     def unwatch(self, partition: PartitionLog, watcher: Watcher) -> None:
@@ -148,7 +149,7 @@ class Arrivals:
                 watcher.arrived(partition, size)
 
     def wake_all(self) -> None:
-        """Let every waiting fetch be answered with what there is."""
+        """End all waits, so that fetches are answered with what there is."""
         for waiter in list(self._waiting):
             waiter.wake()
 
@@ -156,7 +157,7 @@ class Arrivals:
         return len(self._waiting)
 
     def ended(self, waiter: Waiter, partitions: Iterable[PartitionLog]) -> None:
-        """A wait is over: have it told; by the event loop where nobody holds."""
+        """Schedule the callbacks of an ended wait; on the event loop unless ``hold`` is in effect."""
         del self._waiting[waiter]
         for partition in partitions:
             self.unwatch(partition, waiter)
@@ -165,11 +166,11 @@ class Arrivals:
         self._ended.append(waiter)
 
     def hold(self) -> None:
-        """Tell nobody of what ends from now on, until ``release``."""
+        """Delay callbacks until ``release``."""
         self._holding = True
 
     def release(self, most: int | None = None) -> None:
-        """Tell those whose wait has ended, in the order of the ends: all, or ``most`` of them and hold the others."""
+        """Run the callbacks of ended waits in their order: all, or ``most`` of them while the others stay delayed."""
         ended = self._ended
         if most is None:
             self._holding = False

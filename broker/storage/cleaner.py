@@ -1,4 +1,6 @@
-"""Compaction in a process of its own: it decodes records, which would hold up every client of the one-threaded broker."""
+"""Runs compaction in a separate process: it decodes records, which would block every client of the single-threaded
+broker.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ logger = get_logger(__name__)
 
 
 class CleanerLimits(Protocol):
-    """The keys of the broker that say how much compaction may take."""
+    """The broker's keys that limit the resources of compaction."""
 
     @property
     def cleaner_threads(self) -> int: ...
@@ -42,12 +44,12 @@ class _Usual(NamedTuple):
 
 
 _BYTES_OF_KEY: Final = 256
-"""What a key takes in the memory of a compaction, with what Python needs to find it."""
+"""Memory per key in a compaction, including Python's overhead."""
 
 
 def own_process(most: int = 1) -> Executor:
-    """Processes that are started for a round of compaction and ended after it, so that they cost nothing in between."""
-    import multiprocessing  # here: no broker is ready later for a library that it needs once in minutes
+    """Processes that start for a round of compaction and end after it, so that they cost nothing in between."""
+    import multiprocessing  # local: the broker should not start later for a library that it rarely needs
     from concurrent.futures import ProcessPoolExecutor
 
     # Spawned, not forked: a fork would keep the broker's sockets and locks open.
@@ -55,7 +57,7 @@ def own_process(most: int = 1) -> Executor:
 
 
 def _begin() -> None:
-    """Leave the processor to the broker where both want it, and end with it, however it ends."""
+    """Yield the processor to the broker, and end together with it, however it ends."""
     os.nice(10)
     threading.Thread(target=_end_with_the_broker, name="end with the broker", daemon=True).start()
 
@@ -70,9 +72,9 @@ def _end_with_the_broker() -> None:
 
 
 class Cleaner:
-    """Compacts the logs of topics with ``cleanup.policy=compact``. Belongs to one event loop.
+    """Compacts the logs of topics with ``cleanup.policy=compact``. Used on one event loop.
 
-    ``limits`` is asked before each round; ``executor`` makes what as many compactions run in at one time.
+    ``limits`` is called before each round; ``executor`` creates an executor for that many concurrent compactions.
     """
 
     def __init__(
@@ -88,7 +90,10 @@ class Cleaner:
         self.records_removed = 0
 
     async def clean(self, now_ms: int | None = None) -> int:
-        """Compact every log that has enough to compact; how many those were. Failures are logged, the rest goes on."""
+        """Compact every log with enough dirty data.
+
+        Returns how many. Failures are logged and do not stop the others.
+        """
         now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
         plans = [(log, plan) async for log in unhurried(self._logs) if (plan := self._planned(log, now)) is not None]
         if not plans:
@@ -100,7 +105,7 @@ class Cleaner:
             "max_keys": max(limits.cleaner_buffer_bytes // count // _BYTES_OF_KEY, 1),
             "bytes_per_s": None if bytes_per_s is None else bytes_per_s / count,
         }
-        # Starting a process takes ms, and importing what starts it, too.
+        # Starting a process and importing its libraries takes milliseconds.
         executor = await asyncio.to_thread(self._make_executor, count)
         try:
             return sum(

@@ -1,4 +1,4 @@
-"""When records are on the disk: group commit for ``acks=all``, and a flush in the background for the rest."""
+"""Flushes: group commit for ``acks=all``, and background flushes for the rest."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ __all__ = ["Durability", "Flushed"]
 logger = get_logger(__name__)
 
 Flushed = dict[PartitionLog, BrokerError]
-"""The logs of a round that could not be flushed, and why; empty is success."""
+"""The logs of a round with a failed flush, and the reasons; empty on success."""
 
 _WAITED_S: Final = 0.0005
-"""So long the loop waits for a flush, where they mostly take less: to be woken by a thread takes 100 µs."""
+"""How long the loop waits for a flush, which usually takes less: a wake-up by a thread takes 100 µs."""
 _WEIGHT_OF_LATEST: Final = 0.2
 _THREADS: Final = 8
 _SAMPLES: Final = 1028
 
 
 class Durability:
-    """Flushes logs, each round for all requests that the event loop has read by then. Belongs to one event loop.
+    """Flushes logs in rounds, each for all requests that the event loop has read by then. Used on one event loop.
 
-    While a round is in its threads the next one gathers; a log is thus never flushed twice for the same records. No flush is done
-    on the loop, however quick the disk was before: one that stalls would stop everybody. The loop waits half a millisecond at most.
+    While one round runs in its threads, the next one collects requests, so that a log is never flushed twice for the
+    same records. No flush runs on the loop, however fast the disk was before: a stalled one would block all clients.
+    The loop waits half a millisecond at most.
     """
 
     def __init__(self, *, background_interval_s: float) -> None:
@@ -55,7 +56,9 @@ class Durability:
         """How long the last rounds took, in seconds."""
 
     def appended(self, partition: PartitionLog, within_ms: float = math.inf) -> None:
-        """Records were appended that nobody waits for: the next background round flushes them, or one ``within_ms`` (``flush.ms``)."""
+        """Records without a waiting request were appended: the next background round flushes them, or one ``within_ms``
+        (``flush.ms``).
+        """
         self._dirty.add(partition)
         interval_s = self._interval_s
         if within_ms < self._interval_ms:
@@ -67,7 +70,7 @@ class Durability:
             self._timer = self._loop.call_later(interval_s, self._flush_dirty)
 
     def flushed(self, partitions: Iterable[PartitionLog]) -> asyncio.Future[Flushed]:
-        """Done when all that these logs hold now is on the disk, or could not be brought there."""
+        """Done when all current records of these logs are on disk, or a flush failed."""
         self._unflushed.update(partitions)
         if self._round is None:
             self._round = self._loop.create_future()
@@ -76,7 +79,7 @@ class Durability:
         return asyncio.shield(self._round)
 
     async def close(self) -> None:
-        """Finish what is waited for; the logs flush themselves as they close."""
+        """Finish the pending rounds; the logs flush themselves when they close."""
         if self._timer is not None:
             self._timer.cancel()
         while self._round is not None or self._running:  # noqa: ASYNC110 - at the end only
@@ -119,13 +122,13 @@ class Durability:
     def _in_threads(
         self, partitions: set[PartitionLog], then: Callable[[_Round], None], *, waits: bool = False
     ) -> _Round:
-        """Flush each in a thread of its own: the file system makes one commit of several (4 files: 0.7 ms, else 3.4)."""
+        """Flush each in a separate thread: the file system commits several at once (4 files: 0.7 ms instead of 3.4)."""
         work = _Round(partitions, waits)
         loop = self._loop
 
         def flush(partition: PartitionLog) -> None:
             if work.flush(partition) and not work.told():
-                with contextlib.suppress(RuntimeError):  # the loop has ended, so nobody waits
+                with contextlib.suppress(RuntimeError):  # the loop has ended, so nothing waits
                     loop.call_soon_threadsafe(then, work)
 
         for partition in partitions:
@@ -134,7 +137,7 @@ class Durability:
 
 
 class _Threads:
-    """Run what is put into ``work``. A ThreadPoolExecutor takes 30 µs more from an order to its answer, which is a third."""
+    """Runs the work queued in ``work``. A ThreadPoolExecutor takes 30 µs longer per task, which is a third."""
 
     def __init__(self) -> None:
         self.work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -143,7 +146,7 @@ class _Threads:
             thread.start()
 
     def end(self) -> None:
-        """Returns when all that was put is done."""
+        """Returns when all queued work is done."""
         for _ in self._threads:
             self.work.put(None)
         for thread in self._threads:
@@ -155,10 +158,10 @@ class _Threads:
 
 
 class _Round:
-    """Logs to flush, and what came of it; ``flush`` may be called from any thread."""
+    """A set of logs to flush, and the results. ``flush`` is thread-safe."""
 
     def __init__(self, partitions: set[PartitionLog], waits: bool) -> None:
-        """``waits``: ``ends_within`` will be asked."""
+        """``waits``: whether ``ends_within`` will be called."""
         self.partitions = partitions
         self.failed: Flushed = {}
         self.began = time.perf_counter()
@@ -169,23 +172,23 @@ class _Round:
         self._is_waited_for = waits
 
     def ends_within(self, seconds: float) -> bool:
-        """Wait; whether it has ended. For the loop's thread, and at most once."""
+        """Wait, and return whether the round has ended. Call it on the loop's thread, at most once."""
         if self._ended.acquire(timeout=seconds):
             return True
         with self._lock:
-            # It may have ended meanwhile, and believe that somebody waits.
+            # It may have ended in between and believe that the loop is waiting.
             self._is_waited_for = False
             return not self._ended.locked()
 
     def told(self) -> bool:
-        """Whether somebody waits for the end, which is now."""
+        """Whether a caller waits for the end, which is now."""
         with self._lock:
             if self._is_waited_for:
                 self._ended.release()
             return self._is_waited_for
 
     def flush(self, partition: PartitionLog) -> bool:
-        """Flush one; whether it was the last of them."""
+        """Flush one log. Returns whether it was the last."""
         error: BrokerError | None = None
         try:
             partition.flush()

@@ -1,4 +1,4 @@
-"""Looks after the logs while the broker runs, without holding up its event loop: checkpoints, retention, repairs, removals."""
+"""Maintains the logs while the broker runs, without blocking its event loop: checkpoints, retention, repairs, removals."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["KEEP_LOGS_S", "LogKeeper", "unhurried"]
 logger = get_logger(__name__)
 
 KEEP_LOGS_S: Final = 1.0
-"""How often ``keep`` is called; a recovery has to check what was written in such a time, and what it could not yet flush."""
+"""The interval of ``keep``. A recovery has to check the data written in such an interval, and unflushed data."""
 _CHECKPOINT_BYTES: Final = 4 * 1024 * 1024
-"""Less than this is checked so quickly at a start that it may wait for the next regular checkpoint."""
+"""A start checks less data than this so quickly that it can wait for the next regular checkpoint."""
 _AT_ONCE: Final = 100
 
 
 async def unhurried(logs: LogDirectory) -> AsyncIterator[PartitionLog]:
-    """Every log, with time for the event loop's other work in between."""
+    """Every log, with time for other work of the event loop in between."""
     for number, log in enumerate(logs.all()):
         if number % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)
@@ -34,7 +34,7 @@ async def unhurried(logs: LogDirectory) -> AsyncIterator[PartitionLog]:
 
 
 class LogKeeper:
-    """Belongs to one event loop; what waits for the disk is done by a thread."""
+    """Used on one event loop; a thread does the work that waits for the disk."""
 
     def __init__(
         self,
@@ -51,13 +51,13 @@ class LogKeeper:
         self._removing: Future[int] | None = None
 
     def close(self) -> None:
-        """Finish what is being written; removals end with the file that is under way, and go on with the next start."""
+        """Finish pending writes. Removals stop after the current file and continue with the next start."""
         self._logs.graves.stop()
         self._remover.shutdown(wait=False)
         self._writer.shutdown()
 
     async def keep(self) -> None:
-        """What has to be done soon: recovery points of what was written, failed logs, files whose time is over."""
+        """Do frequent maintenance: recovery points of new data, failed logs, files due for removal."""
         logs = self._logs
         if logs.unmarked_bytes >= _CHECKPOINT_BYTES:
             await self._write_points()
@@ -69,12 +69,12 @@ class LogKeeper:
             self._removing = self._remover.submit(logs.graves.clear)
 
     async def checkpoint(self) -> None:
-        """Write down from where recoveries have to check, how far logs are compacted, and where they end."""
+        """Write recovery points, compaction points and ends of logs."""
         await self._write_points()
         await self._write(self._logs.checkpoint_compacted)
 
     async def checkpoint_starts(self) -> None:
-        """Write down where logs begin."""
+        """Write the start offsets of logs."""
         await self._write(self._logs.checkpoint_start_offsets)
 
     async def _write_points(self) -> None:
@@ -85,7 +85,7 @@ class LogKeeper:
         await asyncio.get_running_loop().run_in_executor(self._writer, work)
 
     async def enforce_retention(self) -> int:
-        """Take away what logs need not keep; how many segments. A log whose disk fails does not keep the others from it."""
+        """Delete segments beyond retention. Returns how many. A failing disk does not stop the other logs."""
         now_ms, gone = time.time_ns() // 1_000_000, 0
         async for log in unhurried(self._logs):
             try:

@@ -1,4 +1,4 @@
-"""Writing to partitions and reading from them, with what belongs to it: durability, and telling who waits."""
+"""Writes to and reads from partitions, including durability and the notification of waiting fetches."""
 
 from __future__ import annotations
 
@@ -29,21 +29,23 @@ from broker.storage.durability import Durability, Flushed
 __all__ = ["INTERNAL_TOPICS", "LEADER_EPOCH", "READ_COMMITTED", "Partitions", "TopicNames", "unreadable"]
 
 LEADER_EPOCH: Final = 0
-"""One node leads every partition from its creation on, so the epoch never changes; `PartitionLog.leader_epoch` has that of
-partitions that another broker led before."""
+"""One node leads every partition from its creation on, so the epoch never changes.
+
+`PartitionLog.leader_epoch` is that of partitions that another broker led before.
+"""
 READ_COMMITTED: Final = 1
 
 _ALL: Final = -1
 
 
 class TopicNames(Protocol):
-    """The side of topics that partitions need."""
+    """The part of topics that partitions need."""
 
     def name_of(self, topic_id: uuid.UUID) -> str | None: ...
 
 
 class Partitions:
-    """The partitions of one broker, for its event loop."""
+    """The partitions of one broker, used on its event loop."""
 
     def __init__(self, topics: TopicNames, logs: LogDirectory, durability: Durability, arrivals: Arrivals) -> None:
         self._topics = topics
@@ -51,13 +53,13 @@ class Partitions:
         self._durability = durability
         self._arrivals = arrivals
         self._due: set[PartitionLog] = set()
-        """Those with as many unflushed records as ``flush.messages`` allows."""
+        """Partitions with as many unflushed records as ``flush.messages`` allows."""
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
         return self._logs.get(topic, partition)
 
     def find(self, topic: str | uuid.UUID, partition: int, leader_epoch: int = -1) -> PartitionLog:
-        """Raises UnknownTopicOrPartition, UnknownTopicId, or UnknownLeaderEpoch where the caller knows a newer one."""
+        """Raises UnknownTopicOrPartition, UnknownTopicId, or UnknownLeaderEpoch if the caller knows a newer epoch."""
         if isinstance(topic, uuid.UUID):
             name = self._topics.name_of(topic)
             if name is None:
@@ -82,9 +84,10 @@ class Partitions:
         transaction_version: int | None = None,
         inspected: Inspected | None = None,
     ) -> Appended:
-        """Append a client's records to the page cache; raises what the log refuses, and what ``acks`` cannot be.
+        """Append a client's records to the page cache. Raises the log's errors, and InvalidRequiredAcks for invalid
+        ``acks``.
 
-        ``transaction_version`` and ``inspected`` as with ``PartitionLog.append``.
+        ``transaction_version`` and ``inspected`` are those of ``PartitionLog.append``.
         """
         if acks not in (-1, 0, 1):
             raise InvalidRequiredAcks(f"Required acks are {acks}; -1, 0 and 1 are possible.")
@@ -103,7 +106,7 @@ class Partitions:
         return appended
 
     def appended(self, partition: PartitionLog, size: int) -> None:
-        """Account for an append of ``size`` bytes: wake who waits, and see that it is flushed in time."""
+        """Account for an append of ``size`` bytes: wake waiting fetches, and schedule the flush."""
         config = partition.config
         self._arrivals.notify(partition, size)
         self._durability.appended(partition, config.flush_ms)
@@ -112,7 +115,9 @@ class Partitions:
             self._durability.flushed([partition])
 
     def durable(self, partitions: Iterable[PartitionLog]) -> asyncio.Future[Flushed] | None:
-        """A future for what these partitions hold to be as durable as ``acks=all`` promises; None if it is already."""
+        """A future that is done when these partitions' records are as durable as ``acks=all`` promises; None if they
+        are already.
+        """
         to_flush = [
             partition
             for partition in partitions
@@ -123,7 +128,7 @@ class Partitions:
         return self._durability.flushed(to_flush) if to_flush else None
 
     def due(self, partitions: Iterable[PartitionLog]) -> asyncio.Future[Flushed] | None:
-        """A future for the flush of those of these that ``flush.messages`` asks for by now; None where it asks for none."""
+        """A future for the flush of those partitions that ``flush.messages`` requires now; None if it requires none."""
         if not self._due:
             return None
         to_flush = self._due.intersection(partitions)
@@ -134,9 +139,9 @@ class Partitions:
     def read(
         partition: PartitionLog, offset: int, max_bytes: int, *, isolation_level: int, first: bool
     ) -> LogSlice | None:
-        """Whole batches from ``offset`` on; the ``first`` partition of a fetch gives one however large it is.
+        """Complete batches from ``offset`` on. The ``first`` partition of a fetch returns at least one, however large.
 
-        None if there are none. Raises OffsetOutOfRange, KafkaStorageError where the disk fails.
+        None if there are none. Raises OffsetOutOfRange, KafkaStorageError if the disk fails.
         """
         until = partition.last_stable_offset if isolation_level == READ_COMMITTED else None
         try:
@@ -146,7 +151,7 @@ class Partitions:
         return log_slice if log_slice.size else None
 
     def changed(self, partition: PartitionLog) -> None:
-        """Let waiting fetches look again: the partition was deleted or its start has moved."""
+        """Make waiting fetches read again: the partition was deleted or its start has moved."""
         self._arrivals.notify(partition, 0)
 
 
@@ -156,12 +161,12 @@ def _too_few_replicas(partition: PartitionLog) -> NotEnoughReplicas:
 
 
 def unreadable(partition: PartitionLog, error: OSError) -> KafkaStorageError:
-    """What a client is told where the disk does not give what it has."""
+    """The error for a client when the disk can't be read."""
     return KafkaStorageError(f"cannot read {partition.topic}-{partition.partition}: {error.strerror or error}")
 
 
 _LENGTH: Final = struct.Struct(">qi")
-"""Base offset and length, which stand before what the length counts."""
+"""Base offset and length, which the length does not count."""
 
 
 def _refuse_epoch(log: PartitionLog, epoch: int) -> None:

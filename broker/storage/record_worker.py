@@ -1,4 +1,6 @@
-"""Work on records that is too long for the event loop, in processes for it: a thread would hold the loop up as well."""
+"""Runs work on records that is too long for the event loop in separate processes; a thread would block the loop as
+well.
+"""
 
 from __future__ import annotations
 
@@ -23,27 +25,28 @@ T = TypeVar("T")
 
 _MOST_WAITING_BYTES: Final = 256 * 1024 * 1024
 _LONGEST_S: Final = 30.0
-"""With the wait for those that came before. One piece of work ends itself sooner (``broker.work.OFF_THE_LOOP``)."""
+"""Includes the wait for earlier work. A single piece of work limits itself further (``broker.work.OFF_THE_LOOP``)."""
 _MANY_RECORDS: Final = 256 * 1024
-"""About a tenth of a second of work. Longer work must not hold up shorter work, so it has a process of its own."""
+"""About a tenth of a second of work. Longer work runs in a separate process, so that it does not delay shorter work."""
 _IDLE_S: Final = 60.0
 
 
 class RecordWorker:
-    """Two processes, one of them for long work. Belongs to one event loop."""
+    """Two processes, one of them for long work. Used on one event loop."""
 
     def __init__(self, executor: Callable[[], Executor] = own_process) -> None:
         self._short, self._long = _Lane(executor), _Lane(executor)
         self._waiting_bytes = 0
         self._running: set[asyncio.Task[Any]] = set()
         self.count = 0
-        """Pieces of work that were taken."""
+        """Pieces of work accepted."""
 
     def run(self, work: Callable[..., T], *provided: Any, size: int, records: int) -> asyncio.Task[T]:
-        """Call ``work``, a function of a module, in a process. It is given about ``size`` bytes with about so many records.
+        """Call ``work``, a module-level function, in a process. Its arguments have about ``size`` bytes with about
+        ``records`` records.
 
-        Raises KafkaStorageError, at once or in the task, when it cannot be done at the moment. The task raises RequestTimedOut
-        and the errors of ``work``.
+        Raises KafkaStorageError, at once or in the task, if the work is impossible at the moment. The task raises
+        RequestTimedOut and the errors of ``work``.
         """
         if self._waiting_bytes + size > _MOST_WAITING_BYTES:
             raise KafkaStorageError("too many requests wait for their records to be looked into; try again")
@@ -61,7 +64,7 @@ class RecordWorker:
         return task
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Abandon pending work."""
         running = list(self._running)
         for task in running:
             task.cancel()
@@ -76,13 +79,13 @@ class _Process(NamedTuple):
 
     @classmethod
     def start(cls, make_executor: Callable[[], Executor]) -> _Process:
-        """Takes as long as Python takes to start."""
+        """Blocks as long as Python takes to start."""
         executor = make_executor()
         return cls(executor, executor.submit(os.getpid).result())
 
 
 class _Lane:
-    """One process, started with the first work and ended when there was none for a while."""
+    """One process, which starts with the first work and ends after a while without any."""
 
     def __init__(self, make_executor: Callable[[], Executor]) -> None:
         self._make_executor = make_executor
@@ -121,7 +124,7 @@ class _Lane:
             process.executor.shutdown(wait=False, cancel_futures=True)
 
     async def close(self) -> None:
-        """Nobody waits for what is still being done."""
+        """Stop without waiting for pending work."""
         if self._idle is not None:
             self._idle.cancel()
         if self._process is None:

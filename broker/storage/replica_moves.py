@@ -1,4 +1,4 @@
-"""Moves partitions between the broker's data directories, one after the other, while they are in use (KIP-113)."""
+"""Moves partitions between the broker's data directories, one by one, while they are in use (KIP-113)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["ReplicaMoves"]
 logger = get_logger(__name__)
 
 _LAST_PART: Final = 1024 * 1024
-"""So few bytes are copied with the broker held up: it is a matter of milliseconds."""
+"""The last bytes, few enough to be copied within milliseconds while the broker is blocked."""
 
 
 class ReplicaMoves:
-    """Belongs to one event loop."""
+    """Used on one event loop."""
 
     def __init__(self, logs: LogDirectory, metadata: ClusterMetadata) -> None:
         self._logs = logs
@@ -32,11 +32,11 @@ class ReplicaMoves:
         self._task: asyncio.Task[None] | None = None
 
     def under_way(self, disk: Disk) -> Iterator[Move]:
-        """The moves to that disk that have not ended."""
+        """The unfinished moves to that disk."""
         return (move for move in self._pending.values() if move.target is disk)
 
     def move(self, log: PartitionLog, target: Disk) -> None:
-        """Have a partition moved; to where it is already takes an earlier wish back."""
+        """Schedule a partition's move. A move to its current disk cancels an earlier request."""
         present = self._pending.get(log)
         if present is not None and present.target is target:
             return
@@ -70,7 +70,7 @@ class ReplicaMoves:
         logger.info("moved a partition", topic=move.log.topic, partition=move.log.partition, to=str(move.target.path))
 
     async def close(self) -> None:
-        """Leave partitions that are being moved where they are."""
+        """Stop; partitions whose move has not finished stay where they are."""
         self._pending.clear()
         if self._task is not None:
             await self._task

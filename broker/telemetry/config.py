@@ -14,7 +14,7 @@ CLIENT_METRICS: Final = 16
 
 @config
 class TelemetryConfig:
-    """Whether clients are asked for their metrics."""
+    """Keys for requesting clients' metrics."""
 
     client_telemetry_enable: bool = key(
         "client.telemetry.enable",

@@ -1,7 +1,7 @@
 """The metrics in a push: OpenTelemetry's ``MetricsData``, as far as Kafka's clients use it.
 
-The few messages are described here by their field numbers (opentelemetry/proto/metrics/v1/metrics.proto, 1.x): the package that has them all
-pins a protobuf older than ours.
+The few messages are described here by their field numbers (opentelemetry/proto/metrics/v1/metrics.proto, 1.x), because
+the complete package pins a protobuf older than ours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from broker.work import Allowance, Budget
 __all__ = ["MOST_POINTS", "Point", "points", "read_points"]
 
 MOST_POINTS: Final = 5_000
-"""Numbers in one push, and kept of one client."""
+"""The most numbers in one push, and the most kept per client."""
 
 _DELTA: Final = 1
 """AGGREGATION_TEMPORALITY_DELTA."""
@@ -51,7 +51,10 @@ _FIELDS: Final[dict[str, tuple[tuple[str, int, str, bool], ...]]] = {
 
 
 class Point(NamedTuple):
-    """One number that a client reports; ``counts`` where it only grows, ``delta`` where it is what was added since the last."""
+    """One number that a client reports.
+
+    ``counts`` marks a counter; ``delta`` means an increment since the last report.
+    """
 
     name: str
     value: float
@@ -61,7 +64,10 @@ class Point(NamedTuple):
 
 
 def read_points(compression: int, metrics: bytes, most_bytes: int, budget: Budget) -> list[Point]:
-    """The numbers in a push that decompresses to ``most_bytes``. Raises InvalidRecord, CorruptMessage, TooMuchWork."""
+    """The numbers in a push that decompresses to at most ``most_bytes``.
+
+    Raises InvalidRecord, CorruptMessage, TooMuchWork.
+    """
     allowance = Allowance(budget)
     data = decompress_within(compression, metrics, allowance)
     if len(data) > most_bytes:
@@ -75,7 +81,7 @@ def read_points(compression: int, metrics: bytes, most_bytes: int, budget: Budge
 
 
 def points(data: bytes | memoryview, allowance: Allowance) -> Iterator[Point]:
-    """Gauges and sums; what else there may be (histograms) Kafka's clients do not send. Raises InvalidRecord, TooMuchWork."""
+    """Gauges and sums. Kafka's clients send no other kinds (histograms). Raises InvalidRecord, TooMuchWork."""
     from google.protobuf.message import DecodeError
 
     message = _message_class()()
@@ -130,7 +136,7 @@ def _message_class() -> Any:
             else:
                 field.type = getattr(kinds, f"TYPE_{kind.upper()}")
                 if not repeated and name in ("NumberDataPoint", "AnyValue"):
-                    # Alternatives: only so can be seen which was sent.
+                    # Alternatives: only with presence can we see which was sent.
                     field.proto3_optional = True
                     field.oneof_index = len(declared.oneof_decl)
                     declared.oneof_decl.add(name=f"_{field_name}")

@@ -1,4 +1,4 @@
-"""Which metrics are wanted of which clients: resources of type CLIENT_METRICS."""
+"""Which metrics to request from which clients: resources of type CLIENT_METRICS."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 logger = get_logger(__name__)
 
 ALL: Final = "*"
-"""Among the metrics: all there are."""
+"""In the list of metrics: all metrics."""
 DEFAULT_INTERVAL_MS: Final = 300_000
 _SHORTEST_MS, _LONGEST_MS = 100, 3_600_000
 
@@ -40,7 +40,7 @@ _ATTRIBUTES: Final = (
 
 @config
 class SubscriptionConfig:
-    """The keys of one subscription, as Kafka has them (ClientMetricsConfigs)."""
+    """The keys of one subscription, as in Kafka (ClientMetricsConfigs)."""
 
     metrics: list[str] = key(
         "metrics",
@@ -72,7 +72,7 @@ class Subscription(NamedTuple):
 
 
 def subscription(configs: Mapping[str, str]) -> Subscription:
-    """From the keys that are set. Raises InvalidRequest, InvalidConfiguration."""
+    """A subscription from its set keys. Raises InvalidRequest, InvalidConfiguration."""
     known = [config_key.name for config_key in keys_of(SubscriptionConfig)]
     for name in configs:
         if name not in known:
@@ -87,7 +87,10 @@ def subscription(configs: Mapping[str, str]) -> Subscription:
 
 
 class CurrentSubscriptions:
-    """The subscriptions as they are configured; ``configs`` gives a number that changes with any configuration, and theirs."""
+    """The configured subscriptions.
+
+    ``configs`` returns a number that changes with any configuration, and the configurations.
+    """
 
     def __init__(self, configs: Callable[[], tuple[int, Mapping[str, Mapping[str, str]]]]) -> None:
         self._configs = configs
@@ -97,7 +100,7 @@ class CurrentSubscriptions:
         self._subscriptions: dict[str, Subscription] = {}
 
     def __call__(self) -> tuple[int, Mapping[str, Subscription]]:
-        """A number that changes with them, and the subscriptions by name."""
+        """A number that changes with the subscriptions, and the subscriptions by name."""
         changes, provided = self._configs()
         if changes != self._looked_at:
             self._looked_at = changes
@@ -112,7 +115,7 @@ class CurrentSubscriptions:
         for name, configs in provided.items():
             try:
                 yield name, subscription(configs)
-            except BrokerError as error:  # written by another broker, with other rules
+            except BrokerError as error:  # written by another broker with other rules
                 logger.warning("a subscription of client metrics cannot be used", name=name, error=error.message)
 
 

@@ -1,4 +1,4 @@
-"""Clients that push their metrics: what each is asked for, how often it may come, and what it said last (KIP-714)."""
+"""Clients that push their metrics: the requested metrics, the push interval, and the last values of each (KIP-714)."""
 
 from __future__ import annotations
 
@@ -27,16 +27,19 @@ __all__ = ["Instance", "Telemetry"]
 
 _MOST_INSTANCES: Final = 16_384
 _KEPT_MS: Final = 60_000
-"""An instance is forgotten that was silent for three of its intervals, or for this if that is longer."""
+"""An instance is dropped after three silent intervals, or after this time if that is longer."""
 _MOST_KEPT: Final = 250_000
-"""Numbers kept of all clients together, about 300 bytes each; more are left out until some are forgotten."""
+"""The most numbers kept for all clients together, about 300 bytes each.
+
+Further ones are ignored until some are dropped.
+"""
 _NEVER: Final = -(1 << 60)
 _PREFIX: Final = "org.apache.kafka."
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]")
 
 
 class Instance:
-    """One running client, by the id it was given."""
+    """One running client, by its assigned id."""
 
     __slots__ = (
         "asked_ms",
@@ -65,11 +68,11 @@ class Instance:
         self.terminating = self.was_answered = False
         self.last_error = 0
         self.series: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[float, bool]] = {}
-        """(name, labels) to (value, whether it only grows)."""
+        """(name, labels) to (value, whether it is a counter)."""
 
 
 class Telemetry:
-    """``subscriptions`` gives those that there are now, and a number that changes with them."""
+    """``subscriptions`` returns the current ones, and a number that changes with them."""
 
     def __init__(
         self,
@@ -86,13 +89,16 @@ class Telemetry:
         return len(self._instances)
 
     def ask(self, instance_id: uuid.UUID, attributes: Mapping[str, str]) -> Instance:
-        """The metrics that a client is to push; it gets an id if it has none (id 0). Raises ThrottlingQuotaExceeded."""
+        """The metrics that a client has to push.
+
+        A client without an id (id 0) gets one. Raises ThrottlingQuotaExceeded.
+        """
         if instance_id.int == 0:
             instance_id = uuid.uuid4()
         instance = self._instance(instance_id, attributes)
         now = self._now_ms()
         early = now - max(instance.asked_ms, instance.pushed_ms) < instance.interval_ms
-        # After these the client is to ask at once.
+        # After these errors the client is expected to ask at once.
         if early and instance.last_error not in (UnknownSubscriptionId.code, UnsupportedCompressionType.code):
             raise self._too_early(instance)
         instance.asked_ms = now
@@ -110,7 +116,7 @@ class Telemetry:
         compression: int,
         metrics: bytes,
     ) -> Instance:
-        """The client of a push, for ``take`` or ``refuse``. Raises what Kafka answers: a wrong id, too early, too large."""
+        """The client of a push, for ``take`` or ``refuse``. Raises Kafka's errors: a wrong id, too early, too large."""
         if instance_id.int in (0, 1):
             raise InvalidRequest(f"{instance_id} is not the id of a client: GetTelemetrySubscriptions gives one.")
         instance = self._instance(instance_id, attributes)
@@ -126,16 +132,16 @@ class Telemetry:
 
     @property
     def most_unpacked_bytes(self) -> int:
-        """Metrics may decompress to so much."""
+        """The most bytes that metrics may decompress to."""
         return 4 * self.max_bytes
 
     @staticmethod
     def refuse(instance: Instance, error: BrokerError) -> None:
-        """The numbers could not be read."""
+        """Record that a push could not be read."""
         instance.last_error = error.code
 
     def families(self) -> Iterator[Family]:
-        """All numbers that clients said last, for /metrics; names are Kafka's with ``_`` for ``.``"""
+        """The last values of all clients, for /metrics. Names are Kafka's with ``_`` for ``.``"""
         self._forget()
         by_name: dict[str, tuple[bool, list[Sample]]] = {}
         for instance in self._instances.values():
@@ -154,7 +160,7 @@ class Telemetry:
         if instance.terminating:
             raise InvalidRequest(f"Client {instance.id} has said that it ends: nothing more is taken from it.")
         now = self._now_ms()
-        # The first push after a question may come at any time: clients spread them (0.5 to 1.5 intervals).
+        # The first push after a subscription may come at any time: clients spread it (0.5 to 1.5 intervals).
         if instance.was_answered or now - instance.pushed_ms >= instance.interval_ms:
             instance.pushed_ms = now
             instance.was_answered = False
@@ -205,7 +211,7 @@ class Telemetry:
                 del self._instances[instance.id]
 
     def take(self, instance: Instance, said: Iterable[Point]) -> None:
-        """Keep the numbers that a client pushed."""
+        """Store the numbers that a client pushed."""
         kept = sum(len(item.series) for item in self._instances.values())
         for point in said:
             name = "kafka_client_" + _NOT_IN_NAMES.sub("_", point.name.removeprefix(_PREFIX))

@@ -1,17 +1,16 @@
 """Transactions: atomic writes to several partitions and to committed offsets (KIP-98, KIP-360, KIP-447, KIP-890).
 
-``TransactionCoordinator`` decides and speaks plain values; ``broker.handlers.transactions`` translates. It keeps its state in
-``__transaction_state``, in Kafka's own format, and writes its decisions into the partitions as markers.
+``TransactionCoordinator`` decides, with plain values; ``broker.handlers.transactions`` translates. It stores its state
+in ``__transaction_state``, in Kafka's own format, and writes its decisions into the partitions as markers.
 
-About to change ...                                 read
-what may follow what, epochs, fencing               ``transitions.py``
-waiting, durability, recovery, timeouts             ``coordinator.py``
-bytes in ``__transaction_state``                    ``records.py``, and ``loading.py`` for the way back
-what a marker does to a partition, and to offsets   ``markers.py``, ``broker/log/producer_state.py``, ``broker/groups/offsets/pending.py``
+About to change ... read what may follow what, epochs, fencing ``transitions.py`` waiting, durability, recovery,
+timeouts ``coordinator.py`` bytes in ``__transaction_state`` ``records.py``, and ``loading.py`` for the way back what a
+marker does to a partition, and to offsets ``markers.py``, ``broker/log/producer_state.py``,
+``broker/groups/offsets/pending.py``
 
-Invariants: (1) a partition has records of a transaction only if the log says that the transaction has it; (2) markers are
-written only once the outcome is durable; (3) that a transaction is over is written only once its markers are durable; (4)
-of two producers with one transactional id only the one with the later epoch gets anything written.
+Invariants: (1) a partition has records of a transaction only if the coordinator's log lists it in the transaction; (2)
+markers are written only once the outcome is durable; (3) the end of a transaction is written only once its markers are
+durable; (4) of two producers with one transactional id only the one with the later epoch can write.
 """
 
 from broker.transactions.config import TransactionConfig

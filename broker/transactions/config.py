@@ -9,7 +9,7 @@ __all__ = ["TransactionConfig"]
 
 @config
 class TransactionConfig:
-    """The broker's keys about transactions."""
+    """The broker's keys for transactions."""
 
     transaction_max_timeout_ms: int = key(
         "transaction.max.timeout.ms",

@@ -1,4 +1,4 @@
-"""The transaction coordinator: who may produce under a transactional id, which partitions its transaction has, how it ends."""
+"""The transaction coordinator: producers of transactional ids, the partitions of their transactions, and how those end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ logger = get_logger(__name__)
 _RETRY_MARKERS_MS: Final = 1_000
 
 Then = Callable[[BrokerError | None], None]
-"""Told once whether something came to be: at once, or when the disk has it."""
+"""Is called once with the outcome: at once, or when it is on disk."""
 
 
 class Features(Protocol):
@@ -55,7 +55,7 @@ class Features(Protocol):
 
 
 class _TransactionalId:
-    """A transactional id in memory. ``waiting`` are requests that came while a step was being written."""
+    """A transactional id in memory. ``waiting`` are requests that arrived while a step was being written."""
 
     __slots__ = ("ending", "transaction", "waiting", "writing")
 
@@ -63,17 +63,18 @@ class _TransactionalId:
         self.transaction = transaction
         self.writing = False
         self.ending = False
-        """From the decision that a transaction ends until its markers are durable."""
+        """Set from the decision to end a transaction until its markers are durable."""
         self.waiting: deque[Callable[[], None]] = deque()
 
 
 class TransactionCoordinator:
-    """All transactional ids of this broker. One thread calls it; nothing blocks but the taking of a block of producer ids.
+    """All transactional ids of this broker. Call it from one thread; nothing blocks but the reservation of producer
+    ids.
 
-    Every step is in the log, as durable as an acknowledged record, before it is taken in memory and answered. A request
-    that comes meanwhile waits for its turn, so that those of one connection are carried out in their order; while a
-    transaction is being ended it is refused with ConcurrentTransactions, as by Kafka. The end of a transaction is
-    answered when its markers are durable.
+    Every step is in the log, as durable as an acknowledged record, before it is applied in memory and answered. A
+    request that arrives meanwhile waits, so that requests of one connection are carried out in order. While a
+    transaction is being ended, requests are refused with ConcurrentTransactions, as in Kafka. The end of a transaction
+    is answered when its markers are durable.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class TransactionCoordinator:
         self._refusal: BrokerError | None = CoordinatorLoadInProgress("The transaction coordinator has not started.")
 
     def start(self) -> None:
-        """Read the log back, finish what was decided, and look after those that take too long or were given up."""
+        """Read the log back, complete decided transactions, and check those that take too long or were abandoned."""
         self._ids = {name: _TransactionalId(transaction) for name, transaction in load(self._log).items()}
         self._refusal = None
         for name, entry in self._ids.items():
@@ -109,7 +110,7 @@ class TransactionCoordinator:
         self._repeat("expire", self._config.transaction_expiry_check_interval_ms, self.expire)
 
     def stop(self) -> None:
-        """Refuse what comes with NotCoordinator, which makes clients look for a new one."""
+        """Refuse requests with NotCoordinator, on which clients look for another coordinator."""
         self._refusal = NotCoordinator("The broker is shutting down.")
         for timer in self._timers.values():
             timer.cancel()
@@ -117,7 +118,7 @@ class TransactionCoordinator:
             self._go_on(entry)
 
     def partition(self, transactional_id: str) -> int:
-        """Where in ``__transaction_state`` an id is kept."""
+        """The partition of ``__transaction_state`` for an id."""
         return partition_for(transactional_id, self._log.partitions)
 
     # -- producers -------------------------------------------------------------------------------------------------
@@ -125,10 +126,11 @@ class TransactionCoordinator:
     def init_producer_id(
         self, transactional_id: str, *, timeout_ms: int, expected: Producer | None = None
     ) -> asyncio.Future[Producer]:
-        """Give a producer its identity, and shut out those who had it before.
+        """Assign a producer identity, and fence its previous owners.
 
-        ``expected`` is who the caller was, where it goes on after an error (KIP-360). A transaction of the one before is
-        aborted first: that fails with ConcurrentTransactions, and the caller is to come again.
+        ``expected`` is the caller's previous identity, if it continues after an error (KIP-360). An open transaction of
+        the previous producer is aborted first: the call then fails with ConcurrentTransactions, and the caller has to
+        retry.
         """
         future: asyncio.Future[Producer] = self._clock.create_future()
         self._in_turn(transactional_id, future, lambda: self._init(transactional_id, timeout_ms, expected, future))
@@ -183,9 +185,9 @@ class TransactionCoordinator:
         *,
         version: int = 0,
     ) -> None:
-        """Make partitions part of the producer's transaction, beginning one if there is none.
+        """Add partitions to the producer's transaction, which begins if there is none.
 
-        ``version`` is the caller's ``transaction.version``: 2 where it relies on Produce and TxnOffsetCommit to do this.
+        ``version`` is the caller's ``transaction.version``: 2 if it relies on Produce and TxnOffsetCommit for this.
         """
         self._in_turn(
             transactional_id, then, lambda: self._add(transactional_id, producer, partitions, then, version=version)
@@ -212,14 +214,14 @@ class TransactionCoordinator:
             self._write(transactional_id, entry, following, then)
 
     def is_busy(self, transactional_id: str) -> bool:
-        """Whether a step is being written: requests that come now wait in a queue."""
+        """Whether a step is being written. New requests then wait in a queue."""
         entry = self._ids.get(transactional_id)
         return entry is not None and entry.writing
 
     def verify_partitions(
         self, transactional_id: str, producer: Producer, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, BrokerError | None]:
-        """Whether partitions are part of the producer's transaction: TransactionAbortable for those that are not.
+        """Check that partitions are part of the producer's transaction. Those that are not get TransactionAbortable.
 
         Raises InvalidPidMapping, ProducerFenced, ConcurrentTransactions.
         """
@@ -239,9 +241,9 @@ class TransactionCoordinator:
     def end(
         self, transactional_id: str, producer: Producer, *, commit: bool, version: int = 0
     ) -> asyncio.Future[Producer]:
-        """Commit or abort; done when every partition has its marker, with the identity to go on with.
+        """Commit or abort. Done when every partition has its marker; the result is the identity to continue with.
 
-        ``version`` is the caller's ``transaction.version``: with 2 the epoch has been raised.
+        ``version`` is the caller's ``transaction.version``; with 2 the epoch is raised.
         """
         future: asyncio.Future[Producer] = self._clock.create_future()
         self._in_turn(
@@ -302,7 +304,7 @@ class TransactionCoordinator:
     def _write_markers(
         self, transactional_id: str, entry: _TransactionalId, then: Then, left: Collection[TopicPartition] | None = None
     ) -> None:
-        """Write the markers of a transaction whose outcome is decided and durable; ``left`` are those still to be written."""
+        """Write the markers of a transaction whose outcome is durable; ``left`` are the partitions still without one."""
         prepared = entry.transaction
         marker = Marker(
             prepared.producer,
@@ -325,7 +327,10 @@ class TransactionCoordinator:
         future.add_done_callback(written)
 
     def _complete(self, transactional_id: str, entry: _TransactionalId, then: Then) -> None:
-        """The markers are durable. That this is known need not be: after a crash they would be written once more."""
+        """Record that the markers are durable.
+
+        That record need not be: after a crash the markers would be written once more.
+        """
         over = transitions.completed(entry.transaction, now_ms=self._clock.now_ms())
         try:
             self._append(transactional_id, over)
@@ -343,7 +348,7 @@ class TransactionCoordinator:
     # -- housekeeping ----------------------------------------------------------------------------------------------
 
     def abort_overdue(self) -> None:
-        """Abort the transactions that take longer than their producers said, and fence those."""
+        """Abort transactions that exceed their timeout, and fence their producers."""
         now_ms = self._clock.now_ms()
         for transactional_id, entry in list(self._ids.items()):
             transaction = entry.transaction
@@ -365,7 +370,7 @@ class TransactionCoordinator:
                 _warn(transactional_id, error)
 
     def expire(self) -> None:
-        """Forget the transactional ids that nobody has used for ``transactional.id.expiration.ms``."""
+        """Remove transactional ids that were not used for ``transactional.id.expiration.ms``."""
         oldest = self._clock.now_ms() - self._config.transactional_id_expiration_ms
         expired: dict[int, list[str]] = {}
         for transactional_id, entry in self._ids.items():
@@ -432,7 +437,7 @@ class TransactionCoordinator:
         longer_than_ms: int = -1,
         matches: Callable[[str], bool] = lambda _: True,
     ) -> list[ListedTransaction]:
-        """The transactional ids that pass every filter: None, empty and -1 let all through."""
+        """The transactional ids that pass every filter. None, empty and -1 match all."""
         self._check_open()
         now_ms = self._clock.now_ms()
         return [
@@ -445,7 +450,7 @@ class TransactionCoordinator:
         ]
 
     def counts(self) -> Mapping[TransactionState, int]:
-        """How many transactional ids are in each state, for metrics."""
+        """The number of transactional ids in each state, for metrics."""
         counts = dict.fromkeys(TransactionState, 0)
         for entry in self._ids.values():
             counts[entry.transaction.state] += 1
@@ -476,7 +481,7 @@ class TransactionCoordinator:
     def _in_turn(
         self, transactional_id: str, answer: asyncio.Future[Producer] | Then, step: Callable[[], None]
     ) -> None:
-        """Take a step, or have it wait until the one before is written; what it raises is the answer."""
+        """Take a step, or queue it until the previous one is written. Its errors are the answer."""
         entry = self._ids.get(transactional_id)
         if entry is not None and entry.writing and not entry.ending and not isinstance(self._refusal, NotCoordinator):
             entry.waiting.append(lambda: self._in_turn(transactional_id, answer, step))
@@ -494,7 +499,7 @@ class TransactionCoordinator:
         return self._log.append(self.partition(transactional_id), [entry])
 
     def _write(self, transactional_id: str, entry: _TransactionalId, following: Transaction, then: Then) -> None:
-        """Make a step durable, then take it; requests that wait follow."""
+        """Make a step durable, then apply it. Waiting requests follow."""
         try:
             future = self._append(transactional_id, following)
         except BrokerError as error:

@@ -14,7 +14,7 @@ logger = get_logger(__name__)
 
 
 def load(log: StateLog) -> dict[str, Transaction]:
-    """The transactional ids with what was last written of them. A record that cannot be read is reported and passed over."""
+    """The transactional ids with their last written state. An unreadable record is logged and skipped."""
     result: dict[str, Transaction] = {}
     for partition in range(log.partitions):
         for offset, key, value in log.read(partition):

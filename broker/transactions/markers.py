@@ -21,32 +21,38 @@ logger = get_logger(__name__)
 
 
 class Marker(NamedTuple):
-    """The record that ends a transaction in a partition. ``version`` is the ``transaction.version`` under which it was ended."""
+    """The record that ends a transaction in a partition.
+
+    ``version`` is the ``transaction.version`` of the request that ended it.
+    """
 
     producer: Producer
     commit: bool
     version: int
     coordinator_epoch: int | None = None
-    """None is the coordinator of this broker: there is no later one."""
+    """None means the coordinator of this broker, which has no successor."""
 
 
 class MarkerLog(Protocol):
-    """What the coordinator needs of the partitions."""
+    """The coordinator's interface to the partitions."""
 
     def write(self, marker: Marker, partitions: Iterable[TopicPartition]) -> asyncio.Future[set[TopicPartition]] | None:
-        """End a transaction in these partitions, for whoever reads them at once. Done when that is durable, with the
-        partitions where it failed and has to be tried again; None if all is well already."""
+        """End a transaction in these partitions; readers see it at once.
+
+        Done when that is durable, with the partitions where it failed and has to be retried; None if everything is
+        already durable.
+        """
         ...
 
 
 class GroupOffsets(Protocol):
-    """The keeper of offsets that transactions commit."""
+    """The store of offsets that transactions commit."""
 
     def end_transaction(self, partition: int, producer_id: int, *, commit: bool) -> None: ...
 
 
 class Markers:
-    """Writes markers into the logs of one broker. ``offsets_topic`` is where ``groups`` have their records."""
+    """Writes markers into the logs of one broker. ``groups`` have their records in ``offsets_topic``."""
 
     def __init__(self, partitions: Partitions, groups: GroupOffsets, offsets_topic: str) -> None:
         self._partitions = partitions
@@ -54,7 +60,7 @@ class Markers:
         self._offsets_topic = offsets_topic
 
     def append(self, marker: Marker, topic: str, partition: int) -> PartitionLog:
-        """Write one marker to the page cache; what it decides is to be seen at once. Raises BrokerError."""
+        """Write one marker to the page cache; its effect is visible at once. Raises BrokerError."""
         log = self._partitions.find(topic, partition)
         log.append_marker(
             *marker.producer,
@@ -68,7 +74,7 @@ class Markers:
         return log
 
     def durable(self, logs: Iterable[PartitionLog]) -> asyncio.Future[Flushed] | None:
-        """As ``Partitions.durable``."""
+        """See ``Partitions.durable``."""
         return self._partitions.durable(logs)
 
     def write(self, marker: Marker, partitions: Iterable[TopicPartition]) -> asyncio.Future[set[TopicPartition]] | None:
@@ -83,7 +89,7 @@ class Markers:
                 logger.warning("a transaction marker could not be written", partition=where, error=error.message)
                 failed.add(where)
             except BrokerError as error:
-                # A later epoch has been here, so this transaction is not open in the partition any more.
+                # A later epoch was here, so this transaction is no longer open in the partition.
                 logger.warning("a transaction marker was refused", partition=where, error=error.message)
         durable = self._partitions.durable(written)
         if durable is None and not failed:

@@ -56,7 +56,10 @@ def encode_key(transactional_id: str) -> bytes:
 
 
 def encode_value(transaction: Transaction, feature_level: int = 2) -> bytes:
-    """The value of a transactional id; below level 1 of the feature ``transaction.version`` in the format without tags."""
+    """The value of a transactional id.
+
+    Below level 1 of the feature ``transaction.version`` it uses the format without tags.
+    """
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(transaction.partitions):
         topics.setdefault(topic, []).append(partition)
@@ -84,7 +87,7 @@ def decode_key(data: bytes) -> str | None:
 
 
 def decode_value(data: bytes) -> Transaction:
-    """Raises CorruptMessage for what is malformed or in a version not known here."""
+    """Raises CorruptMessage for a malformed value or an unknown version."""
     value = records.decode_value(TransactionLogValue, data, TRANSACTIONS_TOPIC)
     state = _STATES.get(value.transaction_status)
     if state is None:

@@ -1,7 +1,8 @@
-"""The state machine of a transactional id: each step gives the value to be written next, or raises what the client is told.
+"""The state machine of a transactional id: each step returns the next value to write, or raises the error for the
+client.
 
-No clock, no log. Kafka's rules for both versions of the protocol: in the first a producer keeps its epoch from transaction to
-transaction, in the second (KIP-890) each end raises it, so that nothing late can slip into the next transaction.
+No clock, no log. It has Kafka's rules for both versions of the protocol: in the first a producer keeps its epoch across
+transactions; in the second (KIP-890) each end raises it, so that late requests can't enter the next transaction.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ _COMPLETE: Final = {
 
 
 def check_initialiser(transaction: Transaction, expected: Producer | None) -> None:
-    """Whether who says it was ``expected`` before may be the producer now (KIP-360); raises ProducerFenced."""
+    """Whether a caller that claims the identity ``expected`` may be the producer now (KIP-360); raises ProducerFenced."""
     if expected is None or transaction.epoch == NO_EPOCH or expected.id == transaction.producer_id:
         return
-    # A retry of what gave out a new producer id, because the epochs of the old one were used up.
+    # A retry of a request that assigned a new producer id, because the old one's epochs were used up.
     if expected.id == transaction.previous_producer_id and expected.epoch >= LAST_EPOCH:
         return
     raise ProducerFenced(
@@ -52,9 +53,9 @@ def check_initialiser(transaction: Transaction, expected: Producer | None) -> No
 def initialised(
     transaction: Transaction, *, timeout_ms: int, expected: Producer | None, now_ms: int, new_producer_id: NewProducerId
 ) -> Transaction:
-    """A producer begins, or begins again: with a raised epoch, or a new id where those are used up.
+    """A producer starts or restarts, with a raised epoch, or a new id if the epochs are used up.
 
-    For a transactional id whose last transaction is over. Raises ProducerFenced, ConcurrentTransactions.
+    The transactional id's last transaction must be over. Raises ProducerFenced, ConcurrentTransactions.
     """
     check_initialiser(transaction, expected)
     if transaction.state.is_prepared:
@@ -76,15 +77,15 @@ def initialised(
     if transaction.epoch == NO_EPOCH or (expected.epoch == transaction.epoch and not transaction.epochs_exhausted):
         return replace(fresh, epoch=transaction.epoch + 1, last_epoch=transaction.epoch)
     if expected.epoch == transaction.last_epoch:
-        return fresh  # a retry: its answer was lost
+        return fresh  # a retry: the answer was lost
     raise ProducerFenced(f"Epoch {expected.epoch} is not the present one, {transaction.epoch}.")
 
 
 def fenced(transaction: Transaction, *, now_ms: int, version: int, new_producer_id: NewProducerId) -> Transaction:
-    """Abort an ongoing transaction and shut its producer out: it took too long, or another instance begins.
+    """Abort an ongoing transaction and fence its producer: it timed out, or another instance starts.
 
-    The epoch one above the last that producers get is used here. In the second version the id is done with then; in the
-    first InitProducerId notices later.
+    This may use the epoch one above the last that producers get. In the second version the id is then replaced; in the
+    first, InitProducerId notices later.
     """
     if version >= EPOCH_BUMP:
         return _prepared(transaction, commit=False, now_ms=now_ms, new_producer_id=new_producer_id, empty=False)
@@ -103,7 +104,7 @@ def fenced(transaction: Transaction, *, now_ms: int, version: int, new_producer_
 
 
 def check_producer(transaction: Transaction, producer: Producer) -> None:
-    """Raises InvalidPidMapping or ProducerFenced for anybody but the present producer."""
+    """Raises InvalidPidMapping or ProducerFenced for anyone but the current producer."""
     if transaction.producer_id != producer.id:
         raise InvalidPidMapping(f"The producer id is {transaction.producer_id}, not {producer.id}.")
     if transaction.epoch != producer.epoch:
@@ -113,7 +114,7 @@ def check_producer(transaction: Transaction, producer: Producer) -> None:
 def added(
     transaction: Transaction, producer: Producer, partitions: Collection[TopicPartition], *, now_ms: int, version: int
 ) -> Transaction | None:
-    """The transaction with more partitions, begun if there was none; None if they all are in it already."""
+    """The transaction with more partitions, begun if there was none; None if it has them all already."""
     check_producer(transaction, producer)
     if transaction.state.is_prepared:
         raise ConcurrentTransactions("The last transaction is being ended.")
@@ -143,7 +144,7 @@ def ended(
     version: int,
     new_producer_id: NewProducerId,
 ) -> Transaction | None:
-    """The transaction with its outcome decided; None where the request repeats one that was carried out."""
+    """The transaction with its outcome decided; None if the request repeats a completed one."""
     if version < EPOCH_BUMP:
         return _ended_in_the_first_version(transaction, producer, commit=commit, now_ms=now_ms)
     overflowed = (
@@ -169,7 +170,7 @@ def ended(
         return None
     if commit:
         raise InvalidTxnState(f"There is nothing to commit: the state is {state.title}.")
-    # A producer that is not sure whether its transaction began may abort it all the same, and gets its new epoch.
+    # A producer that does not know whether its transaction began may abort anyway, and gets its new epoch.
     return _prepared(transaction, commit=False, now_ms=now_ms, new_producer_id=new_producer_id, empty=True)
 
 
@@ -214,7 +215,7 @@ def _prepared(
 
 
 def completed(transaction: Transaction, *, now_ms: int) -> Transaction:
-    """The transaction after its markers, under the new producer id if it got one."""
+    """The transaction after its markers, with the new producer id, if any."""
     over = replace(
         transaction,
         previous_producer_id=transaction.producer_id,

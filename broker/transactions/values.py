@@ -26,13 +26,14 @@ NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 MAX_EPOCH: Final = 32767
 LAST_EPOCH: Final = MAX_EPOCH - 1
-"""The last epoch given to a producer: the one above is left for fencing it."""
+"""The last epoch assigned to a producer: the next one is reserved for fencing it."""
 EPOCH_BUMP: Final = 2
-"""The version of the protocol since which the end of each transaction raises the epoch (KIP-890, ``transaction.version``)."""
+"""The protocol version from which on the end of each transaction raises the epoch (KIP-890, ``transaction.version``).
+"""
 
 
 class Producer(NamedTuple):
-    """The identity a producer numbers its batches under. An instance with a later epoch fences those before it."""
+    """The identity of a producer's batches. An instance with a later epoch fences earlier ones."""
 
     id: int
     epoch: int
@@ -42,7 +43,7 @@ NO_PRODUCER: Final = Producer(NO_PRODUCER_ID, NO_EPOCH)
 
 
 class TransactionState(Enum):
-    """Kafka's states: the number in its records, the name it shows."""
+    """Kafka's states: the number in records, and the displayed name."""
 
     EMPTY = 0, "Empty"
     ONGOING = 1, "Ongoing"
@@ -59,22 +60,22 @@ class TransactionState(Enum):
 
     @property
     def is_prepared(self) -> bool:
-        """The outcome is decided, and the markers are being written."""
+        """Whether the outcome is decided and the markers are being written."""
         return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
     @property
     def is_over(self) -> bool:
-        """There is no transaction: the id may begin one, get a new producer, or expire."""
+        """Whether there is no transaction: the id may begin one, get a new producer, or expire."""
         return self in (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """A transactional id and its present transaction, as one record of ``__transaction_state`` has it.
+    """A transactional id and its current transaction, as in one record of ``__transaction_state``.
 
-    ``last_epoch`` is not in the record: the epoch before the present one, if its holder may ask for the present one again
+    ``last_epoch``, which is not in the record, is the previous epoch, if its owner may ask for the current one again
     (KIP-360). ``next_producer_id`` is set while a transaction ends whose producer has used up its epochs.
-    ``client_version`` is the ``transaction.version`` of whoever made the last step.
+    ``client_version`` is the ``transaction.version`` of the client of the last step.
     """
 
     producer_id: int
@@ -107,7 +108,7 @@ class ListedTransaction(NamedTuple):
 
 
 class DescribedTransaction(NamedTuple):
-    """A transactional id with its present transaction; ``started_ms`` is -1 where there was none yet."""
+    """A transactional id with its current transaction; ``started_ms`` is -1 if there was none yet."""
 
     transactional_id: str
     transaction: Transaction

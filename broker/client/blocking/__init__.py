@@ -1,7 +1,7 @@
-"""The clients for threads: one event loop in the background per process runs the real ones, calls wait for it.
+"""The clients for threads. One background event loop per process runs the asyncio clients; calls wait for it.
 
-Every method does what its namesake in ``broker.client`` does, and raises the same errors. A producer and an Admin may be
-shared by threads; a consumer belongs to one thread at a time.
+Every method does what the method of the same name in ``broker.client`` does, and raises the same errors. Threads may
+share a producer or an Admin; a consumer belongs to one thread at a time.
 """
 
 from broker.client.blocking.admin import Admin

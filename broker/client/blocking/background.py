@@ -1,4 +1,4 @@
-"""The event loop in the background, one per process, that the blocking clients run on."""
+"""The background event loop that the blocking clients run on, one per process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class _Background:
-    """The loop of this process; a fork gets one of its own with its first call."""
+    """The loop of this process. A forked process starts a new one with its first call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -28,7 +28,8 @@ class _Background:
             if self._loop is None or self._pid != os.getpid():
                 self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
                 thread = threading.Thread(target=self._loop.run_forever, name="kafka clients", daemon=True)
-                contextvars.Context().run(thread.start)  # it serves all, not only whoever came first
+                # an empty context: the thread serves all callers, not only the first
+                contextvars.Context().run(thread.start)
             return self._loop
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class ThreadListener(Protocol):
-    """Hears of rebalances in the thread that is in a call of the consumer, as Java's listener does in poll."""
+    """Is told of rebalances in the thread that is calling the consumer, like Java's listener during poll."""
 
     def on_revoked(self, partitions: set[TopicPartition]) -> None: ...
 
@@ -61,7 +61,7 @@ class BatchConsumer:
         return self._real
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for the background, and do here what it asks this thread to do: the listener's calls."""
+        """Wait for the background loop, and run the listener's calls in this thread when the loop asks for them."""
         future = submit(work)
         future.add_done_callback(lambda _: self._work.put(None))
         try:
@@ -120,7 +120,7 @@ class BatchConsumer:
 
 
 class _Handed:
-    """Hands a listener's calls from the loop to the consumer's thread, and waits there for their end."""
+    """Passes a listener's calls from the loop to the consumer's thread and waits until they have run."""
 
     def __init__(self, listener: ThreadListener, work: queue.SimpleQueue[Callable[[], None] | None]) -> None:
         self._listener, self._work = listener, work

@@ -96,7 +96,10 @@ class BatchProducer:
 
 
 async def _in_list(queued: Coroutine[Any, Any, asyncio.Future[Ack]]) -> list[asyncio.Future[Ack]]:
-    """A future in a list, as a coroutine that returned the future itself would have it awaited by nobody."""
+    """A future in a list.
+
+    A coroutine that returned the future itself would lose it: ``call`` would await only the outer one.
+    """
     return [await queued]
 
 

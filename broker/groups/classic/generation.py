@@ -1,4 +1,4 @@
-"""A classic group's generation on its way to the log."""
+"""Writes a classic group's generation to the log."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["generation_entry", "write_generation"]
 def write_generation(
     journal: GroupJournal, group: Group, assignments: dict[str, bytes] | None = None
 ) -> asyncio.Future[None]:
-    """Write the group's generation, with ``assignments`` or those its members have."""
+    """Write the group's generation, with ``assignments`` or with the members' current ones."""
     return journal.append(group.group_id, [generation_entry(group, assignments)])
 
 
 def generation_entry(group: Group, assignments: dict[str, bytes] | None = None) -> Entry:
-    """The record of a classic group's generation, with ``assignments`` or those its members have."""
+    """The record of a classic group's generation, with ``assignments`` or with the members' current ones."""
     value = GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation,

@@ -37,7 +37,7 @@ _MAY_FOLLOW: Final[Mapping[GroupState, Collection[GroupState]]] = {
     GroupState.STABLE: (GroupState.COMPLETING_REBALANCE,),
     GroupState.DEAD: tuple(GroupState),
 }
-"""Which states each state may be entered from."""
+"""The states from which each state may be entered."""
 
 
 @dataclass(slots=True, eq=False)
@@ -53,13 +53,13 @@ class Member:
     protocols: Mapping[str, bytes]
     assignment: bytes = b""
     is_new: bool = False
-    """It has never been in a generation, so it cannot heartbeat yet."""
+    """Whether it has never been in a generation; it can't send heartbeats yet."""
     joining: asyncio.Future[Joined] | None = None
     syncing: asyncio.Future[Synced] | None = None
     session: Timer | None = None
 
     def offers(self, protocols: Mapping[str, bytes]) -> bool:
-        """These very protocols, with this metadata and in this order of preference."""
+        """Whether the member offers exactly these protocols, with this metadata and in this order."""
         return list(self.protocols.items()) == list(protocols.items())
 
     def vote(self, candidates: Collection[str]) -> str:
@@ -73,10 +73,10 @@ class Member:
 
 @dataclass(slots=True, eq=False)
 class Group(AnyGroup):
-    """A group and its members, in the order in which they came.
+    """A group and its members, in the order in which they joined.
 
-    A group that never had a member has no protocol type: it is a place for offsets of consumers that assign
-    partitions themselves.
+    A group that never had a member has no protocol type. It stores offsets of consumers that assign partitions
+    themselves.
     """
 
     group_type: ClassVar[GroupType] = GroupType.CLASSIC
@@ -89,18 +89,18 @@ class Group(AnyGroup):
     protocol_name: str | None = None
     leader: str | None = None
     topics: frozenset[str] | None = None
-    """What its members subscribe to, as far as that is known: None if it is not."""
+    """The topics its members subscribe to; None if unknown."""
     members: dict[str, Member] = field(default_factory=dict)
     pending_members: dict[str, Timer] = field(default_factory=dict)
-    """Ids given to newcomers that have not come back with them, each with the timer that forgets it."""
+    """Ids given to new members that have not joined with them yet, each with the timer that drops it."""
     pending_syncs: set[str] = field(default_factory=set)
-    """Members of this generation whose SyncGroup has not come."""
+    """Members of this generation that have not sent SyncGroup."""
     newcomers: bool = False
-    """Somebody joined since the wait of the first rebalance was last extended."""
+    """Whether a member has joined since the delay of the first rebalance was last extended."""
     join_timer: Timer | None = None
     sync_timer: Timer | None = None
     written: asyncio.Future[None] | None = None
-    """The write of its last empty generation; done once that is durable."""
+    """The write of its last empty generation; done when that is durable."""
 
     def enter(self, state: GroupState, now_ms: int) -> None:
         if self.state not in _MAY_FOLLOW[state]:
@@ -117,7 +117,7 @@ class Group(AnyGroup):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest any member asks for."""
+        """The longest rebalance timeout of any member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
@@ -140,7 +140,7 @@ class Group(AnyGroup):
         self.leader = self.leader or member.member_id
 
     def remove(self, member_id: str) -> Member | None:
-        """Take a member or a pending member out and stop its timer; its parked requests are the caller's business."""
+        """Remove a member or a pending member and stop its timer. The caller answers its parked requests."""
         pending = self.pending_members.pop(member_id, None)
         if pending is not None:
             pending.cancel()
@@ -153,7 +153,7 @@ class Group(AnyGroup):
         return member
 
     def replace(self, old: Member, member_id: str) -> Member:
-        """Give an instance a new member id, in its old place; whoever still uses the old id is fenced by the caller."""
+        """Give an instance a new member id in its old position. The caller fences requests with the old id."""
         new = Member(
             member_id,
             old.instance_id,
@@ -174,7 +174,7 @@ class Group(AnyGroup):
         return new
 
     def elect_joined_leader(self) -> bool:
-        """Keep a leader that has joined, or else make the first member that has joined the leader. False: none has."""
+        """Keep a leader that has joined; otherwise elect the first member that has joined. False if none has."""
         leader = self.members.get(self.leader or "")
         if leader is not None and leader.joining is not None:
             return True
@@ -184,7 +184,7 @@ class Group(AnyGroup):
         return joined is not None
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Whether a member of this type with these protocols could be in this group."""
+        """Whether a member of this type with these protocols can join this group."""
         offered = set(names)
         if self.state is GroupState.EMPTY or not self.members:
             return bool(protocol_type and offered)
@@ -198,7 +198,7 @@ class Group(AnyGroup):
         return common
 
     def select_protocol(self) -> str:
-        """The common protocol most members like best; between equals, the one voted for first."""
+        """The common protocol that most members prefer; on a tie, the one that was voted for first."""
         candidates = self.common_protocols()
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -225,7 +225,10 @@ class Group(AnyGroup):
         return frozenset(topics)
 
     def subscribes_to(self, topic: str) -> bool:
-        """Consumers whose metadata cannot be read count as subscribed to everything: their offsets must not vanish."""
+        """Whether offsets of a topic are protected.
+
+        Consumers with unreadable metadata count as subscribed to everything.
+        """
         return topic in self.topics if self.topics is not None else self.protocol_type == CONSUMER
 
     def generation_of(self, member: Member, *, skip_assignment: bool = False) -> Joined:
@@ -249,7 +252,7 @@ class Group(AnyGroup):
         return Synced(self.protocol_type, self.protocol_name, member.assignment)
 
     def require_member(self, member_id: str, instance_id: str | None) -> Member:
-        """The member of this id, which must also be the current holder of ``instance_id``, if one is given."""
+        """The member of this id. If ``instance_id`` is set, it must also be the current member of that instance."""
         if self.state is GroupState.DEAD:
             raise CoordinatorNotAvailable(f"Group {self.group_id} was just removed.")
         if instance_id is not None:
@@ -273,9 +276,10 @@ class Group(AnyGroup):
     def commit_check(
         self, member_id: str, instance_id: str | None, epoch: int, *, version: int, transactional: bool = False
     ) -> CommitCheck | None:
-        """Who may commit: a member at the current generation or, while there are no members, anybody without one.
+        """A member may commit in the current generation. While the group has no members, callers without a generation
+        may.
 
-        In a transaction also anybody who does not claim to be a member.
+        In a transaction callers that do not claim to be members may commit too.
         """
         if epoch < 0 and self.state is GroupState.EMPTY:
             return None
@@ -290,7 +294,7 @@ class Group(AnyGroup):
         return None
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Members of classic groups do not name themselves."""
+        """Members of classic groups do not identify themselves."""
 
     def check_offset_delete(self) -> None:
         if self.state is not GroupState.EMPTY and self.protocol_type != CONSUMER:
@@ -306,8 +310,9 @@ class Group(AnyGroup):
         return [(encode_group_key(self.group_id), None)]
 
     def offset_expiry(self) -> Callable[[CommittedOffset], int] | None:
-        """From when the group became empty; from the commit itself for consumers without a group and for a stable group of
-        consumers (KIP-211, KIP-496).
+        """From when the group became empty.
+
+        For consumers without a group and for stable groups of consumers, from the commit itself (KIP-211, KIP-496).
         """
         stable_consumers = (
             self.protocol_type == CONSUMER and self.topics is not None and self.state is GroupState.STABLE

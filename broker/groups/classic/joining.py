@@ -1,4 +1,4 @@
-"""The meaning of a JoinGroup depends on its sender and on the group's state."""
+"""Handles JoinGroup, whose meaning depends on the sender and on the group's state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Joining"]
 
 
 class Joining:
-    """Takes members into groups. ``future`` is the parked request; errors are raised, or set on it later."""
+    """Adds members to groups. ``future`` is the parked request. Errors are raised, or set on it later."""
 
     def __init__(self, config: GroupConfig, clock: Clock, journal: GroupJournal, rebalance: Rebalance) -> None:
         self._config = config
@@ -60,7 +60,7 @@ class Joining:
             return True
         member = group.members.get(member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
-            # Those who have joined count, not the members: so a group that is over a lowered limit loses its last.
+            # Joined members count, not all members: a group over a lowered limit loses the last to join.
             return (member is not None and member.joining is not None) or group.joining_count < self._config.max_size
         return member is not None or len(group.members) < self._config.max_size
 
@@ -96,14 +96,14 @@ class Joining:
     def _rejoin(self, group: Group, member: Member, request: JoinRequest, future: asyncio.Future[Joined]) -> None:
         same = member.offers(request.protocols)
         if group.state is GroupState.COMPLETING_REBALANCE and same:
-            # It did not get the answer to its first JoinGroup: here it is again.
+            # The member did not get the answer to its first JoinGroup: repeat it.
             succeed(future, group.generation_of(member))
         elif group.state is GroupState.STABLE and same and group.leader != member.member_id:
             succeed(future, group.generation_of(member))
         elif group.state is GroupState.EMPTY:
             raise UnknownMemberId(f"Group {group.group_id} is empty: join without a member id.")
         else:
-            # A leader that joins again asks for new assignments, with or without a change in what it offers.
+            # A leader that joins again asks for a new assignment, whether or not its protocols changed.
             self._update(member, request, future)
             self._rebalance.prepare_or_complete(group, _reason(f"member {member.member_id} joins again", request))
 
@@ -118,7 +118,7 @@ class Joining:
     def _replace_static(
         self, group: Group, old: Member, member_id: str, request: JoinRequest, future: asyncio.Future[Joined]
     ) -> None:
-        """A static member came back after a restart, without the id it had: KIP-345."""
+        """A static member came back after a restart without its member id (KIP-345)."""
         leader_before = group.leader
         fenced = FencedInstanceId(f"The group.instance.id {request.instance_id} belongs to member {member_id} now.")
         for parked in (old.joining, old.syncing):
@@ -130,7 +130,7 @@ class Joining:
         self._rebalance.restart_session(group, new)
         self._update(new, request, future)
         if group.state is GroupState.COMPLETING_REBALANCE:
-            # The leader may have been told the old id already, and would assign to nobody.
+            # The leader may already know the old id and would assign to a member that is gone.
             self._rebalance.prepare(group, _reason(f"static member {request.instance_id} came back", request))
         elif group.state is GroupState.PREPARING_REBALANCE:
             self._rebalance.try_complete_join(group)
@@ -142,7 +142,7 @@ class Joining:
     def _keep_generation(
         self, group: Group, old: Member, new: Member, request: JoinRequest, leader_before: str | None
     ) -> None:
-        """The generation goes on with the new id in place of the old, once that is written."""
+        """Continue the generation with the new id instead of the old one, once that is written."""
         future, new.joining = new.joining, None
         if future is None:
             raise AssertionError(f"member {new.member_id} is not joining")
@@ -161,8 +161,8 @@ class Joining:
                 is_leader = group.leader == new.member_id
                 succeed(answered, group.generation_of(new, skip_assignment=is_leader))
             else:
-                # An old client that finds itself the leader would assign anew in a generation that is already
-                # stable. Told of its former id as the leader it takes itself for a follower and only syncs.
+                # An old client that sees itself as the leader would send a new assignment in a stable generation. If it
+                # is told its former id as the leader's, it considers itself a follower and only syncs.
                 succeed(answered, _as_follower(group.generation_of(new), leader_before or ""))
 
         when_done(write_generation(self._journal, group), written)

@@ -8,8 +8,8 @@
         │  assign: the leader's assignments are written
     Stable
 
-Four timers: a member's session; a pending member's (an id given out and not come back with); the end of joining; the
-end of syncing. Each fires as a call of its own, never within another.
+Four timers: a member's session; a pending member's (its new id has not been used yet); the end of joining; the end of
+syncing. Each fires as a separate call, never during another.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ __all__ = ["Rebalance"]
 logger = get_logger(__name__)
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
-"""How long a newcomer that cannot heartbeat yet may wait in a join. If its client has gone, retries would pile up as
-ever more dead members; a live one joins again."""
+"""How long a new member that can't send heartbeats yet may wait in a join.
+
+Without a limit, retries of clients that are gone would leave more and more dead members; a live client joins again.
+"""
 
 
 class Rebalance:
@@ -45,7 +47,7 @@ class Rebalance:
         self._journal = journal
 
     def prepare_or_complete(self, group: Group, reason: str) -> None:
-        """Something about the members changed: begin a rebalance, or see whether the one under way can go on."""
+        """After a change of the members: begin a rebalance, or check whether the current one can continue."""
         if group.can_rebalance:
             self.prepare(group, reason)
         else:
@@ -70,13 +72,13 @@ class Rebalance:
             self._complete_join_later(group)
 
     def try_complete_join(self, group: Group) -> None:
-        """End the joining if everybody is here; a first rebalance always waits its time for others."""
+        """End the join phase if all members have joined. A first rebalance always waits its delay for more members."""
         waits_for_others = group.previous_state is GroupState.EMPTY
         if group.state is GroupState.PREPARING_REBALANCE and not waits_for_others and group.all_joined:
             self.complete_join(group)
 
     def complete_join(self, group: Group) -> None:
-        """Leave behind who has not joined (static members excepted), and tell the others of the new generation."""
+        """Drop members that have not joined (except static ones), and send the new generation to the others."""
         if group.join_timer is not None:
             group.join_timer.cancel()
             group.join_timer = None
@@ -86,7 +88,7 @@ class Rebalance:
             logger.info("member did not rejoin in time", group=group.group_id, member=member.member_id)
             group.remove(member.member_id)
         if not group.elect_joined_leader() and group.members:
-            # Static members are left, and none has joined: wait until one does or all their sessions end.
+            # Only static members are left and none has joined: wait until one does or all their sessions expire.
             self._complete_join_later(group)
             return
         group.begin_generation(self._clock.now_ms())
@@ -116,12 +118,12 @@ class Rebalance:
             self._stop_waiting_for_syncs(group)
 
     def assign(self, group: Group, assignments: Mapping[str, bytes]) -> None:
-        """Write the leader's assignments, give everybody theirs; the group is stable once they are durable."""
+        """Write the leader's assignments and send each member its own. The group is stable once they are durable."""
         complete = {member_id: assignments.get(member_id, b"") for member_id in group.members}
         generation = group.generation
 
         def written(error: BrokerError | None) -> None:
-            # While the disk was busy somebody may have joined or left: then this generation is over.
+            # If a member joined or left during the write, this generation is over.
             if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
                 return
             if error is not None:
@@ -137,7 +139,7 @@ class Rebalance:
         when_done(write_generation(self._journal, group, complete), written)
 
     def _end_syncs(self, group: Group, error: BrokerError | None) -> None:
-        """Answer every parked SyncGroup. Sessions begin anew: they do not run out while a member is parked."""
+        """Answer every parked SyncGroup. Sessions restart, because they do not run while a member is parked."""
         for member in group.members.values():
             syncing, member.syncing = member.syncing, None
             if syncing is None:
@@ -155,13 +157,13 @@ class Rebalance:
         )
 
     def wait_for_pending(self, group: Group, member_id: str, timeout_ms: int) -> None:
-        """Remember an id given to a newcomer, for as long as its session would last."""
+        """Remember the id of a new member for the length of its session."""
         group.pending_members[member_id] = self._clock.call_later(
             timeout_ms, lambda: self._expire_pending(group, member_id)
         )
 
     def remove_member(self, group: Group, member: Member) -> None:
-        """Take a member out and answer what it has parked: UnknownMemberId makes a live client join anew."""
+        """Remove a member and answer its parked requests with UnknownMemberId, on which a live client joins anew."""
         group.remove(member.member_id)
         error = UnknownMemberId(f"Member {member.member_id} was removed from group {group.group_id}.")
         for parked in (member.joining, member.syncing):
@@ -170,7 +172,7 @@ class Rebalance:
         member.joining = member.syncing = None
 
     def stop(self, group: Group, error: BrokerError) -> None:
-        """The group is given up here: no timer fires any more, and whoever is parked gets ``error``."""
+        """Abandon the group here: stop all timers and answer parked requests with ``error``."""
         group.enter(GroupState.DEAD, self._clock.now_ms())
         self._stop_waiting_for_syncs(group)
         if group.join_timer is not None:
@@ -220,7 +222,7 @@ class Rebalance:
         if group.members.get(member.member_id) is not member:
             return
         if not member.is_new and (member.joining is not None or member.syncing is not None):
-            return  # parked here, so it is alive; the end of its wait begins a new session
+            return  # parked here, so it is alive; its session restarts when it is answered
         logger.info("member's session timed out", group=group.group_id, member=member.member_id)
         self.remove_member(group, member)
         if group.state is GroupState.PREPARING_REBALANCE:

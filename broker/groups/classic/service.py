@@ -1,4 +1,4 @@
-"""Members of classic groups: they join, agree on assignments through their leader, stay, and leave."""
+"""Members of classic groups: they join, agree on assignments through their leader, send heartbeats, and leave."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ logger = get_logger(__name__)
 
 
 class ClassicGroups:
-    """The classic protocol. Futures as in ``GroupCoordinator``, which asks this of groups that are classic or to be."""
+    """The classic protocol.
+
+    Futures are those of ``GroupCoordinator``, which calls this for classic groups and new ones.
+    """
 
     def __init__(self, groups: GroupNamespace, config: GroupConfig, clock: Clock, journal: GroupJournal) -> None:
         self._groups = groups
@@ -48,16 +51,16 @@ class ClassicGroups:
         self._joining = Joining(config, clock, journal, self.rebalance)
 
     def loaded(self, group: Group) -> None:
-        """A group was read from the log: its members' sessions begin now."""
+        """A group was read from the log: start its members' sessions."""
         for member in group.members.values():
             self.rebalance.restart_session(group, member)
         if len(group.members) > self._config.max_size:
             self.rebalance.prepare(group, f"it has more members than group.max.size={self._config.max_size}")
 
     def join(self, group_id: str, request: JoinRequest) -> asyncio.Future[Joined]:
-        """Enter a group, or its next generation; done when all members are there or the rebalance timeout is over.
+        """Join a group, or its next generation. Done when all members have joined or the rebalance timeout is over.
 
-        Fails with MemberIdAssigned (a MemberIdRequired that carries the id) for newcomers that are to come back.
+        New members that have to join again with an id get MemberIdAssigned, a MemberIdRequired that carries the id.
         """
         future: asyncio.Future[Joined] = self._clock.create_future()
         try:
@@ -92,9 +95,9 @@ class ClassicGroups:
         protocol_name: str | None = None,
         assignments: Mapping[str, bytes] | None = None,
     ) -> asyncio.Future[Synced]:
-        """Fetch a member's assignment; the leader brings everybody's. Done when the leader's are written down.
+        """Return a member's assignment; the leader sends the assignments of all. Done when those are written.
 
-        ``protocol_type`` and ``protocol_name`` are checked if given (SyncGroup v5 and later).
+        ``protocol_type`` and ``protocol_name`` are checked if present (SyncGroup v5 and later).
         """
         future: asyncio.Future[Synced] = self._clock.create_future()
         try:
@@ -125,7 +128,7 @@ class ClassicGroups:
             self.rebalance.assign(group, assignments)
 
     def heartbeat(self, group_id: str, *, generation: int, member_id: str, instance_id: str | None = None) -> None:
-        """Keep a member in its group; raises RebalanceInProgress when it is to join again."""
+        """Keep a member in its group. Raises RebalanceInProgress if it has to join again."""
         group = self._member_group(group_id)
         member = group.require_member(member_id, instance_id)
         group.require_generation(generation)
@@ -134,7 +137,7 @@ class ClassicGroups:
             raise RebalanceInProgress(f"Group {group_id} is rebalancing: join again.")
 
     def leave(self, group_id: str, leaving: Sequence[Leaving]) -> asyncio.Future[list[Left]]:
-        """Take members out, one result each; the others rebalance."""
+        """Remove members, with one result each; the remaining ones rebalance."""
         future: asyncio.Future[list[Left]] = self._clock.create_future()
         group = self._find(group_id)
         if group is None:
@@ -178,7 +181,7 @@ class ClassicGroups:
         return group
 
     def _create(self, group_id: str) -> Group:
-        """A new empty group is written too, as Kafka does: so that what comes after is about a group that exists."""
+        """Create an empty group. It is written too, as in Kafka, so that later records refer to a group that exists."""
         group = Group(group_id, self._clock.now_ms())
         written = write_generation(self._journal, group)
         if written.done() and (error := written.exception()) is not None:

@@ -1,4 +1,4 @@
-"""Which topics a member of protocol type ``consumer`` subscribes to, read from its protocol metadata."""
+"""Reads the topics that a member of protocol type ``consumer`` subscribes to from its protocol metadata."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import struct
 __all__ = ["CONSUMER", "subscribed_topics"]
 
 CONSUMER = "consumer"
-"""The protocol type of ordinary consumers; the coordinator looks into the metadata of no other."""
+"""The protocol type of ordinary consumers. The coordinator decodes no other type's metadata."""
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
-    """The topics named in a ConsumerProtocolSubscription, or None where the bytes are not one.
+    """The topics named in a ConsumerProtocolSubscription, or None if the bytes are not one.
 
-    Only the part common to all versions is read (int16 version, then an array of strings), so that future versions
-    and fields of the clients' own do not matter.
+    Only the part common to all versions is read (int16 version, then an array of strings), so that future versions and
+    custom fields of clients do not matter.
     """
     try:
         version, count = struct.unpack_from(">hi", metadata)

@@ -23,7 +23,7 @@ __all__ = [
 
 
 class GroupState(Enum):
-    """The states of a classic group; the values are the names that clients are shown."""
+    """The states of a classic group. The values are the names that clients see."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -33,7 +33,7 @@ class GroupState(Enum):
 
 
 class MemberIdAssigned(MemberIdRequired):
-    """A dynamic member came without an id: it is to join again with ``member_id`` (KIP-394)."""
+    """A dynamic member joined without an id and has to join again with ``member_id`` (KIP-394)."""
 
     def __init__(self, member_id: str) -> None:
         super().__init__(f"Join again with the member id {member_id}.")
@@ -42,10 +42,10 @@ class MemberIdAssigned(MemberIdRequired):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRequest:
-    """A member's wish to be in a group.
+    """A member's request to join a group.
 
-    ``protocols`` maps the names of the member's assignors (or whatever its protocol type chooses among) to metadata,
-    best liked first. ``member_id`` is empty for a newcomer.
+    ``protocols`` maps the names of the member's assignors (or the alternatives of another protocol type) to metadata,
+    preferred first. ``member_id`` is empty for a new member.
     """
 
     protocol_type: str
@@ -57,15 +57,15 @@ class JoinRequest:
     client_id: str = ""
     client_host: str = ""
     requires_known_member_id: bool = True
-    """A newcomer is told its id and has to come back with it (JoinGroup v4 and later)."""
+    """Whether a new member gets its id in an error and has to join again with it (JoinGroup v4 and later)."""
     supports_skipping_assignment: bool = True
-    """The member understands ``Joined.skip_assignment`` (JoinGroup v9 and later)."""
+    """Whether the member understands ``Joined.skip_assignment`` (JoinGroup v9 and later)."""
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedMember:
-    """A member as its leader is shown it: the metadata is that of the chosen protocol."""
+    """A member as its leader sees it, with the metadata of the chosen protocol."""
 
     member_id: str
     instance_id: str | None
@@ -74,7 +74,7 @@ class JoinedMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """The generation a member is in. Only the leader sees ``members``; it answers with their assignments."""
+    """The member's generation. Only the leader gets ``members``; it answers with their assignments."""
 
     member_id: str
     generation: int
@@ -96,7 +96,7 @@ class Synced:
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """A member that leaves, by its id, or an instance somebody else removes (``member_id`` is empty then)."""
+    """A member that leaves, by its id, or an instance that somebody else removes (``member_id`` is empty then)."""
 
     member_id: str
     instance_id: str | None = None
@@ -114,7 +114,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class DescribedMember:
-    """A member of a described group; ``metadata`` is empty unless the group is stable."""
+    """A member of a described group. ``metadata`` is empty unless the group is stable."""
 
     member_id: str
     instance_id: str | None
@@ -126,7 +126,7 @@ class DescribedMember:
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
-    """A group with its members. For one that does not exist ``error`` is GroupIdNotFound and the state Dead.
+    """A group with its members. For a group that does not exist ``error`` is GroupIdNotFound and the state Dead.
 
     DescribeGroups below version 6 shows only the state.
     """

@@ -1,1 +1,1 @@
-"""Configuration keys about groups, of the broker and of single groups."""
+"""Configuration keys for groups: the broker's, and those of single groups."""

@@ -1,4 +1,6 @@
-"""The rules between a group type's settings: a default lies between its bounds, a session is longer than a heartbeat."""
+"""Consistency rules for a group type's settings: a default lies within its bounds, a session is longer than a
+heartbeat.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _BOUNDED = {
 
 
 def bounds(settings: object, kind: str) -> Iterator[Problem]:
-    """Every rule that ``group.<kind>.*`` breaks."""
+    """Every violated rule of ``group.<kind>.*``."""
     for attribute, name in _BOUNDED.items():
         if not hasattr(settings, f"{kind}_{attribute}"):
             continue

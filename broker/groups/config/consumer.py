@@ -29,7 +29,7 @@ def _policy(value: str) -> str | None:
 
 @config
 class ConsumerGroupConfig:
-    """The broker's keys about consumer groups; what can be set for each group, it keeps between the bounds given here."""
+    """The broker's keys for consumer groups, including the bounds for what single groups can set."""
 
     consumer_session_timeout_ms: int = key(
         "group.consumer.session.timeout.ms",

@@ -24,7 +24,7 @@ def _protocols(names: list[str]) -> str | None:
 
 @config
 class GroupConfig(ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig):
-    """The broker's keys about groups and committed offsets."""
+    """The broker's keys for groups and committed offsets."""
 
     min_session_timeout_ms: int = key(
         "group.min.session.timeout.ms",
@@ -111,7 +111,7 @@ class GroupConfig(ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig):
     )
 
     def offsets_topic_configs(self) -> dict[str, str]:
-        """The topic configuration __consumer_offsets is created with."""
+        """The topic configuration that __consumer_offsets is created with."""
         return {
             "cleanup.policy": "compact",
             "compression.type": "producer",

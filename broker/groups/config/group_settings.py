@@ -27,7 +27,10 @@ def _offset_reset(value: str) -> str | None:
 
 @config
 class GroupSettings:
-    """The keys that can be set for one group; the rest comes from the broker's ``group.*`` keys of the same names."""
+    """The keys that can be set for one group.
+
+    Unset keys have the value of the broker's ``group.*`` key of the same name.
+    """
 
     consumer_session_timeout_ms: int = key(
         "consumer.session.timeout.ms",
@@ -165,7 +168,7 @@ _ATTRIBUTES: Final = {declared.name: declared.attribute for declared in keys_of(
 
 
 class SettingsOfGroups:
-    """The settings of each group: what was set for it, kept within the broker's bounds, before the broker's own."""
+    """The settings of each group: its own values, limited to the broker's bounds, then the broker's values."""
 
     def __init__(self, broker: GroupConfig, overrides: Callable[[str], Mapping[str, str]] | None = None) -> None:
         self._overrides = overrides
@@ -173,13 +176,13 @@ class SettingsOfGroups:
         self.go_by(broker)
 
     def go_by(self, broker: GroupConfig) -> None:
-        """Take defaults and bounds from this configuration of the broker from now on."""
+        """Take defaults and bounds from this broker configuration from now on."""
         self._broker = broker
         self._defaults = parse(GroupSettings, self.broker_values())
         self._parsed.clear()
 
     def broker_values(self) -> dict[str, str]:
-        """The broker's values of all keys that a broker has too."""
+        """The broker's values of all keys that exist for brokers too."""
         return {
             name: str(getattr(self._broker, attribute))
             for name, attribute in _ATTRIBUTES.items()
@@ -196,7 +199,9 @@ class SettingsOfGroups:
         return cached[1]
 
     def _within_bounds(self, configs: Mapping[str, str]) -> dict[str, str]:
-        """Values are checked when they are set; the broker may have been started with other bounds since."""
+        """Limit stored values to the bounds; the broker may have been restarted with other bounds since they were
+        checked.
+        """
         values = {**self.broker_values(), **configs}
         for name in _BOUNDED:
             if name in configs:
@@ -211,7 +216,7 @@ class SettingsOfGroups:
         return getattr(self._broker, f"{kind}_min_{rest}"), getattr(self._broker, f"{kind}_max_{rest}")
 
     def check(self, configs: Mapping[str, str]) -> None:
-        """Whether these could be all that is set for a group. Raises InvalidConfiguration."""
+        """Validate the complete settings of a group. Raises InvalidConfiguration."""
         for name in configs:
             if name not in _ATTRIBUTES:
                 raise InvalidConfiguration(f"Unknown group config name: {name}")

@@ -17,7 +17,7 @@ def _assignors(values: list[str]) -> str | None:
 
 @config
 class ShareGroupConfig:
-    """The broker's keys about share groups; what can be set for each group, it keeps between the bounds given here."""
+    """The broker's keys for share groups, including the bounds for what single groups can set."""
 
     share_session_timeout_ms: int = key(
         "group.share.session.timeout.ms",

@@ -13,7 +13,7 @@ __all__ = ["StreamsGroupConfig"]
 
 @config
 class StreamsGroupConfig:
-    """The broker's keys about streams groups; what can be set for each group, it keeps between the bounds given here."""
+    """The broker's keys for streams groups, including the bounds for what single groups can set."""
 
     streams_session_timeout_ms: int = key(
         "group.streams.session.timeout.ms",

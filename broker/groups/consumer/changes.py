@@ -1,4 +1,4 @@
-"""The records by which consumer groups change."""
+"""The records that change consumer groups."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = [
 
 
 def subscription(group_id: str, member: ConsumerMember) -> Record:
-    """Who a member is and what it subscribes to."""
+    """The record of a member's identity and subscription."""
     classic = None
     if member.classic is not None:
         classic = ClassicMemberMetadata(
@@ -99,7 +99,7 @@ def assignment_epoch(group_id: str, epoch: int, at_ms: int) -> Record:
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> Record:
-    """How far a member has come."""
+    """The record of a member's current assignment and epochs."""
     return (
         ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id),
         ConsumerGroupCurrentMemberAssignmentValue(
@@ -124,7 +124,10 @@ def _topic_partitions(epochs: Epochs) -> list[TopicPartitions]:
 
 
 def epochs_from(stored: Iterable[TopicPartitions], member_epoch: int) -> Epochs:
-    """Before Kafka 4.3 partitions have no epoch of their own, which counts as the member's, if that is one."""
+    """Epochs of partitions.
+
+    Records of Kafka before 4.3 have none; the member's epoch then counts for its partitions.
+    """
     result = {}
     for topic_partitions in stored:
         epochs = topic_partitions.assignment_epochs
@@ -152,7 +155,7 @@ def no_subscription_record(group_id: str) -> Record:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """In this order: a member's subscription goes last."""
+    """A member's tombstones in the required order: its subscription goes last."""
     return [
         (ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
         (ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
@@ -161,7 +164,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
 
 
 def group_tombstones(group_id: str, member_ids: Iterable[str], expressions: Iterable[str]) -> Iterator[Record]:
-    """All that is in the log of a group; the group itself goes last."""
+    """Tombstones for all records of a group; the group itself goes last."""
     members = list(member_ids)
     for member_id in members:
         yield ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None

@@ -1,4 +1,4 @@
-"""Members of the classic protocol in a consumer group: the coordinator does what their leader would do."""
+"""Members of the classic protocol in a consumer group. The coordinator does the work of their leader."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ __all__ = ["ClassicMembers"]
 logger = get_logger(__name__)
 
 JOIN = "join"
-"""The timer of a member that is to join again."""
+"""The timer of a member that has to join again."""
 SYNC = "sync"
-"""The timer of a member that joined and is to fetch its assignment."""
+"""The timer of a member that has joined and has to send SyncGroup."""
 
 
 class ClassicMembers:
-    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of consumer groups. Futures as in ``GroupCoordinator``."""
+    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of consumer groups. Futures are those of ``GroupCoordinator``."""
 
     def __init__(self, service: ConsumerGroups) -> None:
         self._service = service
         self._around = service.around
 
     def join(self, group: ConsumerGroup, request: JoinRequest) -> asyncio.Future[Joined]:
-        """Enter the group: the answer is a generation (the member's epoch) without leader, as a follower gets it."""
+        """Join the group. The answer is a follower's: a generation (the member's epoch) without leader."""
         try:
             return self._join(group, request)
         except BrokerError as error:
@@ -148,7 +148,7 @@ class ClassicMembers:
         protocol_type: str | None,
         protocol_name: str | None,
     ) -> asyncio.Future[Synced]:
-        """The member's assignment, in the bytes that its leader would have written."""
+        """The member's assignment, encoded as its leader would encode it."""
         try:
             member, classic = self._member(group, member_id, instance_id, generation)
             first, metadata = classic.protocols[0]
@@ -166,7 +166,7 @@ class ClassicMembers:
         return self._service.commit(group.group_id, [], Synced(protocol_type, protocol_name, assignment))
 
     def heartbeat(self, group: ConsumerGroup, *, generation: int, member_id: str, instance_id: str | None) -> None:
-        """Raises RebalanceInProgress when there is something for the member to join again for."""
+        """Raises RebalanceInProgress if the member has to join again."""
         member, _ = self._member(group, member_id, instance_id, generation)
         self._service.restart_session(group.group_id, member)
         released = member.state is MemberState.UNRELEASED and not group.waits_for_others(member)
@@ -175,7 +175,7 @@ class ClassicMembers:
             raise RebalanceInProgress(f"Group {group.group_id} is rebalancing: join again.")
 
     def leave(self, group: ConsumerGroup, leaving: Sequence[Leaving]) -> asyncio.Future[list[Left]]:
-        """Take members out, of either protocol; one result each."""
+        """Remove members of either protocol, with one result each."""
         results: list[Left] = []
         gone: dict[str, ConsumerMember] = {}
         for leaver in leaving:

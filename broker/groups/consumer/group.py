@@ -1,4 +1,4 @@
-"""A consumer group: members of the consumer protocol and, while it is migrated, of the classic one."""
+"""A consumer group: members of the consumer protocol and, during a migration, of the classic one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ __all__ = ["ConsumerGroup"]
 
 
 class ConsumerGroup(PartitionGroup[ConsumerMember]):
-    """``regexes`` are what the expressions its members subscribe to have matched; one without an entry is still unresolved."""
+    """A group.
+
+    ``regexes`` has the topics that its members' expressions matched; an expression without an entry is unresolved.
+    """
 
     __slots__ = ("_owner_epochs", "had_subscription_record", "regexes", "static_members")
     group_type: ClassVar[GroupType] = GroupType.CONSUMER
@@ -33,7 +36,7 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         """Member ids by instance id."""
         self.regexes: dict[str, Resolved] = {}
         self.had_subscription_record = False
-        """Kafka 4.0 and before kept the topics in a record, which goes with the next change."""
+        """Kafka up to 4.0 stored the topics in a record, which is deleted with the next change."""
         self._owner_epochs: dict[UUID, dict[int, int]] = {}
 
     # State
@@ -52,7 +55,7 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         return CONSUMER
 
     def owner_epoch(self, topic_id: UUID, partition: int) -> int:
-        """The epoch of the member that has a partition, or has not given it up yet; -1 if it is free."""
+        """The epoch of the member that has a partition or has not released it yet; -1 if it is free."""
         return self._owner_epochs.get(topic_id, {}).get(partition, -1)
 
     # Members
@@ -88,14 +91,14 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
             for topic_id, partitions in epochs.items():
                 owners = self._owner_epochs.get(topic_id, {})
                 for partition in partitions:
-                    # In the log the one it went to may come first, at a later epoch.
+                    # In the log the new owner may come first, at a later epoch.
                     if owners.get(partition) == member.epoch:
                         del owners[partition]
                 if not owners:
                     self._owner_epochs.pop(topic_id, None)
 
     def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Whether something of its target is still with another member."""
+        """Whether another member still has part of this member's target."""
         target: Partitions = self.target.get(member.member_id, {})
         return member.state is MemberState.UNRELEASED and any(
             partition not in member.assigned.get(topic_id, {}) and self.owner_epoch(topic_id, partition) != -1
@@ -106,7 +109,7 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
     # Subscriptions
 
     def subscription(self, member: ConsumerMember, regexes: Mapping[str, Resolved] | None = None) -> frozenset[str]:
-        """The names of the topics a member subscribes to, those that its regular expression matched among them."""
+        """The names of the topics a member subscribes to, including those that its regular expression matched."""
         resolved = (self.regexes if regexes is None else regexes).get(member.regex) if member.regex else None
         return member.topics if resolved is None else member.topics | resolved.topics
 
@@ -118,36 +121,38 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
 
     @staticmethod
     def expressions(members: Iterable[ConsumerMember]) -> Counter[str]:
-        """The regular expressions that members subscribe to, and how many do."""
+        """The regular expressions that members subscribe to, with the number of subscribers."""
         return Counter(member.regex for member in members if member.regex)
 
     @staticmethod
     def is_homogeneous(members: Mapping[str, ConsumerMember]) -> bool:
-        """All subscribe to the same names, or all to the same expression and to no names."""
+        """Whether all members subscribe to the same names, or all to the same expression and no names."""
         if len({member.topics for member in members.values()}) > 1:
             return False
         expressions = {member.regex or "" for member in members.values()}
         return len(expressions) <= 1 and (expressions <= {""} or not any(m.topics for m in members.values()))
 
     def preferred_assignor(self, members: Iterable[ConsumerMember]) -> str | None:
-        """The one most of these members ask for."""
+        """The assignor that most of these members ask for."""
         votes = Counter(member.assignor for member in members if member.assignor is not None)
         return max(votes, key=votes.__getitem__) if votes else None
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Whether a member of the classic protocol with these assignors could be in this group."""
+        """Whether a member of the classic protocol with these assignors can join this group."""
         offered = set(names)
         if protocol_type != CONSUMER or not self.members:
             return protocol_type == CONSUMER and bool(offered)
         classic = [{name for name, _ in m.classic.protocols} for m in self.members.values() if m.classic is not None]
         return any(all(name in protocols for protocols in classic) for name in offered)
 
-    # Who may commit offsets, and read them
+    # Permission to commit and read offsets
 
     def commit_check(
         self, member_id: str, instance_id: str | None, epoch: int, *, version: int, transactional: bool = False
     ) -> CommitCheck | None:
-        """A member at its present epoch; at an earlier one for what it was assigned by then (KIP-1251)."""
+        """A member may commit at its current epoch; at an earlier one only for partitions it was assigned by then
+        (KIP-1251).
+        """
         if epoch < 0 and not self.members:
             return None
         if transactional and epoch < 0 and not member_id and instance_id is None:
@@ -184,7 +189,7 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
             raise stale(f"Member {member_id} reads at epoch {epoch}; it is at {member.epoch}.")
 
     def check_offset_delete(self) -> None:
-        """What its members read is known."""
+        """Always allowed: the topics its members read are known."""
 
     def tombstones(self) -> list[Entry]:
         return [encode_entry(record) for record in group_tombstones(self.group_id, self.members, self.regexes)]

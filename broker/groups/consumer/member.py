@@ -12,13 +12,15 @@ from broker.groups.modern.member import ModernMember, Partitions
 __all__ = ["NOTHING", "ClassicMember", "ConsumerMember", "Epochs", "partitions_of", "with_epoch"]
 
 Epochs = Mapping[UUID, Mapping[int, int]]
-"""Partitions by the id of their topic, each with the epoch in which it was assigned."""
+"""Partitions by topic id, each with the epoch in which it was assigned."""
 
 NOTHING: Epochs = {}
 
 
 class ClassicMember(NamedTuple):
-    """The protocols and timeout of a member that uses the classic protocol: its assignors, best liked first, with their metadata."""
+    """The timeout and protocols of a member of the classic protocol: its assignors, preferred first, with their
+    metadata.
+    """
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -26,18 +28,18 @@ class ClassicMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerMember(ModernMember):
-    """``regex`` is the regular expression it subscribes to, empty or None for none."""
+    """A member. ``regex`` is the regular expression it subscribes to; empty or None for none."""
 
     rebalance_timeout_ms: int = -1
     regex: str | None = ""
     assignor: str | None = None
     assigned: Epochs = field(default_factory=dict)
     revoking: Epochs = field(default_factory=dict)
-    """What it has still to give up: nobody else gets it before."""
+    """Partitions it still has to release; no other member gets them before."""
     classic: ClassicMember | None = None
 
     def assignment_epoch(self, topic_id: UUID, partition: int) -> int | None:
-        """The epoch in which it was assigned a partition that it has, be it only until it has given it up."""
+        """The epoch in which it was assigned a partition that it has or has not released yet."""
         for epochs in (self.assigned, self.revoking):
             epoch = epochs.get(topic_id, {}).get(partition)
             if epoch is not None:

@@ -1,8 +1,8 @@
-"""Groups that change their protocol while they have members: classic groups become consumer groups, and back (KIP-848).
+"""Groups that change their protocol while they have members: from classic to consumer groups and back (KIP-848).
 
-A classic group with members becomes a consumer group when a member of the consumer protocol joins it; the others stay as they
-are and are served by the classic protocol. When the last member of the consumer protocol leaves, it becomes a classic
-group again. ``group.consumer.migration.policy`` says which of that may be.
+A classic group with members becomes a consumer group when a member of the consumer protocol joins it; the others keep
+the classic protocol. When the last member of the consumer protocol leaves, it becomes a classic group again.
+``group.consumer.migration.policy`` says which of the two is allowed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ logger = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """A member of the classic protocol that takes the place of the last one of the consumer protocol."""
+    """A member of the classic protocol that replaces the last member of the consumer protocol."""
 
     member: ConsumerMember
     replaces: str
 
 
 class Sessions(Protocol):
-    """Who misses members of consumer groups that fall silent."""
+    """Detects silent members of consumer groups."""
 
     def restart_session(self, group_id: str, member: ConsumerMember) -> None: ...
 
@@ -48,7 +48,7 @@ class Sessions(Protocol):
 
 
 class Migration:
-    """The rules of changing protocols."""
+    """The rules for changing protocols."""
 
     def __init__(self, surroundings: Surroundings, sessions: Sessions) -> None:
         self._around = surroundings
@@ -61,7 +61,10 @@ class Migration:
     # -- classic to consumer ---------------------------------------------------------------------------------------
 
     def upgraded(self, group: Group) -> tuple[ConsumerGroup, list[Record]]:
-        """The consumer group that a classic one would become, and the records that make it. Raises GroupIdNotFound."""
+        """The consumer group that a classic group would become, and the records that create it.
+
+        Raises GroupIdNotFound.
+        """
         if group.state is GroupState.EMPTY:
             return ConsumerGroup(group.group_id), []
         self._check_upgrade(group)
@@ -91,7 +94,10 @@ class Migration:
             )
 
     def _carry_over(self, made: ConsumerGroup, group: Group, member: Member) -> None:
-        """Every member is stable with what its leader assigned; who waits for a join or a sync is told to join again."""
+        """Every member keeps the assignment of its leader and is stable.
+
+        Members parked in a join or sync are told to join again.
+        """
         assigned: Partitions = NO_PARTITIONS
         if member.assignment:
             assignment = decode_assignment(member.assignment)
@@ -120,7 +126,7 @@ class Migration:
         )
 
     def upgrade(self, group: Group, change: Change) -> Change:
-        """``change`` with the end of the classic group before it."""
+        """``change`` preceded by the end of the classic group."""
 
         def follow() -> None:
             self._around.groups.remove(group.group_id)
@@ -140,7 +146,7 @@ class Migration:
     # -- consumer to classic ---------------------------------------------------------------------------------------
 
     def may_downgrade(self, group: ConsumerGroup, left: Mapping[str, ConsumerMember]) -> bool:
-        """Whether the group becomes a classic one, with these as its members."""
+        """Whether the group becomes a classic one with these members."""
         if not left or any(member.classic is None for member in left.values()):
             return False
         return self._policy in ("bidirectional", "downgrade") and len(left) <= self._around.config.max_size
@@ -161,7 +167,7 @@ class Migration:
         rebalance: bool = True,
         before: Collection[Record] = (),
     ) -> Change:
-        """The end of a consumer group, and the classic one with ``left`` as its members."""
+        """End a consumer group and create the classic one with ``left`` as its members."""
         now_ms = self._around.clock.now_ms()
         classic = Group(group.group_id, now_ms, state=GroupState.STABLE, generation=group.epoch, protocol_type=CONSUMER)
         for member in left.values():

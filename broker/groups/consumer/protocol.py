@@ -1,7 +1,8 @@
-"""What members of the classic protocol and their leader tell each other: subscription and assignment (ConsumerProtocol).
+"""The messages between members of the classic protocol and their leader: subscription and assignment
+(ConsumerProtocol).
 
-A coordinator that has members of both protocols in one group reads and writes these in the leader's place. Versions 0 to 3
-are known; later ones are read as 3, which their makers promise is possible.
+If a group has members of both protocols, the coordinator reads and writes them instead of the leader. Versions 0 to 3
+are known; later ones are read as 3, which Kafka guarantees to be possible.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class ProtocolPartitions(Message):
 
 
 class ProtocolSubscription(Message):
-    """The topics that a member subscribes to, and from version 1 on the partitions it has."""
+    """The topics that a member subscribes to and, from version 1 on, the partitions it has."""
 
     __slots__ = ("generation_id", "owned_partitions", "rack_id", "topics", "user_data")
     FIELDS: ClassVar = (
@@ -67,7 +68,7 @@ class ProtocolSubscription(Message):
         self.rack_id = rack_id
 
     def owned(self, topics: TopicCatalog) -> Partitions:
-        """What it has, of topics that exist."""
+        """Its partitions, of topics that exist."""
         result = (
             (topics.by_name(owned_partition.topic), owned_partition.partitions)
             for owned_partition in self.owned_partitions
@@ -76,7 +77,7 @@ class ProtocolSubscription(Message):
 
 
 class ProtocolAssignment(Message):
-    """The assignment of a member. ``user_data`` is what a leader's own assignor adds."""
+    """The assignment of a member. ``user_data`` comes from a custom assignor of the leader."""
 
     __slots__ = ("assigned_partitions", "user_data")
     FIELDS: ClassVar = (
@@ -91,7 +92,7 @@ class ProtocolAssignment(Message):
         self.user_data = user_data
 
     def assigned(self, topics: TopicCatalog) -> Partitions:
-        """The partitions, of topics that exist."""
+        """The assigned partitions, of topics that exist."""
         result = (
             (topics.by_name(assigned_partition.topic), assigned_partition.partitions)
             for assigned_partition in self.assigned_partitions
@@ -100,12 +101,12 @@ class ProtocolAssignment(Message):
 
 
 def decode_subscription(data: bytes) -> ProtocolSubscription:
-    """Raises InconsistentGroupProtocol where the bytes are none."""
+    """Raises InconsistentGroupProtocol if the bytes are not a subscription."""
     return _decode(ProtocolSubscription, data)
 
 
 def decode_assignment(data: bytes) -> ProtocolAssignment:
-    """As ``decode_subscription``."""
+    """Raises InconsistentGroupProtocol if the bytes are not an assignment."""
     return _decode(ProtocolAssignment, data)
 
 

@@ -1,10 +1,9 @@
-"""Bringing a member from the assignment it has to its target: it gives up first, and is given what others have given up.
+"""Moves a member from its current assignment to its target: it releases partitions first, then gets those that others
+have released.
 
-STABLE ── there is a newer target ──> compute
-UNREVOKED ── it owns none of what it was to give up ──> compute
-UNRELEASED ──> compute, at every heartbeat
-compute: UNREVOKED (the old epoch) while something is to be given up; else the new epoch, UNRELEASED while others still
-have something that is its, and STABLE when it has all.
+STABLE ── there is a newer target ──> compute UNREVOKED ── it owns none of the partitions it had to release ──> compute
+UNRELEASED ──> compute, at every heartbeat compute: UNREVOKED (the old epoch) while it has to release something; else
+the new epoch, UNRELEASED while others still have partitions of its target, and STABLE when it has all.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ __all__ = ["Reconciliation", "reconcile"]
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """What it takes to bring a member on its way.
+    """The input for reconciling a member.
 
-    ``subscribed`` are the ids of the topics it subscribes to; ``owner_epoch`` gives the epoch of the member that has a
-    partition, -1 where it is free; ``owned`` is what the member said it has, None where it said nothing.
+    ``subscribed`` are the ids of the topics it subscribes to; ``owner_epoch`` returns the epoch of the member that has
+    a partition, -1 if it is free; ``owned`` is what the member reported to have, None if it reported nothing.
     """
 
     target_epoch: int
@@ -37,9 +36,9 @@ class Reconciliation:
 
 
 def reconcile(member: ConsumerMember, way: Reconciliation) -> ConsumerMember:
-    """The member after this step: the same object if nothing changes.
+    """The member after this step; the same object if nothing changes.
 
-    Raises FencedMemberEpoch for one in a state that a later version of Kafka wrote, unless it has nothing.
+    Raises FencedMemberEpoch for a member in a state of a later Kafka version, unless it has no partitions.
     """
     match member.state:
         case MemberState.STABLE:
@@ -61,14 +60,14 @@ def reconcile(member: ConsumerMember, way: Reconciliation) -> ConsumerMember:
 
 
 def _owns(owned: Partitions | None, epochs: Epochs) -> bool:
-    """Whether it may have any of these; it may have all as long as it does not say."""
+    """Whether the member may have any of these. If it reports nothing, it may have all."""
     if owned is None:
         return True
     return any(not owned.get(topic_id, frozenset()).isdisjoint(partitions) for topic_id, partitions in epochs.items())
 
 
 def _unsubscribe(member: ConsumerMember, way: Reconciliation) -> ConsumerMember:
-    """Have it give up topics it does not subscribe to any more, in its epoch: the next target comes later."""
+    """Make the member release topics it no longer subscribes to, in its epoch; the next target comes later."""
     gone = {topic_id: epochs for topic_id, epochs in member.assigned.items() if topic_id not in way.subscribed}
     if not gone:
         return member
@@ -93,7 +92,7 @@ def _compute(member: ConsumerMember, epoch: int, way: Reconciliation) -> Consume
         for partition, assigned_in in current.items():
             (kept if partition in target else revoking).setdefault(topic_id, {})[partition] = assigned_in
         for partition in sorted(target - current.keys()):
-            # What it has not given up yet is its own: nobody else can have it.
+            # Partitions it has not released yet are still its own: no other member can have them.
             if way.owner_epoch(topic_id, partition) == -1 or partition in member.revoking.get(topic_id, {}):
                 newly_assigned.setdefault(topic_id, []).append(partition)
             else:

@@ -95,7 +95,10 @@ class ClassicMemberMetadata(Message):
 
 
 _ABSENT: Final = ClassicMemberMetadata()
-"""What Kafka takes an absent field for; that a member is of the consumer protocol is written as an explicit null."""
+"""The value that Kafka assumes for an absent field.
+
+A member of the consumer protocol is written as an explicit null.
+"""
 
 
 @structure
@@ -176,4 +179,4 @@ RECORDS: Final = record_types(
     (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
     (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
 )
-"""What is in the log, by the type number its keys begin with."""
+"""The record types of consumer groups, by the type number in their keys."""

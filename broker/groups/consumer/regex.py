@@ -1,6 +1,6 @@
-"""Regular expressions that members subscribe to, in RE2's syntax: what clients of Kafka write for its brokers.
+"""Regular expressions that members subscribe to, in RE2's syntax, as for Kafka's brokers.
 
-RE2 matches in linear time, so an expression from outside cannot keep the broker busy.
+RE2 matches in linear time, so that a client's expression can't block the broker.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Resolved", "check", "resolve"]
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The topics that an expression matched, with the metadata's version and the time of the look-up (ms since 1970)."""
+    """The topics that an expression matched, with the metadata's version and the time of the match (ms since 1970)."""
 
     topics: frozenset[str]
     version: int
@@ -36,7 +36,7 @@ def check(expression: str) -> None:
 def resolve(
     expressions: Iterable[str], names: Iterable[str], may_describe: Callable[[str], bool] | None
 ) -> dict[str, frozenset[str]]:
-    """The names each expression matches as a whole. An expression that is not one matches none."""
+    """The names that each expression matches as a whole. An invalid expression matches none."""
     every = list(names)
     result: dict[str, frozenset[str]] = {}
     for expression in expressions:

@@ -1,7 +1,7 @@
-"""When a group's regular expressions are looked up among the topics, and what comes of it.
+"""Decides when a group's regular expressions are matched against the topics, and stores the results.
 
-All of a group's are looked up together, so that new topics make it rebalance once; at most every ten seconds, and outside
-of the heartbeat that asks for it.
+All expressions of a group are matched together, so that new topics cause one rebalance; at most every ten seconds, and
+not during the heartbeat that triggers it.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Regexes:
     def changed(
         self, step: Step, before: ConsumerMember, member: ConsumerMember, may_describe: Callable[[str], bool] | None
     ) -> RegexChange:
-        """Note that a member changed its expression, if it did, and look all up again if that is due.
+        """Record a change of the member's expression, if any, and match all expressions again if that is due.
 
-        Raises InvalidRegularExpression for a new one that is not valid.
+        Raises InvalidRegularExpression for a new invalid expression.
         """
         group = step.group
         change, due = RegexChange(changed=False, resolved=False), False

@@ -1,4 +1,4 @@
-"""Records of consumer groups, one after the other, make the groups."""
+"""Builds consumer groups by applying their records in order."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ __all__ = ["replay"]
 
 
 def replay(groups: GroupNamespace, key: GroupRecordKey, value: RecordValue | None) -> None:
-    """Apply one record; a tombstone of what is not there changes nothing.
+    """Apply one record. A tombstone for something that does not exist changes nothing.
 
-    Raises CorruptMessage where the id names a group of another type.
+    Raises CorruptMessage if the id names a group of another type.
     """
     group = _group(groups, key.group_id, create=value is not None)
     if group is None:
@@ -52,7 +52,7 @@ def _group(groups: GroupNamespace, group_id: str, *, create: bool) -> ConsumerGr
     existing_group = groups.get(group_id)
     if isinstance(existing_group, ConsumerGroup):
         return existing_group
-    # A group that only keeps offsets of consumers without one is in no record, so it makes way.
+    # A group that only stores offsets of consumers without a group has no record, so the new group replaces it.
     if not create or (
         existing_group is not None and not (isinstance(existing_group, Group) and existing_group.is_simple)
     ):

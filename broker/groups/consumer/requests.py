@@ -1,4 +1,4 @@
-"""Rules for the fields of a ConsumerGroupHeartbeat."""
+"""Validates the fields of a ConsumerGroupHeartbeat."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from broker.groups.modern.member import JOINING, LEAVING, LEAVING_STATIC
 __all__ = ["check_request"]
 
 _OWN_IDS_SINCE: Final = 1
-"""From this version of the API on members choose their ids (KIP-1082)."""
+"""From this version of the API on, members choose their ids (KIP-1082)."""
 
 _Rule = tuple[Callable[[ConsumerHeartbeat], bool], str]
 
@@ -33,7 +33,7 @@ _RULES: Final[Sequence[_Rule]] = (
     (lambda r: r.epoch == LEAVING_STATIC and r.instance_id is None, "InstanceId can't be null."),
     (lambda r: r.epoch < LEAVING_STATIC, "MemberEpoch is invalid."),
 )
-"""What is wrong, and how Kafka says so."""
+"""The problem, in Kafka's words."""
 
 
 def check_request(request: ConsumerHeartbeat, version: int, assignors: Sequence[str]) -> None:

@@ -1,4 +1,6 @@
-"""Consumer groups: members say what they want and have, and are told what to read (ConsumerGroupHeartbeat, KIP-848)."""
+"""Consumer groups: members send their subscription and assignment, and receive what to read (ConsumerGroupHeartbeat,
+KIP-848).
+"""
 
 from __future__ import annotations
 
@@ -48,11 +50,11 @@ logger = get_logger(__name__)
 
 SESSION = "session"
 REVOCATION = "revocation"
-"""The timer of a member that has something to give up."""
+"""The timer of a member that has to release something."""
 
 
 class ConsumerGroups(GroupService[ConsumerGroup]):
-    """All consumer groups; ``classic_members`` serves those of their members that use the classic protocol."""
+    """All consumer groups. ``classic_members`` serves their members of the classic protocol."""
 
     TYPE: ClassVar[GroupType] = GroupType.CONSUMER
     RECORDS: ClassVar[RecordTypes] = RECORDS
@@ -65,7 +67,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
     # -- requests --------------------------------------------------------------------------------------------------
 
     def heartbeat(self, request: ConsumerHeartbeat, version: int) -> asyncio.Future[HeartbeatAnswer]:
-        """Join, stay, or leave; ``version`` is that of the API. The answer comes when what changed is durable."""
+        """Join, stay, or leave. ``version`` is the API's. The answer comes when the changes are durable."""
         try:
             check_request(request, version, self.around.config.consumer_assignors)
             if request.epoch in (LEAVING, LEAVING_STATIC):
@@ -80,7 +82,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         default = self.around.config.consumer_assignors[0]
         return described(group, self.around.topics, default)
 
-    # -- to join and to stay ---------------------------------------------------------------------------------------
+    # -- join and stay ----------------------------------------------------------------------------------------------
 
     def _stay(self, request: ConsumerHeartbeat) -> asyncio.Future[HeartbeatAnswer]:
         joining = request.epoch == JOINING
@@ -111,7 +113,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
             updated.member_id,
             updated.epoch,
             self.around.settings(request.group_id).consumer_heartbeat_interval_ms,
-            # A member is told what it is to have when it changed, and when it may not know.
+            # A member is sent its assignment when that changed, and when the member may not know it.
             partitions_of(updated.assigned)
             if joining or request.is_full or member.assigned != updated.assigned
             else None,
@@ -153,8 +155,10 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
     def static_member(
         self, step: Step, member_id: str, instance_id: str, *, create: bool, request: ConsumerHeartbeat | None
     ) -> ConsumerMember:
-        """The member of an instance id. A new member takes the place of one that has left for a while (KIP-345), or that
-        changes its protocol; ``request`` is that of a member of the consumer protocol.
+        """The member of an instance id.
+
+        A new member replaces one that has left for a while (KIP-345) or that changes its protocol. ``request`` is set
+        for members of the consumer protocol.
         """
         group = step.group
         holder = group.static_member(instance_id)
@@ -189,7 +193,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         owned: Partitions | None,
         may_describe: Callable[[str], bool] | None = None,
     ) -> ConsumerMember:
-        """Note what changed of a member, renew the target assignment if that is due, and bring the member nearer to it."""
+        """Record the member's changes, renew the target assignment if that is due, and reconcile the member."""
         now_ms = self.around.clock.now_ms()
         changed = step.note_member(before, member)
         regex = self.regexes.changed(step, before, member, may_describe)
@@ -199,7 +203,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         return step.reconcile(member, target_epoch, target, owned, subscription_changed=changed)
 
     def finish(self, step: Step, answer: HeartbeatAnswer) -> asyncio.Future[HeartbeatAnswer]:
-        """Write what the operation collected."""
+        """Write the records that the operation collected."""
         future: asyncio.Future[HeartbeatAnswer] = self.around.clock.create_future()
         change = self.change(step.records)
         if step.upgraded is not None:
@@ -209,7 +213,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
             self.watch_revocation(step.group.group_id, step.moved)
         return future
 
-    # -- to leave, and to be missed --------------------------------------------------------------------------------
+    # -- leave and expire -------------------------------------------------------------------------------------------
 
     def _leave(self, request: ConsumerHeartbeat) -> asyncio.Future[HeartbeatAnswer]:
         group = self.around.groups.find(request.group_id, ConsumerGroup)
@@ -224,7 +228,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         logger.info("member leaves", group=group.group_id, member=member.member_id, epoch=request.epoch)
         answer = HeartbeatAnswer(member.member_id, request.epoch)
         if request.epoch == LEAVING_STATIC and request.instance_id is not None:
-            # It keeps its assignment until its session ends, for whoever comes back in its place.
+            # It keeps its assignment until its session expires, for its replacement.
             away = replace(
                 member,
                 epoch=LEAVING_STATIC,
@@ -242,7 +246,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         return self.commit(group.group_id, records, answer)
 
     def removal(self, group: ConsumerGroup, gone: Collection[ConsumerMember]) -> Change:
-        """Take members out. If only members of the classic protocol remain, the group becomes a classic one again."""
+        """Remove members. If only members of the classic protocol remain, the group becomes a classic one again."""
         if not gone:
             return self.change([])
         ids = {member.member_id for member in gone}
@@ -268,7 +272,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         return Change(change.entries, follow)
 
     def fence(self, group_id: str, member_id: str, reason: str) -> None:
-        """Take out a member that was not heard of in time, if it is still there."""
+        """Remove a member that timed out, if it still exists."""
         group = self.around.groups.get(group_id)
         member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
         if not isinstance(group, ConsumerGroup) or member is None:
@@ -288,7 +292,7 @@ class ConsumerGroups(GroupService[ConsumerGroup]):
         self.later(SESSION, group_id, member_id, timeout_ms, lambda: self.fence(group_id, member_id, "session expired"))
 
     def watch_revocation(self, group_id: str, member: ConsumerMember) -> None:
-        """Fence a member that stays too long in an epoch with something to give up."""
+        """Fence a member that does not release its partitions in time."""
         if member.state is not MemberState.UNREVOKED:
             self.timers.cancel((REVOCATION, group_id, member.member_id))
             return
@@ -326,7 +330,7 @@ def check_instance(holder: ConsumerMember, member_id: str) -> None:
 
 
 def _check_epoch(member: ConsumerMember, request: ConsumerHeartbeat) -> None:
-    """A member may be an epoch behind if it did not get the last answer, and has nothing that it is not to have."""
+    """A member may be one epoch behind if it missed the last answer and has nothing beyond its assignment."""
     if request.epoch in (JOINING, member.epoch):
         return
     behind = request.epoch < member.epoch

@@ -1,4 +1,4 @@
-"""One operation on a consumer group: what changes of a member, of the group's epoch, of its target assignment."""
+"""One operation on a consumer group: the changes of a member, of the group's epoch, of its target assignment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = get_logger(__name__)
 
 
 class Step:
-    """One operation on a group: what it reads, and the records that it collects for the log."""
+    """One operation on a group: its input, and the records that it collects for the log."""
 
     __slots__ = ("_around", "group", "moved", "records", "replaced", "upgraded")
 
@@ -30,28 +30,31 @@ class Step:
         self.group = group
         self.records: list[Record] = []
         self.replaced: ConsumerMember | None = None
-        """The static member whose place the member of this operation takes."""
+        """The static member that this operation's member replaces."""
         self.upgraded: Group | None = None
-        """The classic group that this one was until now."""
+        """The classic group that this group was until now."""
         self.moved: ConsumerMember | None = None
-        """The member, if it came nearer to its target."""
+        """The member, if reconciliation changed it."""
 
     def members_with(self, member: ConsumerMember) -> dict[str, ConsumerMember]:
-        """All members, as they are after the operation."""
+        """All members, in their state after the operation."""
         members = {**self.group.members, member.member_id: member}
         if self.replaced is not None and self.replaced.member_id != member.member_id:
             members.pop(self.replaced.member_id, None)
         return members
 
     def note_member(self, before: ConsumerMember, member: ConsumerMember) -> bool:
-        """Write down who the member is now, if that changed; whether it subscribes to other names."""
+        """Record the member's identity and subscription if they changed.
+
+        Returns whether it subscribes to other names.
+        """
         if member == before and (member.member_id in self.group.members or self.replaced is not None):
             return False
         self.records.append(changes.subscription(self.group.group_id, member))
         return member.topics != before.topics
 
     def note_epoch(self, member: ConsumerMember, *, bump: bool, now_ms: int) -> int:
-        """The group's epoch: the next one if members' subscriptions or the topics themselves changed."""
+        """The group's epoch; the next one if members' subscriptions or the topics themselves changed."""
         group = self.group
         if not bump and not group.is_refresh_due(now_ms):
             return group.epoch
@@ -104,7 +107,7 @@ class Step:
         *,
         subscription_changed: bool,
     ) -> ConsumerMember:
-        """Bring a member a step nearer to its target; what it has to give up it must give up in time."""
+        """Reconcile a member by one step. Partitions to release must be released in time."""
         group = self.group
         if not subscription_changed and member.is_reconciled_to(target_epoch):
             return member

@@ -1,4 +1,4 @@
-"""Requests of consumer groups' members, and the answers: plain values, with no trace of the wire they came by."""
+"""Requests of consumer groups' members, and the answers, as plain values independent of the wire format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ConsumerHeartbeat", "DescribedConsumer", "DescribedConsumerGroup", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeat:
-    """ConsumerGroupHeartbeat; None (and -1 for the timeout) is what has not changed since the last one.
+    """ConsumerGroupHeartbeat; None (and -1 for the timeout) means unchanged since the last one.
 
     ``epoch`` is 0 to join, -1 to leave, -2 for a static member that will be back.
     """
@@ -31,18 +31,18 @@ class ConsumerHeartbeat:
     client_id: str = ""
     client_host: str = ""
     may_describe: Callable[[str], bool] | None = None
-    """Whether the client may see a topic that its regular expression matches; None for all."""
+    """Whether the client may see a topic that its regular expression matches; None permits all."""
 
     @property
     def is_full(self) -> bool:
-        """It says everything, as a member does that joins or is not sure of its assignment."""
+        """Whether it contains everything, as when a member joins or is not sure of its assignment."""
         subscribed = self.topics is not None or self.regex is not None
         return self.rebalance_timeout_ms != -1 and subscribed and self.owned is not None
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswer:
-    """``assigned`` is None where the assignment has not changed."""
+    """The answer. ``assigned`` is None if the assignment has not changed."""
 
     member_id: str
     epoch: int
@@ -52,7 +52,7 @@ class HeartbeatAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedConsumer:
-    """A member of a described consumer group; ``assigned`` includes what it has still to give up."""
+    """A member of a described consumer group. ``assigned`` includes partitions it still has to release."""
 
     member_id: str
     instance_id: str | None
@@ -69,7 +69,7 @@ class DescribedConsumer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedConsumerGroup:
-    """A consumer group as ConsumerGroupDescribe shows it. ``topic_names`` are those of the ids in its assignments."""
+    """A consumer group as ConsumerGroupDescribe shows it. ``topic_names`` maps the topic ids of its assignments."""
 
     group_id: str
     state: str

@@ -1,1 +1,1 @@
-"""The common part of groups whose assignments the coordinator computes: epochs, members, target assignments, records."""
+"""The parts shared by groups whose assignments the coordinator computes: epochs, members, target assignments, records."""

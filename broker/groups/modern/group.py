@@ -15,9 +15,9 @@ from broker.groups.modern.topics import TopicCatalog, group_hash, topic_hash
 __all__ = ["DELETED_EPOCH", "FIRST_EPOCH", "NO_PARTITIONS", "ModernGroup", "PartitionGroup", "metadata_hash"]
 
 FIRST_EPOCH: Final = 1
-"""The epoch, and assignment epoch, of a group that nobody has joined."""
+"""The epoch and assignment epoch of a group that no member has joined yet."""
 DELETED_EPOCH: Final = -1
-"""The assignment epoch after its record was deleted; the group is to follow."""
+"""The assignment epoch after its record was deleted; the group's tombstone follows."""
 NO_PARTITIONS: Final[Partitions] = {}
 
 M = TypeVar("M", bound=ModernMember)
@@ -27,10 +27,10 @@ T = TypeVar("T")
 class ModernGroup(AnyGroup, Generic[M, T]):
     """Members of class ``M``, each with a target assignment of class ``T``.
 
-    The group epoch grows when something changes on which assignments depend; the assignment epoch is the group epoch the
-    target assignment was computed for; a member's epoch is the assignment epoch it has been brought to.
+    The group epoch grows when an input of the assignment changes. The assignment epoch is the group epoch that the
+    target assignment was computed for. A member's epoch is the assignment epoch that it was reconciled to.
 
-    Groups change by records only (``GroupService.replay``), so what is in memory is what the log says.
+    Only records change groups (``GroupService.replay``), so that memory equals the log.
     """
 
     __slots__ = (
@@ -52,7 +52,7 @@ class ModernGroup(AnyGroup, Generic[M, T]):
         self.metadata_hash = 0
         self.assignment_epoch = FIRST_EPOCH
         self.assigned_at_ms = 0
-        """When the target assignment was computed; 0 where that is not known."""
+        """When the target assignment was computed; 0 if unknown."""
         self.members: dict[str, M] = {}
         self.target: dict[str, T] = {}
         self.refresh_deadline_ms = 0
@@ -81,7 +81,7 @@ class ModernGroup(AnyGroup, Generic[M, T]):
         return self.members.pop(member_id, None)
 
     def subscribed_by(self, members: Mapping[str, M]) -> frozenset[str]:
-        """The names of the topics that these members, taken for all of this group's, subscribe to."""
+        """The names of the topics that the group would subscribe to with exactly these members."""
         return frozenset().union(*(member.topics for member in members.values()))
 
     @property
@@ -91,7 +91,7 @@ class ModernGroup(AnyGroup, Generic[M, T]):
         return self._subscribed
 
     def subscriptions_changed(self) -> None:
-        """Something else than members changed on which ``subscribed_by`` depends."""
+        """Called when something other than members changed that ``subscribed_by`` depends on."""
         self._subscribed = None
 
     def subscribes_to(self, topic: str) -> bool:
@@ -108,17 +108,17 @@ class ModernGroup(AnyGroup, Generic[M, T]):
     # Topics it subscribes to
 
     def refresh_at(self, deadline_ms: int, epoch: int) -> None:
-        """Look at topics again at this time; sooner if the group turns out not to have reached ``epoch``."""
+        """Check the topics again at this time; sooner if the group has not reached ``epoch`` by then."""
         self.refresh_deadline_ms, self.refresh_epoch = deadline_ms, epoch
 
     def refresh_soon(self) -> None:
-        """A topic changed: look at the next heartbeat."""
+        """A topic changed: check topics at the next heartbeat."""
         self.refresh_deadline_ms = self.refresh_epoch = 0
 
     def is_refresh_due(self, now_ms: int) -> bool:
         return now_ms >= self.refresh_deadline_ms or self.epoch < self.refresh_epoch
 
-    # As the coordinator sees any group
+    # The interface of AnyGroup
 
     def check_delete(self) -> None:
         if not self.is_empty:
@@ -129,7 +129,10 @@ class ModernGroup(AnyGroup, Generic[M, T]):
 
 
 class PartitionGroup(ModernGroup[M, Partitions]):
-    """One whose members are assigned partitions; ``owners`` says to whom the target assignment gives each."""
+    """A group whose members are assigned partitions.
+
+    ``owners`` maps each partition to its owner in the target assignment.
+    """
 
     __slots__ = ("owners",)
 
@@ -153,7 +156,7 @@ class PartitionGroup(ModernGroup[M, Partitions]):
     def _record_owners(self, member_id: str, topic_id: UUID, before: frozenset[int], after: frozenset[int]) -> None:
         owners = self.owners.setdefault(topic_id, {})
         for partition in before - after:
-            # The one it went to may have been told first.
+            # The new owner's record may come first.
             if owners.get(partition) == member_id:
                 del owners[partition]
         for partition in after - before:
@@ -163,6 +166,6 @@ class PartitionGroup(ModernGroup[M, Partitions]):
 
 
 def metadata_hash(names: frozenset[str], topics: TopicCatalog) -> int:
-    """The hash of those topics that exist: another one means that assignments have to be computed anew."""
+    """A hash of those topics that exist. If it changes, assignments have to be recomputed."""
     result = (topics.by_name(name) for name in names)
     return group_hash((topic.name, topic_hash(topic)) for topic in result if topic is not None)

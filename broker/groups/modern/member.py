@@ -11,24 +11,24 @@ from uuid import UUID
 __all__ = ["JOINING", "LEAVING", "LEAVING_STATIC", "MemberState", "ModernMember", "Partitions", "partitions_from"]
 
 JOINING = 0
-"""The member epoch with which a member joins, or joins again after it was fenced."""
+"""The member epoch of a join, also after a member was fenced."""
 LEAVING = -1
-"""The member epoch with which it leaves."""
+"""The member epoch of a leave."""
 LEAVING_STATIC = -2
-"""The member epoch with which a static member says that it will be back before its session ends."""
+"""The member epoch of a static member that leaves and will be back before its session expires."""
 
 Partitions = Mapping[UUID, frozenset[int]]
-"""Numbers of partitions by the id of their topic."""
+"""Partition numbers by topic id."""
 
 
 class MemberState(IntEnum):
-    """How far a member is on its way to the target assignment; the values are those in the log."""
+    """A member's progress towards the target assignment. The values are those in the log."""
 
     STABLE = 0
     UNREVOKED = 1
-    """It has to give up partitions (or tasks) before it can go to the next epoch."""
+    """It has to release partitions (or tasks) before it can advance to the next epoch."""
     UNRELEASED = 2
-    """It waits for partitions (or tasks) that others have not given up yet."""
+    """It waits for partitions (or tasks) that others have not released yet."""
     UNKNOWN = 127
 
     @classmethod
@@ -38,7 +38,7 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModernMember:
-    """The fields that members of every type have. A changed member is a new object: ``dataclasses.replace``."""
+    """The fields of members of every type. Change a member with ``dataclasses.replace``, which makes a new object."""
 
     member_id: str
     epoch: int = 0
@@ -61,5 +61,5 @@ class _StoredPartitions(Protocol):
 
 
 def partitions_from(stored: Sequence[_StoredPartitions]) -> Partitions:
-    """Partitions as a record lists them."""
+    """The partitions listed in a record."""
     return {stored_partitions.topic_id: frozenset(stored_partitions.partitions) for stored_partitions in stored}

@@ -1,4 +1,4 @@
-"""Records of the groups whose assignments the coordinator computes: what all types of them have in common."""
+"""Record parts shared by all groups whose assignments the coordinator computes."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ class GroupRecordKey(RecordKey):
 
 @structure
 class GroupKey(GroupRecordKey):
-    """The key of records of which a group has one."""
+    """The key of records that exist once per group."""
 
 
 @structure
 class MemberKey(GroupRecordKey):
-    """The key of records of which each member has one."""
+    """The key of records that exist once per member."""
 
     member_id: str = wire("string")
 
 
 @structure
 class TargetAssignmentMetadataValue(RecordValue):
-    """Which epoch a group's target assignment is of; every type of group writes it the same way."""
+    """The epoch of a group's target assignment; the same for every group type."""
 
     assignment_epoch: int = wire("int32")
     assignment_timestamp: int = wire("int64", tag=0)
@@ -63,7 +63,7 @@ class TargetAssignmentMetadataValue(RecordValue):
 
 @structure
 class TopicPartition(Message):
-    """Partitions of one topic that a member shall have."""
+    """Partitions of one topic in a member's target."""
 
     topic_id: uuid.UUID = wire("uuid")
     partitions: Sequence[int] = wire("int32", array=True)
@@ -77,10 +77,10 @@ class TargetAssignmentMemberValue(RecordValue):
 
 
 Record = tuple[GroupRecordKey, RecordValue | None]
-"""A change of a group; None deletes what the key names."""
+"""A change of a group. None deletes the key."""
 
 RecordTypes = Mapping[int, tuple[type[GroupRecordKey], type[RecordValue]]]
-"""Classes of key and value, by the number of the record's type."""
+"""Classes of key and value, by record type number."""
 
 
 def record_types(*types: tuple[type[GroupRecordKey], type[RecordValue]]) -> RecordTypes:
@@ -95,7 +95,7 @@ def encode_entry(record: Record) -> Entry:
 
 
 def decode_entry(types: RecordTypes, key: bytes, value: bytes | None) -> Record:
-    """Read a record of one of these types. Raises CorruptMessage."""
+    """Decode a record of one of these types. Raises CorruptMessage."""
     key_class, value_class = types[type_number(key)]
     return (
         decode_key(key_class, key, OFFSETS_TOPIC),

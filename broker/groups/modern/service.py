@@ -1,4 +1,4 @@
-"""The common part of the services of all group types: records go to the log, and then into memory by the way they come back in."""
+"""The base of the services of all group types. Records are written to the log and applied to memory as on replay."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = ["METADATA_REFRESH_INTERVAL_MS", "Change", "GroupService", "Surroundin
 logger = get_logger(__name__)
 
 METADATA_REFRESH_INTERVAL_MS: Final = (1 << 31) - 1
-"""A group looks at its topics this often where nobody told it of a change: practically never, as in Kafka."""
+"""A group checks its topics this often without a notification: practically never, as in Kafka."""
 _RETRY_MS: Final = 500
 
 A = TypeVar("A")
@@ -47,7 +47,7 @@ G = TypeVar("G", bound=AnyGroup)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Entries of one batch, and what they mean in memory. Nothing is done in memory if there are none."""
+    """Entries of one batch, and their effect in memory. Without entries nothing happens in memory."""
 
     entries: list[Entry]
     follow: Callable[[], None]
@@ -55,7 +55,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The collaborators of every group type. ``settings`` gives a group's own configuration."""
+    """The collaborators of every group type. ``settings`` returns a group's own configuration."""
 
     groups: GroupNamespace
     journal: GroupJournal
@@ -67,11 +67,11 @@ class Surroundings:
 
 
 class GroupService(ABC, Generic[G]):
-    """One type of group: requests of its members come in, records go out.
+    """One type of group: takes its members' requests and writes records.
 
-    An operation reads the groups, decides, and hands all it changes to ``commit`` as records. Those are one batch in the
-    log; ``replay`` then applies them, as it does when the log is read at start. So memory never knows what the log does
-    not, and an operation that raises has changed nothing.
+    An operation reads the groups, decides, and passes all its changes to ``commit`` as records. They are one batch in
+    the log. ``replay`` then applies them, as it does when the log is read at start. So memory never has more than the
+    log, and an operation that raises has changed nothing.
     """
 
     TYPE: ClassVar[GroupType]
@@ -83,20 +83,20 @@ class GroupService(ABC, Generic[G]):
 
     @abstractmethod
     def replay(self, key: GroupRecordKey, value: RecordValue | None) -> None:
-        """Apply one record. Tombstones of what is not there are passed over: compaction may have left only them."""
+        """Apply one record. Ignores tombstones for things that don't exist: compaction may have left only them."""
 
     @abstractmethod
     def loaded(self, group: G) -> None:
-        """A group was read from the log: begin its members' sessions."""
+        """A group was read from the log: start its members' sessions."""
 
     def before_delete(self, group: G) -> None:
-        """An administrator is about to delete a group, which has no members."""
+        """An administrator is about to delete a group without members."""
 
     def stop(self) -> None:
         self.timers.clear()
 
     def commit(self, group_id: str, records: Sequence[Record], answer: A) -> asyncio.Future[A]:
-        """Write records, then follow them in memory; the answer is given once they are durable."""
+        """Write records, then apply them in memory. The answer is sent once they are durable."""
         future: asyncio.Future[A] = self.around.clock.create_future()
         answer_when(self.write(group_id, self.change(records)), future, answer)
         return future
@@ -109,20 +109,20 @@ class GroupService(ABC, Generic[G]):
         return Change([encode_entry(record) for record in records], follow)
 
     def write(self, group_id: str, change: Change) -> asyncio.Future[None]:
-        """Write a change; done when it is durable. Memory follows at once, if the log takes it."""
+        """Write a change; done when it is durable. It is applied in memory at once, if the log accepts it."""
         written = self.around.journal.append(group_id, change.entries)
         if accepted(written):
             change.follow()
         return written
 
     def refuse(self, error: BrokerError) -> asyncio.Future[A]:
-        """The future of an operation that raised."""
+        """A failed future, for an operation that raised."""
         future: asyncio.Future[A] = self.around.clock.create_future()
         fail(future, error)
         return future
 
     def later(self, purpose: str, group_id: str, member_id: str, delay_ms: int, do: Callable[[], None]) -> None:
-        """Do something by the clock. It is tried again if it raises, as when the log cannot be written."""
+        """Run ``do`` after a delay. It is retried if it raises, for example because the log can't be written."""
         name = (purpose, group_id, member_id)
 
         def attempt() -> None:
@@ -137,7 +137,9 @@ class GroupService(ABC, Generic[G]):
         self.timers.schedule(name, delay_ms, attempt)
 
     def write_by_timer(self, group_id: str, change: Change) -> None:
-        """As ``write``, for what nobody waits for: raises if the log refuses, warns if it does not become durable."""
+        """Like ``write``, for changes without a caller: raises if the log refuses, logs a warning if it does not become
+        durable.
+        """
         written = self.write(group_id, change)
         if not accepted(written):
             error = written.exception()

@@ -1,4 +1,4 @@
-"""Computing a group's target assignment with an assignor."""
+"""Computes a group's target assignment with an assignor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ M = TypeVar("M", bound=ModernMember)
 
 
 def may_assign(assigned_at_ms: int, interval_ms: int, now_ms: int) -> bool:
-    """Whether the next target assignment may be computed already: at most one an interval (``*.assignment.interval.ms``)."""
+    """Whether the next target assignment may be computed yet: at most one per ``*.assignment.interval.ms``."""
     return assigned_at_ms == 0 or interval_ms == 0 or now_ms >= assigned_at_ms + interval_ms
 
 
@@ -32,11 +32,11 @@ def target_assignment(
     replaced: Mapping[str, str] | None = None,
     assignable: Mapping[UUID, frozenset[int]] | None = None,
 ) -> dict[str, Partitions]:
-    """The new target assignment of ``members``, all that the group has after a change under way.
+    """The new target assignment of ``members``, which are the group's members after the current change.
 
-    ``subscriptions`` are the topic names of each member; ``homogeneous`` says whether they are to count as equal, where
-    that is not what it seems. ``replaced`` maps the id of a member that takes a static member's
-    place to the id that one had: it inherits its assignment.
+    ``subscriptions`` are the topic names of each member; ``homogeneous`` overrides whether they count as equal.
+    ``replaced`` maps the id of a member that replaces a static member to the old member's id: it inherits the
+    assignment.
     """
     by_name = {name: topics.by_name(name) for name in frozenset().union(*subscriptions.values())}
     result = {topic.name: topic for topic in by_name.values() if topic is not None}

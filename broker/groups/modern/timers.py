@@ -1,4 +1,4 @@
-"""Timers by name: at most one for each purpose of each member."""
+"""Named timers: at most one for each purpose of each member."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Timers"]
 
 
 class Timers:
-    """Scheduling under a name that has a timer already replaces that timer."""
+    """Schedules callbacks by name. A new timer replaces the previous one of the same name."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

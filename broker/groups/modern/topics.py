@@ -1,4 +1,4 @@
-"""The side of topics that groups see: names, ids, numbers of partitions; and the hash by which they notice a change."""
+"""Topics as groups see them: names, ids, numbers of partitions, and the hash that detects changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["GroupTopic", "TopicCatalog", "group_hash", "topic_hash"]
 
 @dataclass(frozen=True, slots=True)
 class GroupTopic:
-    """A topic. ``racks`` are those of its replicas, the same for every partition: there is one broker."""
+    """A topic. ``racks`` are those of its replicas, equal for all partitions because there is one broker."""
 
     id: UUID
     name: str
@@ -21,16 +21,16 @@ class GroupTopic:
 
 
 class TopicCatalog(Protocol):
-    """All topics, as they are now."""
+    """All topics in their current state."""
 
     @property
     def version(self) -> int:
-        """Grows with every change of the metadata."""
+        """Increases with every change of the metadata."""
         ...
 
     @property
     def created_version(self) -> int:
-        """The version that the newest topic came with."""
+        """The version in which the newest topic was created."""
         ...
 
     def by_name(self, name: str) -> GroupTopic | None: ...

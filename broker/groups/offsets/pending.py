@@ -1,4 +1,4 @@
-"""Offsets that open transactions have committed: what they will be once the transaction's marker comes (KIP-98, KIP-447)."""
+"""Offsets committed in open transactions, which take effect with the transaction's marker (KIP-98, KIP-447)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ __all__ = ["PendingOffsets"]
 _Key = tuple[str, TopicPartition]
 """A group's id and one of the partitions it reads."""
 _Transaction = tuple[int, int]
-"""A partition of ``__consumer_offsets`` and a producer id: each partition gets a marker of its own."""
+"""A partition of ``__consumer_offsets`` and a producer id. Each partition gets a separate marker."""
 
 
 class PendingOffsets:
-    """By transaction. Of several writes to an offset the last in the log wins, wherever the markers are; so what another
-    write has overtaken stays here without a value, and keeps its offset unstable until its marker.
+    """Pending offsets by transaction.
+
+    The last write of an offset in the log wins, wherever the markers are. So a write that another one has overtaken
+    stays here without a value, and keeps its offset unstable until its marker.
     """
 
     def __init__(self) -> None:
@@ -32,7 +34,7 @@ class PendingOffsets:
         group_id: str,
         offsets: Mapping[TopicPartition, CommittedOffset | None],
     ) -> None:
-        """A transaction wrote these; None for what was overtaken already."""
+        """A transaction wrote these offsets; None for those that were already overtaken."""
         transaction = partition, producer_id
         written = self._transactions.setdefault(transaction, {})
         order = next(self._order)
@@ -43,7 +45,7 @@ class PendingOffsets:
     def end(
         self, partition: int, producer_id: int, *, commit: bool
     ) -> Iterator[tuple[str, TopicPartition, CommittedOffset]]:
-        """A transaction's marker is in this partition: what counts from now on, each to be set at once by the caller."""
+        """Handle a transaction's marker in this partition. The caller must set each yielded offset at once."""
         for (group_id, where), (order, committed) in self._transactions.pop((partition, producer_id), {}).items():
             self._forget(group_id, where, (partition, producer_id))
             if commit and committed is not None:
@@ -51,7 +53,7 @@ class PendingOffsets:
                 yield group_id, where, committed
 
     def overtaken(self, group_id: str, where: TopicPartition) -> None:
-        """An offset was written outside of transactions, behind all that is pending for it."""
+        """An offset was written outside of transactions, after all pending writes of it."""
         if group_id in self._writers:
             self._overtake(group_id, where, before=next(self._order))
 
@@ -63,7 +65,7 @@ class PendingOffsets:
                 written[group_id, where] = order, None
 
     def drop(self, group_id: str, where: TopicPartition) -> None:
-        """A tombstone was written: nothing of it is left to be committed."""
+        """A tombstone was written: drop all pending writes."""
         for transaction in list(self._writers.get(group_id, {}).get(where, ())):
             self._transactions[transaction].pop((group_id, where), None)
             self._forget(group_id, where, transaction)
@@ -78,7 +80,7 @@ class PendingOffsets:
             self._writers.pop(group_id, None)
 
     def of(self, group_id: str) -> Collection[TopicPartition]:
-        """The partitions whose offset may change with the end of a transaction."""
+        """The partitions whose offset may change when a transaction ends."""
         return self._writers.get(group_id, {}).keys()
 
     def groups(self) -> list[str]:

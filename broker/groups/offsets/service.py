@@ -1,4 +1,4 @@
-"""Committing, reading and deleting the offsets of groups of all types: the offsets part of the coordinator."""
+"""Commits, reads and deletes offsets of groups of all types: the offsets part of the coordinator."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class GroupOffsets:
         version: int = 9,
         producer: tuple[int, int] | None = None,
     ) -> asyncio.Future[dict[TopicPartition, BrokerError | None]]:
-        """Write down where members have got to; generation -1 and no member id commits for a group without members.
+        """Commit offsets. Generation -1 without a member id commits for a group without members.
 
-        The result has every given partition: None if committed. ``version`` is that of OffsetCommit. With a ``producer``
-        (id, epoch) the offsets are part of its transaction and count once its marker is written; producers of clients
-        before KIP-447 do not say on whose behalf they commit, and may do so whatever members there are.
+        The result has every partition; None means committed. ``version`` is that of OffsetCommit. With a ``producer``
+        (id, epoch) the offsets are part of its transaction and take effect with its marker. Producers from before
+        KIP-447 do not name a member, and may commit even if the group has members.
         """
         transactional = producer is not None
         try:
@@ -97,7 +97,7 @@ class GroupOffsets:
         member_id: str = "",
         instance_id: str | None = None,
     ) -> asyncio.Future[dict[TopicPartition, BrokerError | None]]:
-        """``commit_offsets`` in the transaction of a producer (id, epoch)."""
+        """Like ``commit_offsets``, in the transaction of a producer (id, epoch)."""
         return self.commit_offsets(
             group_id,
             offsets,
@@ -116,7 +116,7 @@ class GroupOffsets:
         return self._journal.partition(group_id)
 
     def unstable_offsets(self, group_id: str) -> Collection[TopicPartition]:
-        """The partitions for which an open transaction has committed offsets."""
+        """The partitions with offsets committed in an open transaction."""
         return self._offsets.pending.of(group_id)
 
     def fetch_offsets(
@@ -127,11 +127,11 @@ class GroupOffsets:
         member_id: str | None = None,
         member_epoch: int = -1,
     ) -> dict[TopicPartition, CommittedOffset]:
-        """The committed offsets of these partitions, or of all; what has none is not in the answer.
+        """The committed offsets of these partitions, or of all. Partitions without one are left out.
 
-        A member that names itself (OffsetFetch v9 and later) must be one, at its present epoch.
+        If a member is named (OffsetFetch v9 and later), it must exist and be at its current epoch.
 
-        What open transactions have committed is not seen here: ``unstable_offsets`` says where there is some.
+        Offsets of open transactions are not included; ``unstable_offsets`` says which partitions have them.
         """
         self._check_open()
         try:
@@ -146,7 +146,7 @@ class GroupOffsets:
     def delete_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> asyncio.Future[dict[TopicPartition, BrokerError | None]]:
-        """Forget committed offsets, except those of topics the members subscribe to."""
+        """Delete committed offsets, except for topics that the members subscribe to."""
         try:
             self._check_open(group_id)
             group = self._existing(group_id)
@@ -165,14 +165,14 @@ class GroupOffsets:
         return future
 
     def forget_topic(self, topic: str) -> None:
-        """A topic was deleted: drop what groups committed for it, so that a new one of its name begins afresh."""
+        """Delete all offsets of a deleted topic, so that a new topic of its name starts without any."""
         for group_id in self._offsets.groups():
             there = [*self._offsets.of(group_id), *self._offsets.pending.of(group_id)]
             gone = [where for where in dict.fromkeys(there) if where[0] == topic]
             when_done(self._offsets.delete(group_id, gone), lambda error, group_id=group_id: warn(group_id, error))  # type: ignore[misc]
 
     def _check_open(self, group_id: str | None = None) -> None:
-        """Raise what refuses every call just now, or InvalidGroupId where an id is needed and empty."""
+        """Raise the error that refuses every call at the moment, or InvalidGroupId for an empty id."""
         if self._refusal is not None:
             raise self._refusal
         if group_id == "":
@@ -198,6 +198,6 @@ def _refusals(
 
 
 def warn(group_id: str, error: BrokerError | None) -> None:
-    """Say that what nobody waits for could not be written."""
+    """Log the error of a write that no caller waits for."""
     if error is not None:
         logger.warning("group could not be written", group=group_id, error=str(error))

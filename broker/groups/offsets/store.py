@@ -1,4 +1,4 @@
-"""The offsets groups have committed: writing them down, having them at hand, and which of them have expired."""
+"""Stores committed offsets: writes them to the log, keeps them in memory, and finds expired ones."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _NONE: Final[Mapping[TopicPartition, CommittedOffset]] = MappingProxyType({})
 
 
 class CommittedOffsets:
-    """Committed offsets by group; a group is here only while it has some.
+    """Committed offsets by group. Only groups with offsets have an entry.
 
-    Memory follows as soon as the log has taken a change, so that it has the order of the log; whoever asked is
-    answered when the change is durable.
+    Memory changes as soon as the log accepts a change, so that both have the same order. The request is answered when
+    the change is durable.
     """
 
     def __init__(self, journal: GroupJournal, metadata_max: int) -> None:
@@ -34,7 +34,7 @@ class CommittedOffsets:
         self._metadata_max = metadata_max
         self._by_group: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self.pending = PendingOffsets()
-        """What open transactions have committed."""
+        """Offsets committed in open transactions."""
 
     def of(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         return self._by_group.get(group_id, _NONE)
@@ -49,7 +49,10 @@ class CommittedOffsets:
         now_ms: int,
         producer: tuple[int, int] | None = None,
     ) -> tuple[asyncio.Future[None], dict[TopicPartition, BrokerError | None]]:
-        """Write offsets, as part of a transaction if there is a ``producer``; also says of each what is wrong with it."""
+        """Write offsets, as part of a transaction if there is a ``producer``.
+
+        Also returns the error of each refused offset.
+        """
         results = {where: self._problem(where, committed_offset) for where, committed_offset in offsets.items()}
         committed = {
             where: replace(committed_offset, commit_timestamp_ms=now_ms)
@@ -68,7 +71,7 @@ class CommittedOffsets:
         return written, results
 
     def end_transaction(self, partition: int, producer_id: int, *, commit: bool) -> None:
-        """The transaction's marker is in a partition of the log: its offsets there count from now on, or are forgotten."""
+        """The transaction's marker is in a partition of the log: its offsets there take effect or are dropped."""
         for group_id, where, committed in self.pending.end(partition, producer_id, commit=commit):
             self.set(group_id, where, committed)
 
@@ -84,7 +87,9 @@ class CommittedOffsets:
     def delete(
         self, group_id: str, gone: Sequence[TopicPartition], *, also: Sequence[Entry] = ()
     ) -> asyncio.Future[None]:
-        """Write tombstones for what is there of ``gone``, and ``also`` those of the group itself if it goes too."""
+        """Write tombstones for those of ``gone`` that exist, together with ``also``, the group's own if it is deleted
+        too.
+        """
         committed, pending = self.of(group_id), self.pending.of(group_id)
         entries: list[Entry] = [
             (encode_offset_key(group_id, *where), None) for where in gone if where in committed or where in pending
@@ -107,9 +112,9 @@ class CommittedOffsets:
             self._by_group.pop(group_id, None)
 
     def expired(self, group: AnyGroup, now_ms: int, retention_ms: int) -> list[TopicPartition]:
-        """What has outlived its retention: none of topics the group subscribes to.
+        """The expired partitions, without those of topics that the group subscribes to.
 
-        A retention the client gave (OffsetCommit v2-v4) goes before the broker's.
+        A client's retention (OffsetCommit v2-v4) takes precedence over the broker's.
         """
         counts_from = group.offset_expiry()
         if counts_from is None:

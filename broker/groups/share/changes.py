@@ -1,4 +1,4 @@
-"""The records by which share groups change."""
+"""The records that change share groups."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def subscription(group_id: str, member: ShareMember) -> Record:
-    """Who a member is and what it subscribes to."""
+    """The record of a member's identity and subscription."""
     return (
         ShareGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
         ShareGroupMemberMetadataValue(
@@ -95,7 +95,7 @@ def partition_states(
     initialized: Mapping[UUID, TopicState],
     deleting: Mapping[UUID, str],
 ) -> Record:
-    """Of which partitions the group has a state."""
+    """The record of the partitions for which the group has state."""
     return (
         ShareGroupStatePartitionMetadataKey(group_id=group_id),
         ShareGroupStatePartitionMetadataValue(

@@ -1,4 +1,4 @@
-"""A share group: its members, and of which partitions it has a state."""
+"""A share group: its members, and the partitions it has state for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ __all__ = ["ShareGroup"]
 
 
 class ShareGroup(ModernGroup[ShareMember, Partitions]):
-    """``initializing`` and ``initialized`` are topics of whose partitions it gets or has a state; ``deleting``, loses it."""
+    """A group.
+
+    Topics in ``initializing`` are getting state, those in ``initialized`` have it, those in ``deleting`` are losing it.
+    """
 
     __slots__ = ("deleting", "initialized", "initializing")
     group_type: ClassVar[GroupType] = GroupType.SHARE
@@ -46,7 +49,7 @@ class ShareGroup(ModernGroup[ShareMember, Partitions]):
 
     @property
     def awaits_assignment(self) -> bool:
-        """Whether partitions have got their state that nobody is assigned yet."""
+        """Whether partitions have state now but are not assigned to any member yet."""
         if self.is_empty:
             return False
         assigned: dict[UUID, frozenset[int]] = {}

@@ -1,4 +1,4 @@
-"""Of which partitions share groups have a state, and getting and deleting it with the share coordinator."""
+"""Tracks for which partitions share groups have state; creates and deletes it with the share coordinator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TopicStates = Mapping[UUID, TopicState]
 
 
 def joined(known: TopicStates, more: TopicStates) -> dict[UUID, TopicState]:
-    """The partitions of both; name and time are the newer ones."""
+    """The partitions of both; the newer name and time win."""
     result = dict(known)
     for topic_id, state in more.items():
         before = known.get(topic_id)
@@ -32,7 +32,7 @@ def joined(known: TopicStates, more: TopicStates) -> dict[UUID, TopicState]:
 
 
 def without(known: TopicStates, gone: TopicStates) -> dict[UUID, TopicState]:
-    """``known`` less the partitions of ``gone``."""
+    """``known`` without the partitions of ``gone``."""
     left = {
         topic_id: state._replace(partitions=state.partitions - gone[topic_id].partitions) if topic_id in gone else state
         for topic_id, state in known.items()
@@ -41,16 +41,16 @@ def without(known: TopicStates, gone: TopicStates) -> dict[UUID, TopicState]:
 
 
 class PartitionStates:
-    """For the service of share groups; ``state`` gives the share coordinator, once it is there."""
+    """Used by the service of share groups. ``state`` returns the share coordinator, once it exists."""
 
     def __init__(self, service: GroupService[ShareGroup], state: Callable[[], ShareState | None]) -> None:
         self._service = service
         self._state = state
 
-    # Getting a state
+    # Creating state
 
     def missing(self, group: ShareGroup, names: Collection[str]) -> TopicStates:
-        """The partitions of these topics without a state, and for some time without a try to make one."""
+        """The partitions of these topics without state, and without a recent attempt to create it."""
         around = self._service.around
         now_ms, patience_ms = around.clock.now_ms(), around.config.share_initialize_retry_interval_ms
         tried = {
@@ -71,14 +71,14 @@ class PartitionStates:
         return result
 
     def initializing(self, group: ShareGroup, requested: TopicStates) -> Record:
-        """The record that says that their state is being made."""
+        """The record that marks their state as being created."""
         deleting = {topic_id: name for topic_id, name in group.deleting.items() if topic_id not in requested}
         return changes.partition_states(
             group.group_id, joined(group.initializing, requested), group.initialized, deleting
         )
 
     def initialize_soon(self, group_id: str, epoch: int, requested: TopicStates) -> None:
-        """Make states that begin where ``share.auto.offset.reset`` says, after the answer under way."""
+        """Create states that begin as ``share.auto.offset.reset`` says, after the current answer."""
         offsets = {topic_id: dict.fromkeys(topic.partitions, -1) for topic_id, topic in requested.items()}
         self._service.around.clock.call_later(0, lambda: self.initialize(group_id, epoch, offsets, requested))
 
@@ -90,7 +90,10 @@ class PartitionStates:
         requested: TopicStates,
         done: Callable[[Mapping[tuple[UUID, int], BrokerError]], None] | None = None,
     ) -> None:
-        """Make states that begin at these offsets, then note that the group has them; ``done`` is told what failed."""
+        """Create states that begin at these offsets, then record that the group has them.
+
+        ``done`` gets the failures.
+        """
         state = self._state()
         if state is None:
             return
@@ -116,7 +119,7 @@ class PartitionStates:
         requested: TopicStates,
         done: Callable[[Mapping[tuple[UUID, int], BrokerError]], None],
     ) -> None:
-        """Begin states anew at these offsets."""
+        """Restart states at these offsets."""
         now_ms = self._service.around.clock.now_ms()
         fresh = {topic_id: topic._replace(at_ms=now_ms) for topic_id, topic in requested.items()}
         record = self.initializing(group, fresh)
@@ -148,7 +151,7 @@ class PartitionStates:
         record = changes.partition_states(group.group_id, initializing, initialized, deleting)
         return self._service.write(group.group_id, self._service.change([record]))
 
-    # Losing it
+    # Deleting state
 
     def delete(
         self,
@@ -156,7 +159,10 @@ class PartitionStates:
         topic_ids: Sequence[UUID],
         done: Callable[[Mapping[tuple[UUID, int], BrokerError]], None],
     ) -> None:
-        """Delete the states of topics of an empty group; ``done`` is told what failed. They are ``deleting`` until then."""
+        """Delete the states of topics of an empty group.
+
+        ``done`` gets the failures. The topics are ``deleting`` until then.
+        """
         gone = {topic_id: group.initialized[topic_id] for topic_id in topic_ids if topic_id in group.initialized}
         again = [topic_id for topic_id in topic_ids if topic_id in group.deleting and topic_id not in gone]
         deleting = {**group.deleting, **{topic_id: topic_state.name for topic_id, topic_state in gone.items()}}
@@ -182,7 +188,7 @@ class PartitionStates:
         _when_all_done(self._deletions(group.group_id, partitions), note)
 
     def delete_all(self, group: ShareGroup) -> None:
-        """Delete every state of a group that is going to be deleted itself."""
+        """Delete all states of a group that is about to be deleted."""
         known = joined(group.initialized, group.initializing)
         if not known:
             return
@@ -202,7 +208,7 @@ class PartitionStates:
         }
 
     def forget(self, topic_ids: Collection[UUID]) -> None:
-        """Topics were deleted."""
+        """Forget deleted topics."""
         for group in self._service.around.groups.of_type(ShareGroup):
             if any(
                 topic_id in known
@@ -221,7 +227,7 @@ def _when_all_done(
     writes: Mapping[tuple[UUID, int], asyncio.Future[None]],
     note: Callable[[Mapping[tuple[UUID, int], BrokerError]], None],
 ) -> None:
-    """Call back with what failed when all writes are done."""
+    """Call back with the failures when all writes are done."""
     failed: dict[tuple[UUID, int], BrokerError] = {}
     left = len(writes)
     if not left:

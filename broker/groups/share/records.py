@@ -133,4 +133,4 @@ RECORDS: Final = record_types(
     (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
     (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
 )
-"""What is in the log, by the type number its keys begin with."""
+"""The record types of share groups, by the type number in their keys."""

@@ -1,4 +1,4 @@
-"""Records of share groups, one after the other, make the groups."""
+"""Builds share groups by applying their records in order."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ __all__ = ["replay"]
 
 
 def replay(groups: GroupNamespace, key: GroupRecordKey, value: RecordValue | None, now_ms: int) -> None:
-    """Apply one record; a tombstone of what is not there changes nothing.
+    """Apply one record. A tombstone for something that does not exist changes nothing.
 
-    Raises CorruptMessage where the id names a group of another type.
+    Raises CorruptMessage if the id names a group of another type.
     """
     group = _group(groups, key.group_id, create=value is not None)
     if group is None:

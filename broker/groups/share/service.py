@@ -1,4 +1,6 @@
-"""Share groups: members say what they want, and are told from which partitions to fetch (ShareGroupHeartbeat, KIP-932)."""
+"""Share groups: members send their subscription and receive the partitions to fetch from (ShareGroupHeartbeat,
+KIP-932).
+"""
 
 from __future__ import annotations
 
@@ -47,11 +49,14 @@ logger = get_logger(__name__)
 ASSIGNOR: Final = "simple"
 _SESSION: Final = "session"
 _REFRESH_MS: Final = 0x7FFFFFFF
-"""A group looks at its topics this often, if nobody told it of a change (as Kafka)."""
+"""A group checks its topics this often without a notification (as in Kafka)."""
 
 
 class ShareMembership(GroupService[ShareGroup]):
-    """The members of share groups and their assignments. ``state`` gives what keeps the states of share-partitions, or None where nothing does."""
+    """The members of share groups and their assignments.
+
+    ``state`` returns the store of share-partition state; None without one.
+    """
 
     TYPE: ClassVar[GroupType] = GroupType.SHARE
     RECORDS: ClassVar[RecordTypes] = RECORDS
@@ -63,7 +68,7 @@ class ShareMembership(GroupService[ShareGroup]):
     # -- requests --------------------------------------------------------------------------------------------------
 
     def heartbeat(self, request: ShareHeartbeat) -> asyncio.Future[ShareAnswer]:
-        """Join, stay, or leave. The answer comes when what changed is durable."""
+        """Join, stay, or leave. The answer comes when the changes are durable."""
         try:
             _check(request)
             if request.epoch == LEAVING:
@@ -97,10 +102,10 @@ class ShareMembership(GroupService[ShareGroup]):
             topic_names={topic.id: topic.name for topic in topics if topic is not None},
         )
 
-    # -- to join and to stay ---------------------------------------------------------------------------------------
+    # -- join and stay ----------------------------------------------------------------------------------------------
 
     def group(self, group_id: str, *, create: bool) -> ShareGroup:
-        """A group; one that is made here is in the namespace once a record of it is written. Raises GroupIdNotFound."""
+        """A group. A new one enters the namespace when its first record is written. Raises GroupIdNotFound."""
         existing_group = self.around.groups.get(group_id)
         if existing_group is None and create:
             return ShareGroup(group_id)
@@ -153,7 +158,9 @@ class ShareMembership(GroupService[ShareGroup]):
     def _next_epoch(
         self, group: ShareGroup, members: Mapping[str, ShareMember], records: list[Record], *, changed: bool
     ) -> tuple[int, bool]:
-        """The group's epoch, and whether it is a new one: subscriptions, topics or initialized partitions changed."""
+        """The group's epoch, and whether it is a new one because subscriptions, topics or initialized partitions
+        changed.
+        """
         now_ms, epoch = self.around.clock.now_ms(), group.epoch
         bump = changed or (group.assignment_epoch >= epoch and group.awaits_assignment)
         if not bump and not group.is_refresh_due(now_ms):
@@ -208,7 +215,7 @@ class ShareMembership(GroupService[ShareGroup]):
     def _reconciled(
         self, member: ShareMember, target_epoch: int, target: Partitions, *, subscription_changed: bool
     ) -> ShareMember:
-        """The member with its target assignment: nothing has to be given up first, for partitions are shared."""
+        """The member with its target assignment. Nothing has to be released first, because partitions are shared."""
         if not subscription_changed and member.is_reconciled_to(target_epoch):
             return member
         topics = (self.around.topics.by_name(name) for name in member.topics)
@@ -220,7 +227,7 @@ class ShareMembership(GroupService[ShareGroup]):
             member, epoch=target_epoch, previous_epoch=member.epoch, state=MemberState.STABLE, assigned=assigned
         )
 
-    # -- to leave, and to be missed --------------------------------------------------------------------------------
+    # -- leave and expire -------------------------------------------------------------------------------------------
 
     def _leave(self, request: ShareHeartbeat) -> asyncio.Future[ShareAnswer]:
         group = self.around.groups.find(request.group_id, ShareGroup)
@@ -250,21 +257,21 @@ class ShareMembership(GroupService[ShareGroup]):
     # -- administration --------------------------------------------------------------------------------------------
 
     def empty_group(self, group_id: str, *, create: bool) -> ShareGroup:
-        """A group without members. Raises GroupIdNotFound, GroupNotEmpty."""
+        """A group that must not have members. Raises GroupIdNotFound, GroupNotEmpty."""
         group = self.group(group_id, create=create)
         if not group.is_empty:
             raise GroupNotEmpty(f"Group {group_id} has {len(group.members)} members.")
         return group
 
     def initialized(self, group_id: str) -> dict[UUID, frozenset[int]]:
-        """The partitions of which a group has a state; none where there is no such group."""
+        """The partitions for which a group has state; none if there is no such group."""
         group = self.around.groups.get(group_id)
         if not isinstance(group, ShareGroup):
             return {}
         return {topic_id: topic.partitions for topic_id, topic in group.initialized.items()}
 
     def before_delete(self, group: ShareGroup) -> None:
-        """The group is going to be deleted: so is its state."""
+        """The group is about to be deleted: delete its state too."""
         self.states.delete_all(group)
 
     def forget_topics(self, topic_ids: Collection[UUID]) -> None:
@@ -282,7 +289,7 @@ class ShareMembership(GroupService[ShareGroup]):
 
 
 def accepted_answer(future: asyncio.Future[ShareAnswer]) -> bool:
-    """Whether the log took what the answer is about."""
+    """Whether the log accepted the change behind an answer."""
     return not future.done() or (not future.cancelled() and future.exception() is None)
 
 
@@ -300,7 +307,7 @@ def _check(request: ShareHeartbeat) -> None:
 
 
 def _check_epoch(member: ShareMember, epoch: int) -> None:
-    """A member may be an epoch behind if it did not get the last answer."""
+    """A member may be one epoch behind if it missed the last answer."""
     if epoch in (JOINING, member.epoch, member.previous_epoch) and epoch <= member.epoch:
         return
     kind = "smaller" if epoch < member.epoch else "greater"

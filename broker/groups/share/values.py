@@ -22,7 +22,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareHeartbeat:
-    """ShareGroupHeartbeat; None is what has not changed since the last one. ``epoch`` is 0 to join, -1 to leave."""
+    """ShareGroupHeartbeat. None means unchanged since the last one. ``epoch`` is 0 to join, -1 to leave."""
 
     group_id: str
     member_id: str
@@ -34,7 +34,7 @@ class ShareHeartbeat:
 
 
 class ShareAnswer(NamedTuple):
-    """``assigned`` is None where the assignment has not changed."""
+    """The answer. ``assigned`` is None if the assignment has not changed."""
 
     member_id: str
     epoch: int
@@ -43,7 +43,7 @@ class ShareAnswer(NamedTuple):
 
 
 class TopicState(NamedTuple):
-    """Partitions of a topic of which a group has, or is getting, a state; since when."""
+    """Partitions of a topic for which a group has, or is creating, state, and since when."""
 
     name: str
     partitions: frozenset[int]
@@ -51,7 +51,7 @@ class TopicState(NamedTuple):
 
 
 class ShareState(Protocol):
-    """Where the state of share-partitions is (the share coordinator). Futures fail with BrokerError."""
+    """The store of share-partition state (the share coordinator). Futures fail with BrokerError."""
 
     def initialize_partition(
         self, group_id: str, topic_id: UUID, partition: int, *, epoch: int, start_offset: int
@@ -73,7 +73,7 @@ class DescribedShareMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedShareGroup:
-    """A share group as ShareGroupDescribe shows it. ``topic_names`` are those of the ids in its assignments."""
+    """A share group as ShareGroupDescribe shows it. ``topic_names`` maps the topic ids of its assignments."""
 
     group_id: str
     state: str

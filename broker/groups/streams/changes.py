@@ -1,4 +1,4 @@
-"""The records by which streams groups change."""
+"""The records that change streams groups."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def metadata(group_id: str, member: StreamsMember) -> Record:
-    """Who a member is."""
+    """The record of a member's identity."""
     endpoint = member.endpoint
     return (
         StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
@@ -65,7 +65,7 @@ def topology(group_id: str, value: StreamsGroupTopologyValue) -> Record:
 def group_epoch(
     group_id: str, epoch: int, metadata_hash: int, validated_epoch: int, configs: Mapping[str, str]
 ) -> Record:
-    """``validated_epoch`` is the epoch of the topology that was found to fit the topics, -1 for none."""
+    """``validated_epoch`` is the epoch of the topology that was validated against the topics; -1 for none."""
     return (
         StreamsGroupMetadataKey(group_id=group_id),
         StreamsGroupMetadataValue(
@@ -102,7 +102,7 @@ def assignment_epoch(group_id: str, epoch: int, at_ms: int) -> Record:
 
 
 def current_assignment(group_id: str, member: StreamsMember) -> Record:
-    """How far a member has come."""
+    """The record of a member's current assignment and epochs."""
     has, gives = member.assigned, member.revoking
     return (
         StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id),
@@ -139,7 +139,7 @@ def _without_epochs(tasks: Tasks) -> list[CurrentMemberAssignmentTaskIds]:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """In this order: a member's metadata goes last."""
+    """A member's tombstones in the required order: its metadata goes last."""
     return [
         (StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
         (StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),

@@ -1,8 +1,7 @@
-"""What becomes of a topology with the topics there are: how many tasks it has, and which topics are missing or do not fit.
+"""Configures a topology for the existing topics: its number of tasks, and which topics are missing or don't fit.
 
-The partitions of internal topics follow from those of the topics that are there: repartition topics have as many as the
-largest source of the subtopology that writes them, those that are joined have equally many, and changelogs have one for each
-task (KIP-1071).
+The existing topics determine the partitions of internal topics: a repartition topic has as many as the largest source
+of the subtopology that writes it, joined topics have equally many, and changelogs have one per task (KIP-1071).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _MOST_NAMED = 3
 
 
 class StatusCode(IntEnum):
-    """Why a member gets no tasks, or is to stop (``StreamsGroupHeartbeatResponse.Status``)."""
+    """Why a member gets no tasks or has to stop (``StreamsGroupHeartbeatResponse.Status``)."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -40,7 +39,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class InternalTopic:
-    """A topic of the application's own. ``replication_factor`` is None for the broker's default."""
+    """An internal topic of the application. ``replication_factor`` is None for the broker's default."""
 
     name: str
     partitions: int
@@ -52,7 +51,7 @@ class InternalTopic:
 class ConfiguredSubtopology:
     tasks: int
     sources: tuple[str, ...]
-    """All topics its tasks read."""
+    """All topics that its tasks read."""
     repartition_sources: Mapping[str, InternalTopic]
     changelogs: Mapping[str, InternalTopic]
 
@@ -63,7 +62,7 @@ class ConfiguredSubtopology:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredTopology:
-    """``problem`` is None where tasks can be assigned; ``missing`` are internal topics to be created before."""
+    """``problem`` is None if tasks can be assigned. ``missing`` are internal topics that must be created first."""
 
     epoch: int
     subtopologies: Mapping[str, ConfiguredSubtopology] | None = None
@@ -82,7 +81,7 @@ class _DoesNotFit(Exception):
 
 
 def configure(topology: StreamsGroupTopologyValue, topics: TopicCatalog) -> ConfiguredTopology:
-    """Raises StreamsInvalidTopology for one that can fit no topics."""
+    """Raises StreamsInvalidTopology for a topology that no topics can fit."""
     try:
         _check_sources(topology, topics)
         counts = _Counts(topology, topics)
@@ -109,7 +108,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 class _Counts:
-    """How many partitions each topic has, or is to have."""
+    """The number of partitions that each topic has, or will have."""
 
     def __init__(self, topology: StreamsGroupTopologyValue, topics: TopicCatalog) -> None:
         self._topics = topics
@@ -133,7 +132,7 @@ class _Counts:
             self._decided |= {info.name: most for info in subtopology.state_changelog_topics}
 
     def of(self, name: str) -> int:
-        """As many as a topic has; as many as were decided where it does not exist."""
+        """The partitions of a topic; if it does not exist, the decided number."""
         topic = self._topics.by_name(name)
         if topic is not None:
             return topic.partitions
@@ -176,7 +175,7 @@ class _Counts:
         return counts
 
     def _copartition(self, names: set[str]) -> None:
-        """Topics that are joined need equally many partitions; those the application makes are made so."""
+        """Joined topics need equal numbers of partitions; internal topics are created that way."""
         if not names:
             return
         counts = {name: self.of(name) for name in names}

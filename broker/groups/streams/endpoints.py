@@ -1,4 +1,4 @@
-"""Where the state of an application can be asked for: interactive queries (KIP-1071)."""
+"""The endpoints at which an application's state can be queried: interactive queries (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["endpoints"]
 
 
 def endpoints(group: StreamsGroup, member: StreamsMember, topics: TopicCatalog) -> list[EndpointPartitions]:
-    """Of every member that has an endpoint; ``member`` as it is now."""
+    """The endpoints of all members that have one, with ``member`` in its current state."""
     subtopologies = group.configured.subtopologies if group.configured is not None else None
     if subtopologies is None:
         return []
@@ -36,7 +36,7 @@ def endpoints(group: StreamsGroup, member: StreamsMember, topics: TopicCatalog) 
 def _partitions(
     tasks: Tasks, subtopologies: Mapping[str, ConfiguredSubtopology], topics: TopicCatalog
 ) -> dict[str, list[int]]:
-    """A task reads its partition of each source topic that has so many."""
+    """A task reads its partition of each source topic that has that many."""
     made: dict[str, list[int]] = {}
     for name, numbers in tasks.items():
         for source in subtopologies[name].sources if name in subtopologies else ():

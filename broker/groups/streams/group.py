@@ -1,4 +1,4 @@
-"""A streams group: the members of a Kafka Streams application, its topology, and who has which tasks."""
+"""A streams group: the members of a Kafka Streams application, its topology, and the assignment of tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ NOT_VALIDATED = -1
 
 
 class StreamsGroup(ModernGroup[StreamsMember, TasksByRole]):
-    """``configured`` is what the topology became with the topics there are; it is not in the log but made again."""
+    """A group.
+
+    ``configured`` is the topology configured for the existing topics; it is recomputed, not stored in the log.
+    """
 
     __slots__ = (
         "_active_owners", "_copy_owners", "assignment_configs", "configured", "endpoint_epoch", "shutdown_by", "topology",
@@ -36,12 +39,12 @@ class StreamsGroup(ModernGroup[StreamsMember, TasksByRole]):
         super().__init__(group_id)
         self.topology: StreamsGroupTopologyValue | None = None
         self.validated_epoch = 0
-        """The epoch of the topology that tasks were last assigned by."""
+        """The epoch of the topology of the last task assignment."""
         self.assignment_configs: Mapping[str, str] = {}
         self.configured: ConfiguredTopology | None = None
         self.endpoint_epoch = 0
         self.shutdown_by: str | None = None
-        """The member that asked the whole application to stop."""
+        """The member that requested the shutdown of the whole application."""
         self._active_owners: dict[tuple[str, int], str] = {}
         self._copy_owners: dict[tuple[str, int], list[str]] = {}
 
@@ -66,7 +69,7 @@ class StreamsGroup(ModernGroup[StreamsMember, TasksByRole]):
         return frozenset() if self.topology is None else required_topics(self.topology)
 
     def subscribes_to(self, topic: str) -> bool:
-        """Whether offsets committed for a topic are still wanted: those of its source topics, while it has members."""
+        """Whether offsets of a topic are still needed: those of source topics, while the group has members."""
         if self.topology is None or not self.members:
             return False
         return any(topic in source_topics(subtopology) for subtopology in self.topology.subtopologies)
@@ -103,18 +106,18 @@ class StreamsGroup(ModernGroup[StreamsMember, TasksByRole]):
                 self._copy_owners.pop(task, None)
 
     def active_at(self, task: tuple[str, int]) -> str | None:
-        """The process that works on a task, or has not given it up yet."""
+        """The process that works on a task or has not released it yet."""
         return self._active_owners.get(task)
 
     def has_copy(self, task: tuple[str, int], process_id: str) -> bool:
         return process_id in self._copy_owners.get(task, ())
 
-    # Who may commit offsets, and read them
+    # Permission to commit and read offsets
 
     def commit_check(
         self, member_id: str, instance_id: str | None, epoch: int, *, version: int, transactional: bool = False
     ) -> CommitCheck | None:
-        """A member at its present epoch; at an earlier one for the tasks it was assigned by then."""
+        """A member may commit at its current epoch; at an earlier one only for tasks it was assigned by then."""
         if epoch < 0 and not self.members:
             return None
         if transactional and epoch < 0 and not member_id and instance_id is None:
@@ -157,7 +160,7 @@ class StreamsGroup(ModernGroup[StreamsMember, TasksByRole]):
             raise StaleMemberEpoch(f"Member {member_id} reads at epoch {epoch}; it is at {member.epoch}.")
 
     def check_offset_delete(self) -> None:
-        """What its members read is known."""
+        """Always allowed: the topics its members read are known."""
 
     def tombstones(self) -> list[Entry]:
         return [encode_entry(record) for record in group_tombstones(self.group_id, self.members)]

@@ -1,4 +1,4 @@
-"""A priority queue that breaks ties as Java's does: the sticky assignor's results hang on it."""
+"""A priority queue that breaks ties like Java's, which determines the sticky assignor's results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Heap(Generic[T]):
-    """The smallest by ``key`` comes out first. A key may change only while its item is out."""
+    """Returns the smallest by ``key`` first. A key may change only while its item is not in the queue."""
 
     __slots__ = ("_items", "_key")
 
@@ -37,7 +37,7 @@ class Heap(Generic[T]):
         items[at] = item
 
     def pop(self) -> T:
-        """Raises IndexError where nothing is left."""
+        """Raises IndexError if the queue is empty."""
         items, key = self._items, self._key
         smallest = items[0]
         last = items.pop()

@@ -11,12 +11,12 @@ from broker.groups.streams.tasks import Assigned
 __all__ = ["Endpoint", "StreamsMember"]
 
 Endpoint = tuple[str, int]
-"""Host and port at which a client answers queries for its state."""
+"""Host and port at which a client answers queries about its state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsMember(ModernMember):
-    """``process_id`` is its client's: no two threads of a client may have the same task, in whatever role."""
+    """A member. ``process_id`` names its client: no two threads of a client may have the same task, in any role."""
 
     previous_epoch: int = 0
     rebalance_timeout_ms: int = -1
@@ -26,4 +26,4 @@ class StreamsMember(ModernMember):
     tags: Mapping[str, str] = field(default_factory=dict)
     assigned: Assigned = field(default_factory=Assigned)
     revoking: Assigned = field(default_factory=Assigned)
-    """What it has still to give up: no other client gets it before."""
+    """Tasks it still has to release; no other client gets them before."""

@@ -1,7 +1,7 @@
-"""Bringing a member of a streams group from the tasks it has to those it is to have.
+"""Moves a member of a streams group from its current tasks to its target.
 
-As with consumer groups (``broker.groups.consumer.reconciliation``) it gives up first. A task may be active with one client at a
-time, and a client may have it in one role only, whichever of its threads.
+As with consumer groups (``broker.groups.consumer.reconciliation``) it releases tasks first. A task may be active on one
+client at a time, and a client may have it in one role only, across all its threads.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ __all__ = ["owns_any", "reconcile"]
 def reconcile(
     group: StreamsGroup, member: StreamsMember, target_epoch: int, target: TasksByRole, owned: TasksByRole | None
 ) -> StreamsMember:
-    """The member after this step: the same object if nothing changes. ``owned`` is what it said it has, if anything.
+    """The member after this step; the same object if nothing changes. ``owned`` is what it reported to have, if
+    anything.
 
-    Raises FencedMemberEpoch for one in a state that a later version of Kafka wrote, unless it has nothing.
+    Raises FencedMemberEpoch for a member in a state of a later Kafka version, unless it has no tasks.
     """
     step = _Step(group, member, target_epoch, target, owned)
     match member.state:
@@ -42,7 +43,7 @@ def reconcile(
 
 
 def owns_any(owned: TasksByRole | None, tasks: TasksByRole) -> bool:
-    """Whether it may have any of these; it may have all as long as it does not say."""
+    """Whether the member may have any of these. If it reports nothing, it may have all."""
     if owned is None:
         return True
     pairs = ((owned.active, tasks.active), (owned.standby, tasks.standby), (owned.warmup, tasks.warmup))
@@ -53,7 +54,7 @@ def owns_any(owned: TasksByRole | None, tasks: TasksByRole) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    """Of one role: tasks that stay, that are to be revoked, and that are to be assigned now."""
+    """The changes of one role: tasks that stay, tasks to revoke, tasks to assign now."""
 
     kept: dict[str, dict[int, int]]
     revoking: dict[str, dict[int, int]]

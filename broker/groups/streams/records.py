@@ -202,4 +202,4 @@ RECORDS: Final = record_types(
     (StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue),
     (StreamsGroupTopologyKey, StreamsGroupTopologyValue),
 )
-"""What is in the log, by the type number its keys begin with."""
+"""The record types of streams groups, by the type number in their keys."""

@@ -1,4 +1,4 @@
-"""Records of streams groups, one after the other, make the groups."""
+"""Builds streams groups by applying their records in order."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ __all__ = ["replay"]
 
 
 def replay(groups: GroupNamespace, key: GroupRecordKey, value: RecordValue | None) -> None:
-    """Apply one record; a tombstone of what is not there changes nothing.
+    """Apply one record. A tombstone for something that does not exist changes nothing.
 
-    Raises CorruptMessage where the id names a group of another type.
+    Raises CorruptMessage if the id names a group of another type.
     """
     group = _group(groups, key.group_id, create=value is not None)
     if group is None:
@@ -141,7 +141,7 @@ def _tasks(stored: Sequence[TaskIds] | Sequence[CurrentMemberAssignmentTaskIds])
 
 
 def _epochs(stored: Sequence[CurrentMemberAssignmentTaskIds], member_epoch: int) -> TaskEpochs:
-    """Tasks have had epochs of their own since Kafka 4.2; before, they count as the member's."""
+    """Epochs of tasks. Records of Kafka before 4.2 have none; the member's epoch then counts for its tasks."""
     result = {}
     for task_ids in stored:
         epochs = task_ids.assignment_epochs

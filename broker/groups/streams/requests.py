@@ -1,4 +1,4 @@
-"""Rules for the fields of a StreamsGroupHeartbeat."""
+"""Validates the fields of a StreamsGroupHeartbeat."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _RULES: Final[Sequence[_Rule]] = (
         "Topology can only be provided when (re-)joining.",
     ),
 )
-"""What is wrong, and how Kafka says so."""
+"""The problem, in Kafka's words."""
 
 
 def check_request(request: StreamsHeartbeat) -> None:
@@ -55,7 +55,7 @@ def check_request(request: StreamsHeartbeat) -> None:
 
 
 def check_owned(owned: TasksByRole | None, configured: ConfiguredTopology) -> None:
-    """Raises InvalidRequest for tasks that the topology does not have."""
+    """Raises InvalidRequest for tasks that are not in the topology."""
     if owned is None or configured.subtopologies is None:
         return
     for tasks in (owned.active, owned.standby, owned.warmup):

@@ -1,4 +1,4 @@
-"""Streams groups: members bring the topology of their application, and are told which of its tasks are theirs (KIP-1071)."""
+"""Streams groups: members send the topology of their application and receive their tasks (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
     # -- requests --------------------------------------------------------------------------------------------------
 
     def heartbeat(self, request: StreamsHeartbeat) -> asyncio.Future[StreamsAnswer]:
-        """Join, stay, or leave. The answer comes when what changed is durable."""
+        """Join, stay, or leave. The answer comes when the changes are durable."""
         try:
             check_request(request)
             if request.epoch in (LEAVING, LEAVING_STATIC):
@@ -73,7 +73,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
             members=[(member, group.target.get(member.member_id, NO_TASKS)) for member in group.members.values()],
         )
 
-    # -- to join and to stay ---------------------------------------------------------------------------------------
+    # -- join and stay ----------------------------------------------------------------------------------------------
 
     def _stay(self, request: StreamsHeartbeat) -> asyncio.Future[StreamsAnswer]:
         joining = request.epoch == JOINING
@@ -145,7 +145,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
     # -- target assignment -----------------------------------------------------------------------------------------
 
     def _assign_late(self, group_id: str) -> None:
-        """The wait for members of a new group is over."""
+        """The delay that a new group waits for more members is over."""
         group = self.around.groups.get(group_id)
         if not isinstance(group, StreamsGroup) or group.is_empty or group.configured is None:
             return
@@ -190,7 +190,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
             heartbeat_interval_ms=self.around.settings(group.group_id).streams_heartbeat_interval_ms,
             assigned=after.assigned.roles if tells else None,
             status=status,
-            # A group that this heartbeat makes does not keep its epoch until it is there.
+            # A group that this heartbeat creates does not keep its epoch until it exists.
             endpoint_epoch=0 if is_new else group.endpoint_epoch,
             endpoints=endpoints(group, after, self.around.topics) if moved else None,
             missing=list(configured.missing.values()),
@@ -218,7 +218,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
             self._watch_revocation(group.group_id, step.moved)
         return future
 
-    # -- to leave, and to be missed --------------------------------------------------------------------------------
+    # -- leave and expire -------------------------------------------------------------------------------------------
 
     def _leave(self, request: StreamsHeartbeat) -> asyncio.Future[StreamsAnswer]:
         group = self.around.groups.find(request.group_id, StreamsGroup)
@@ -269,7 +269,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
         )
 
     def _watch_revocation(self, group_id: str, member: StreamsMember) -> None:
-        """Fence a member that stays too long in an epoch with something to give up."""
+        """Fence a member that does not release its tasks in time."""
         if member.state is not MemberState.UNREVOKED:
             self.timers.cancel((REVOCATION, group_id, member.member_id))
             return
@@ -295,7 +295,7 @@ class StreamsGroups(GroupService[StreamsGroup]):
 
 
 def _updated(member: StreamsMember, request: StreamsHeartbeat) -> StreamsMember:
-    """The member with what the request says of it."""
+    """The member with the request's changes."""
     timeout_ms = request.rebalance_timeout_ms
     return replace(
         member,

@@ -1,4 +1,4 @@
-"""One operation on a streams group: its topology, the group's epoch, who is to have which tasks, and the next step to that."""
+"""One operation on a streams group: its topology, the group's epoch, the target tasks, and the next step towards them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ logger = get_logger(__name__)
 
 
 class Topology(NamedTuple):
-    """The group's topology, with what it became with the topics there are, and the hash of these."""
+    """The group's topology, the same configured for the existing topics, and the hash of these topics."""
 
     value: StreamsGroupTopologyValue
     configured: ConfiguredTopology
@@ -39,7 +39,7 @@ class Topology(NamedTuple):
 
 
 class Step:
-    """One operation on a group: what it reads, and the records and statuses that it collects."""
+    """One operation on a group: its input, and the records and statuses that it collects."""
 
     __slots__ = ("_around", "group", "made_way", "moved", "records", "status", "waits_for_members")
 
@@ -47,16 +47,16 @@ class Step:
         self._around = around
         self.group = group
         self.made_way = made_way
-        """The empty classic group whose place this one takes."""
+        """The empty classic group that this one replaces."""
         self.waits_for_members = False
-        """The group is new, and others may come before tasks are assigned."""
+        """The group is new, and more members may join before tasks are assigned."""
         self.records: list[Record] = []
         self.status: list[Status] = []
         self.moved: StreamsMember | None = None
-        """The member, if it came nearer to its target."""
+        """The member, if reconciliation changed it."""
 
     def configure(self, request: StreamsHeartbeat, now_ms: int) -> Topology:
-        """The group's topology, with what it became with the topics there are."""
+        """The group's topology, configured for the existing topics."""
         group, topology = self.group, request.topology
         first = group.topology is None
         if group.topology is None:
@@ -78,7 +78,7 @@ class Step:
         return Topology(value, configured, new_hash, changed)
 
     def note_epoch(self, topology: Topology, request: StreamsHeartbeat, *, bump: bool, now_ms: int) -> int:
-        """The group's epoch: the next one if members, topics, or what tasks are assigned by, changed."""
+        """The group's epoch; the next one if members, topics, or the inputs of the assignment changed."""
         group = self.group
         validated = NOT_VALIDATED
         if topology.configured.is_ready:
@@ -138,7 +138,7 @@ class Step:
 
 
 def assignment_configs(around: Surroundings, group_id: str) -> Mapping[str, str]:
-    """What the assignor is told; kept with the group, so that a change of it is noticed."""
+    """The assignor's configuration. It is stored with the group, so that a change is noticed."""
     return {"num.standby.replicas": str(around.settings(group_id).streams_num_standby_replicas)}
 
 
@@ -151,7 +151,7 @@ def assign(
     configured: ConfiguredTopology,
     now_ms: int,
 ) -> Mapping[str, TasksByRole]:
-    """Compute who is to have which tasks, and note what changed; nobody any while topics are missing or do not fit."""
+    """Compute the target tasks and record the changes. No tasks are assigned while topics are missing or don't fit."""
     targets: Mapping[str, TasksByRole] = dict.fromkeys(members, NO_TASKS)
     if configured.is_ready and configured.subtopologies is not None:
         spec = StreamsSpec(

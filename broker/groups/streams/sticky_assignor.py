@@ -1,7 +1,7 @@
-"""The sticky assignor of streams groups: tasks stay where they and their state are, as far as members remain evenly loaded.
+"""The sticky assignor of streams groups: tasks stay with their state as far as the load stays even.
 
-Active tasks go first to the member that had them, then to one that had a copy of their state, then to whoever has least;
-standby tasks likewise, to a client that does not have the task already.
+Active tasks go first to the member that had them, then to one that had a copy of their state, then to the least loaded.
+Standby tasks likewise, but only to a client that does not have the task yet.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["StreamsMemberSpec", "StreamsSpec", "SubtopologySpec", "assign_tasks"
 
 
 class SubtopologySpec(NamedTuple):
-    """A subtopology has a task for each of its partitions; it is stateful if it has changelogs."""
+    """A subtopology has one task per partition. It is stateful if it has changelogs."""
 
     tasks: int
     is_stateful: bool
@@ -52,7 +52,7 @@ class _Member(NamedTuple):
 
 
 class _Entry:
-    """A member in its process's queue, with the load by which it was put there."""
+    """A member in its process's queue, with the load at which it was queued."""
 
     __slots__ = ("count", "member_id")
 
@@ -78,7 +78,7 @@ class _Process:
         return sum(self.counts.values()) / len(self.counts)
 
     def add(self, member_id: str, task: _Task, *, active: bool) -> int:
-        """Give a member a task; how many it has then."""
+        """Give a member a task. Returns how many it has then."""
         self.queue = None
         return self._add(member_id, task, active=active)
 
@@ -89,7 +89,7 @@ class _Process:
         return self.counts[member_id]
 
     def add_to_least(self, task: _Task, *, active: bool) -> int:
-        """Give a task to the member with fewest."""
+        """Give a task to the member with the fewest."""
         if len(self.counts) == 1:
             return self._add(next(iter(self.counts)), task, active=active)
         if self.queue is None:
@@ -101,7 +101,7 @@ class _Process:
 
 
 class _Quota:
-    """How many tasks a member should have at most, given how many remain for how many members."""
+    """The maximum number of tasks per member, given the remaining tasks and members."""
 
     __slots__ = ("_members", "_tasks", "each")
 
@@ -113,7 +113,7 @@ class _Quota:
         return -(-self._tasks // self._members) if self._members else 0
 
     def count_member(self, count: int) -> None:
-        """A member has this many now: if that is its share, the others divide what remains."""
+        """A member has ``count`` tasks now. If that is its share, the other members divide the rest."""
         if count == self.each:
             self._members -= 1
             self._tasks -= count
@@ -121,7 +121,7 @@ class _Quota:
 
 
 def assign_tasks(spec: StreamsSpec) -> dict[str, TasksByRole]:
-    """Gives every member its tasks. Pure; members are taken in the spec's order."""
+    """Assigns tasks to every member. Pure; members are processed in the spec's order."""
     return _Assignment(spec).build() if spec.members else {}
 
 
@@ -193,7 +193,7 @@ class _Assignment:
         self._quota.count_member(count)
 
     def _least_loaded(self, members: list[_Member] | None, task: _Task | None = None) -> _Member | None:
-        """One of those who had a copy, whose client does not have the task already."""
+        """The least loaded of the members that had a copy and whose client does not have the task yet."""
         if not members:
             return None
         first = chosen = members[0]
@@ -215,10 +215,12 @@ class _Assignment:
         for task, copies in sorted(open_copies, reverse=True):
             for _ in range(copies):
                 if not self._give_copy(queue, task):
-                    break  # there are not enough clients
+                    break  # too few clients
 
     def _keep_copy(self, task: _Task) -> bool:
-        """Where the task was active its state is newest; else where a copy was."""
+        """Keep the copy on the member where the task was active, whose state is newest; otherwise on one that had a
+        copy.
+        """
         had = self._had.get(task)
         if had is None or task in had.process.tasks or had.load >= self._quota.each:
             had = self._least_loaded(self._had_copy.get(task), task)
@@ -228,7 +230,10 @@ class _Assignment:
         return True
 
     def _give_copy(self, queue: Heap[_Process], task: _Task) -> bool:
-        """To the client with least that does not have the task; those passed over go back as they come."""
+        """Give a copy to the least loaded client that does not have the task.
+
+        Skipped clients return to the queue in their order.
+        """
         passed = []
         result = False
         while len(queue):

@@ -9,15 +9,15 @@ from typing import Final
 __all__ = ["NOTHING", "NO_TASKS", "Assigned", "TaskEpochs", "Tasks", "TasksByRole", "tasks_of"]
 
 Tasks = Mapping[str, frozenset[int]]
-"""Numbers of partitions by the id of their subtopology."""
+"""Partition numbers by subtopology id."""
 
 TaskEpochs = Mapping[str, Mapping[int, int]]
-"""As ``Tasks``, each with the epoch in which it was assigned."""
+"""Like ``Tasks``, each with the epoch in which it was assigned."""
 
 
 @dataclass(frozen=True, slots=True)
 class TasksByRole:
-    """What a member is to have: it works on active tasks, and keeps copies of the state of standby and warm-up tasks."""
+    """A member's target: active tasks that it processes, standby and warm-up tasks whose state it copies."""
 
     active: Tasks = field(default_factory=dict)
     standby: Tasks = field(default_factory=dict)
@@ -26,7 +26,7 @@ class TasksByRole:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The tasks that a member has."""
+    """The tasks that a member currently has."""
 
     active: TaskEpochs = field(default_factory=dict)
     standby: Tasks = field(default_factory=dict)

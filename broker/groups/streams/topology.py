@@ -10,7 +10,7 @@ __all__ = ["changelog_topics", "required_topics", "same", "source_topics", "subt
 
 
 def subtopologies(topology: StreamsGroupTopologyValue) -> list[Subtopology]:
-    """In the order of their ids."""
+    """The subtopologies, ordered by id."""
     return sorted(topology.subtopologies, key=lambda subtopology: subtopology.subtopology_id)
 
 
@@ -21,7 +21,7 @@ def same(streams_group_topology_value: StreamsGroupTopologyValue, other: Streams
 
 
 def source_topics(subtopology: Subtopology) -> list[str]:
-    """The topics whose partitions its tasks read: those of others, and those it made itself to repartition by."""
+    """The topics whose partitions its tasks read: external topics and the application's repartition topics."""
     return [*subtopology.source_topics, *(topic.name for topic in subtopology.repartition_source_topics)]
 
 
@@ -30,7 +30,7 @@ def changelog_topics(subtopology: Subtopology) -> Iterable[str]:
 
 
 def required_topics(topology: StreamsGroupTopologyValue) -> frozenset[str]:
-    """All that must exist before tasks can be assigned."""
+    """All topics that must exist before tasks can be assigned."""
     return frozenset(
         name
         for subtopology in topology.subtopologies

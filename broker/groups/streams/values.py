@@ -1,4 +1,4 @@
-"""Requests of streams groups' members, and the answers: plain values, with no trace of the wire they came by."""
+"""Requests of streams groups' members, and the answers, as plain values independent of the wire format."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["DescribedStreamsGroup", "EndpointPartitions", "StreamsAnswer", "Stre
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsHeartbeat:
-    """StreamsGroupHeartbeat; None (and -1 for the timeout) is what has not changed since the last one.
+    """StreamsGroupHeartbeat; None (and -1 for the timeout) means unchanged since the last one.
 
-    ``epoch`` is 0 to join, -1 to leave. ``topology`` comes with the first one only. ``uses_unsupported`` names what the
-    request asks for that Kafka does not serve yet, if anything.
+    ``epoch`` is 0 to join, -1 to leave. Only the first heartbeat has a ``topology``. ``uses_unsupported`` names a
+    requested feature that Kafka does not serve yet, if any.
     """
 
     group_id: str
@@ -31,7 +31,7 @@ class StreamsHeartbeat:
     topology: StreamsGroupTopologyValue | None = None
     owned: TasksByRole | None = None
     owned_is_partial: bool = False
-    """Some roles of tasks were given and others not."""
+    """Whether the request has some roles of tasks and lacks others."""
     process_id: str | None = None
     endpoint: Endpoint | None = None
     tags: Mapping[str, str] | None = None
@@ -43,7 +43,7 @@ class StreamsHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class EndpointPartitions:
-    """What can be asked at an endpoint: partitions of source topics, by topic."""
+    """The source topic partitions that can be queried at an endpoint, by topic."""
 
     endpoint: Endpoint
     active: Mapping[str, Sequence[int]]
@@ -52,9 +52,9 @@ class EndpointPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsAnswer:
-    """``assigned`` is None where the tasks have not changed, ``endpoints`` where what is known of them has not.
+    """``assigned`` is None if the tasks have not changed, ``endpoints`` if the endpoints have not.
 
-    ``missing`` are internal topics that are to be created.
+    ``missing`` are internal topics that have to be created.
     """
 
     member_id: str
@@ -69,7 +69,7 @@ class StreamsAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedStreamsGroup:
-    """A streams group as StreamsGroupDescribe shows it: the topology with its topics' partitions where they are known."""
+    """A streams group as StreamsGroupDescribe shows it. The topology has its topics' partitions if they are known."""
 
     group_id: str
     state: str
@@ -78,4 +78,4 @@ class DescribedStreamsGroup:
     topology: StreamsGroupTopologyValue | None
     configured: ConfiguredTopology | None
     members: Sequence[tuple[StreamsMember, TasksByRole]]
-    """Each with its target assignment."""
+    """Each member with its target assignment."""

@@ -1,1 +1,1 @@
-"""SASL: one module per mechanism, and the exchange that they stand in."""
+"""SASL: one module per mechanism, and the interface between them and the exchange."""

@@ -1,4 +1,4 @@
-"""The public keys that tokens are verified with (JSON Web Key Sets, RFC 7517), fetched and kept fresh."""
+"""The public keys for verifying tokens (JSON Web Key Sets, RFC 7517), fetched and refreshed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = get_logger(__name__)
 _TIMEOUT_S: Final = 10
 _MOST_BYTES: Final = 1 << 20
 _MISSING_KEY_PAUSE_S: Final = 60
-"""A token that names an unknown key makes the set be fetched, but not more often than this."""
+"""A token with an unknown key triggers a fetch of the set, but not more often than this."""
 _CURVES: Final = {"P-256": "SECP256R1", "P-384": "SECP384R1", "P-521": "SECP521R1"}
 _HASHES: Final = {"256": "SHA256", "384": "SHA384", "512": "SHA512"}
 
@@ -33,7 +33,7 @@ class _Key(NamedTuple):
 
 
 def keys_of_set(text: bytes) -> list[_Key]:
-    """The keys of a set that signatures can be verified with; others are passed over. Raises ValueError."""
+    """The keys of a set that can verify signatures; others are ignored. Raises ValueError."""
     result = json.loads(text)
     entries = result.get("keys") if isinstance(result, dict) else None
     if not isinstance(entries, list):
@@ -66,13 +66,13 @@ def _number(entry: Mapping[str, Any], name: str) -> int:
 
 
 class Jwks:
-    """The key set behind a URL (``https:``, ``http:`` or ``file:``). ``run`` keeps it fresh."""
+    """The key set at a URL (``https:``, ``http:`` or ``file:``). ``run`` refreshes it."""
 
     def __init__(self, url: str, refresh_ms: int, retry_ms: int = 100, retry_max_ms: int = 10_000) -> None:
         self._url = url
         self._refresh_s = refresh_ms / 1000
         self._pause_s = retry_ms / 1000
-        """After a failed fetch; twice as much after each further one, up to the longest."""
+        """The delay after a failed fetch. It doubles with each further failure, up to the maximum."""
         self._longest_pause_s = max(retry_max_ms, retry_ms) / 1000
         self._keys: list[_Key] = []
         self._refresh_asked = asyncio.Event()
@@ -83,7 +83,7 @@ class Jwks:
         self._keys = keys_of_set(await asyncio.to_thread(_fetch, self._url))
 
     async def run(self) -> None:
-        """Fetch the set anew at its interval, or when a token names a key that is not there."""
+        """Refresh the set at its interval, or when a token names an unknown key."""
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._refresh_asked.wait(), self._refresh_s)
@@ -99,7 +99,7 @@ class Jwks:
                 pause = min(2 * pause, self._longest_pause_s)
 
     def want(self) -> None:
-        """Let ``run`` fetch the set, now."""
+        """Make ``run`` fetch the set now."""
         self._refresh_asked.set()
 
     def verify(self, jwt: Jwt) -> None:

@@ -1,4 +1,4 @@
-"""JSON Web Tokens (RFC 7515, 7519): how they are read, and what makes one acceptable."""
+"""JSON Web Tokens (RFC 7515, 7519): parsing and validation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEGMENTS: Final = 3
 
 
 class InvalidToken(Exception):
-    """A token is refused; the text is for the log. ``scope`` is set where the token lacks one that is required."""
+    """A refused token; the text is for the log. ``scope`` is set if the token lacks a required scope."""
 
     def __init__(self, message: str, scope: str | None = None) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class Jwt(NamedTuple):
     header: Mapping[str, Any]
     claims: Mapping[str, Any]
     signed: bytes
-    """What the signature is over."""
+    """The signed bytes."""
     signature: bytes
 
 
@@ -46,15 +46,15 @@ class TokenValidator(Protocol):
 
 
 class KeySource(Protocol):
-    """The keys of whoever issues tokens."""
+    """The keys of a token issuer."""
 
     def verify(self, jwt: Jwt) -> None:
-        """Raises InvalidToken where no key of the issuer made the signature."""
+        """Raises InvalidToken if no key of the issuer made the signature."""
         ...
 
 
 def read_jwt(token: str) -> Jwt:
-    """Read a compact serialization, without judging it. Raises InvalidToken."""
+    """Parse a compact serialization without validating it. Raises InvalidToken."""
     segments = token.split(".")
     if len(segments) != _SEGMENTS or not all(segments[:2]):
         raise InvalidToken("a token has 3 parts with dots between them")
@@ -109,9 +109,10 @@ def _scopes(claims: Mapping[str, Any], claim: str) -> list[str]:
 
 
 class UnsecuredTokens:
-    """Kafka's default: tokens nobody signed, for development. Options ``unsecuredValidator...`` of the login module.
+    """Kafka's default: unsigned tokens, for development. Uses the options ``unsecuredValidator...`` of the login
+    module.
 
-    Raises ValueError for options that cannot be.
+    Raises ValueError for invalid options.
     """
 
     def __init__(self, module: LoginModule | None) -> None:
@@ -147,7 +148,7 @@ class UnsecuredTokens:
 
 
 class SignedTokens:
-    """Tokens signed with a key of their issuer, as Kafka's ``OAuthBearerValidatorCallbackHandler`` takes them."""
+    """Tokens signed with a key of their issuer, validated like Kafka's ``OAuthBearerValidatorCallbackHandler``."""
 
     def __init__(self, settings: ListenerConfig, keys: KeySource) -> None:
         self._settings = settings
@@ -183,5 +184,5 @@ class SignedTokens:
         if expected and not any(name in named for name in expected):
             raise InvalidToken(f"the audience is {named}; one of {expected} is expected")
         if named and not expected:
-            # As jose4j, which Kafka verifies with: a token for somebody else is not one for everybody.
+            # Like jose4j, which Kafka verifies with: a token with an audience is refused if no audience is expected.
             raise InvalidToken(f"the token is for {named}; name it in sasl.oauthbearer.expected.audience")

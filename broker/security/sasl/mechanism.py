@@ -10,11 +10,11 @@ __all__ = ["Identity", "InvalidCredentials", "Mechanism", "Rejected"]
 
 
 class Rejected(Exception):
-    """Authentication failed, and the client may know why."""
+    """Authentication failed, and the client may be told why."""
 
 
 class InvalidCredentials(Exception):
-    """Authentication failed. The reason is for the log only: the client must not learn which users there are."""
+    """Authentication failed. The reason is for the log only: the client must not learn which users exist."""
 
 
 class Identity(NamedTuple):
@@ -22,7 +22,7 @@ class Identity(NamedTuple):
 
     principal: Principal
     expires_at_ms: int | None = None
-    """When the credentials end, milliseconds since 1970."""
+    """When the credentials expire, in milliseconds since 1970."""
 
 
 class Mechanism(Protocol):
@@ -32,5 +32,8 @@ class Mechanism(Protocol):
     """None until the exchange is complete."""
 
     def evaluate(self, response: bytes) -> bytes:
-        """The challenge to what the client sent. Raises Rejected or InvalidCredentials, after which all is over."""
+        """The challenge for the client's message.
+
+        Raises Rejected or InvalidCredentials, which ends the authentication.
+        """
         ...

@@ -1,4 +1,4 @@
-"""OAUTHBEARER (RFC 7628): the client shows a token that somebody else gave it."""
+"""OAUTHBEARER (RFC 7628): the client sends a token from an issuer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def client_response(message: bytes) -> ClientResponse:
 
 
 class OAuthBearer:
-    """One exchange. A refusal is told as JSON first, which the client answers before it is failed (RFC 7628, 3.2.3)."""
+    """One exchange.
+
+    A refusal is sent as JSON first; the client answers it, then authentication fails (RFC 7628, 3.2.3).
+    """
 
     def __init__(
         self, validator: TokenValidator, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616): a user and a password, as they are."""
+"""PLAIN (RFC 4616): a user and a password in clear text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SCRAM (RFC 5802): the client proves that it knows a password, and learns that the broker knows it too."""
+"""SCRAM (RFC 5802): the client proves that it knows a password, and verifies that the broker knows it too."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class ClientFinal(NamedTuple):
 
 
 class Login(NamedTuple):
-    """What is known of somebody who wants to log in."""
+    """The facts about a client that wants to log in."""
 
     credential: ScramCredential
     identity: Identity | None
-    """Who a right proof makes the client; None where no proof is right, there being no such user."""
+    """The client's identity after a valid proof; None if the user does not exist, so that no proof is valid."""
 
 
 Lookup = Callable[[str, ScramMechanism, bool], Login]
@@ -142,9 +142,10 @@ class Scram:
 def nobody(
     secret: bytes, user: str, mechanism: ScramMechanism, known: Sequence[tuple[str, ScramCredential]] = ()
 ) -> Login:
-    """What a user is shown that does not exist: always the same salt, and keys that no password gives.
+    """The answer for a user that does not exist: always the same salt, and keys that no password produces.
 
-    Length of the salt and iterations are those of one who is ``known``, always the same while that one is: clients choose both.
+    The length of the salt and the iterations are copied from a ``known`` user, because clients choose both. It is
+    always the same user as long as that one exists.
     """
 
     def mark(text: str) -> bytes:

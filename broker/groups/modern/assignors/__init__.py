@@ -12,4 +12,4 @@ from broker.groups.modern.assignors.uniform import assign_uniformly
 __all__ = ["CONSUMER_ASSIGNORS"]
 
 CONSUMER_ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
-"""The assignors of consumer groups, by the names that members ask for."""
+"""The assignors of consumer groups, by the names that members request."""

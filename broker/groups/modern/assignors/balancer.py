@@ -1,4 +1,4 @@
-"""Who has least and who has most, while partitions go from the one to the other."""
+"""Orders members by load while an assignor moves partitions between them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ __all__ = ["Balancer"]
 
 
 class Balancer:
-    """Members in the order of how many partitions they have, with two ranges that grow towards each other.
+    """Members ordered by their number of partitions, with two ranges that grow towards each other.
 
-    From the left: those with fewest, who get partitions in turn, until all of them have as many as the next, who then
-    joins them. From the right: those with most, who give in turn, but for those who have nothing to give of the topic.
-    ``sizes`` may be changed by the caller in between: only members that were handed out change.
+    The left range has those with fewest. They get partitions in turn until all have as many as the next member, which
+    then joins them. The right range has those with most. They give partitions in turn, except for members with nothing
+    to give of the topic. The caller may change ``sizes`` in between, but only for members that were returned.
     """
 
     __slots__ = (
@@ -29,7 +29,7 @@ class Balancer:
         self.imbalance = sizes[order[-1]] - sizes[order[0]]
 
     def next_least(self) -> int:
-        """The member that gets the next partition."""
+        """The member to receive the next partition."""
         if self._next_least >= self._least_end:
             self._least_count += 1
             while self._least_end < len(self._order) and self._size(self._least_end) == self._least_count:
@@ -40,10 +40,10 @@ class Balancer:
         return member
 
     def next_most(self) -> int | None:
-        """The member that gives up the next partition; None where nobody can."""
+        """The member to give up the next partition; None if no member can."""
         if self._next_most < self._most_begin:
             if self._most_end <= self._most_begin and self._most_begin > 0:
-                # All of the range were excluded: begin another at the next member.
+                # All of the range were excluded: start another at the next member.
                 self._most_count = self._size(self._most_begin - 1)
             else:
                 self._most_count -= 1
@@ -57,7 +57,7 @@ class Balancer:
         return member
 
     def exclude_most(self) -> None:
-        """The last one of ``next_most`` has nothing to give."""
+        """Mark the last member returned by ``next_most`` as having nothing to give."""
         at = self._next_most + 1
         self._most_end -= 1
         self._order[at], self._order[self._most_end] = self._order[self._most_end], self._order[at]

@@ -1,4 +1,6 @@
-"""The uniform assignor where subscriptions differ: topic by topic, from those who have most to those who have least."""
+"""The uniform assignor for different subscriptions: topic by topic, it moves partitions from the most to the least
+loaded.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,15 @@ from broker.groups.modern.member import Partitions
 __all__ = ["MixedAssignment"]
 
 _MOST_ROUNDS: Final = 16
-"""Each round about halves the imbalance; subscriptions that overlap in chains could otherwise take long."""
+"""Each round about halves the imbalance.
+
+The limit is for subscriptions that overlap in chains, which could take long.
+"""
 _NOBODY: Final = -1
 
 
 class MixedAssignment:
-    """One assignment. Members are numbers, in the order of the spec."""
+    """One assignment. Members are numbered in the order of the spec."""
 
     def __init__(self, spec: GroupSpec) -> None:
         self._spec = spec
@@ -46,7 +51,7 @@ class MixedAssignment:
         }
 
     def _urgency(self, topic_id: UUID) -> tuple[float, int, int, int]:
-        """Topics with many partitions a subscriber come first: little can be moved once they are given out."""
+        """Topics with many partitions per subscriber come first: little of them can be moved once they are assigned."""
         count = len(self._subscribers[topic_id])
         high, low = topic_id.int >> 64, topic_id.int & (1 << 64) - 1
         return -self._spec.partitions[topic_id] / count, count, _signed(high), _signed(low)
@@ -77,7 +82,7 @@ class MixedAssignment:
         self._sizes[to] += 1
 
     def _balance(self, order: list[UUID]) -> None:
-        """Go round the topics until a whole round has moved nothing."""
+        """Iterate over the topics until a whole round has moved nothing."""
         last_moved: UUID | None = None
         for _ in range(_MOST_ROUNDS):
             for topic_id in order:
@@ -87,7 +92,7 @@ class MixedAssignment:
                     last_moved = topic_id
 
     def _balance_topic(self, topic_id: UUID) -> bool:
-        """Move partitions from those who have most to those who have least, until they differ by one. Whether any moved."""
+        """Move partitions from the most to the least loaded until they differ by one. Returns whether any moved."""
         balancer = Balancer(self._sizes, self._subscribers[topic_id])
         if balancer.imbalance <= 1:
             return False
@@ -112,5 +117,5 @@ class MixedAssignment:
 
 
 def _signed(value: int) -> int:
-    """As Java compares the halves of a UUID."""
+    """The value as a signed long, as Java compares the halves of a UUID."""
     return value - (1 << 64) if value >> 63 else value

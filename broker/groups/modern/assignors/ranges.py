@@ -1,7 +1,7 @@
-"""The range assignor: of each topic, every subscriber gets a run of neighbouring partitions.
+"""The range assignor: every subscriber gets a range of consecutive partitions of each topic.
 
-Members are taken in the order of their instance ids, those without one after them by member id. So the same members get the
-same partition numbers of all topics, which joins of topics rely on.
+Members are ordered by instance id; those without one follow, ordered by member id. So a member gets the same partition
+numbers of all topics, which joins of topics rely on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["assign_ranges"]
 
 
 def assign_ranges(spec: GroupSpec) -> dict[str, Partitions]:
-    """Earlier members get one partition more where a topic's cannot be divided evenly."""
+    """If a topic's partitions can't be divided evenly, earlier members get one more."""
     ordered = sorted(spec.members.items(), key=_order)
     left: dict[UUID, int] = {}
     for _, member in ordered:
@@ -27,7 +27,7 @@ def assign_ranges(spec: GroupSpec) -> dict[str, Partitions]:
         runs: dict[UUID, frozenset[int]] = {}
         for topic_id in member.topics:
             begin = begins[topic_id]
-            # What remains, divided by those who remain, rounded up: as fair as can be from here on.
+            # The rest divided by the remaining members, rounded up: as even as possible from here on.
             end = begin - (begin - spec.partitions[topic_id]) // left[topic_id]
             left[topic_id] -= 1
             begins[topic_id] = end

@@ -1,4 +1,4 @@
-"""The simple assignor of share groups (KIP-932): partitions are shared out evenly, and may be with several members."""
+"""The simple assignor of share groups (KIP-932): partitions are distributed evenly, and several members may share one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Partition = tuple[UUID, int]
 
 
 def assign_simply(spec: GroupSpec) -> dict[str, Partitions]:
-    """Every partition goes to as many members as it takes to give each member at least one; members keep what they have.
+    """Every partition gets as many members as needed to give each member at least one. Members keep what they have.
 
-    Where members subscribe to different topics, each topic is shared out by itself among those who want it.
+    If members subscribe to different topics, each topic is distributed separately among its subscribers.
     """
     topics_by_member = {member_id: member.topics for member_id, member in spec.members.items()}
     topics = sorted(set().union(*topics_by_member.values()))
@@ -48,7 +48,7 @@ def _by_topic(partitions: set[Partition]) -> Partitions:
 def _share_out(
     partitions: Sequence[Partition], members: Sequence[str], present: Mapping[str, Sequence[Partition]]
 ) -> dict[str, set[Partition]]:
-    """The assignment of one pool of partitions. Numbers of partitions differ by one at most."""
+    """The assignment of one pool of partitions. Members' numbers of partitions differ by one at most."""
     if not partitions or not members:
         return {}
     sharing = -(-len(members) // len(partitions))

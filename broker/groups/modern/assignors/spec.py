@@ -1,4 +1,4 @@
-"""The contract of all assignors: their input and their result."""
+"""The input and the result of all assignors."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class MemberSpec:
 class GroupSpec:
     """A group.
 
-    ``homogeneous`` says that all members subscribe to the same topics. ``partitions`` has the number of partitions of each
-    topic; ``assignable``, where it is given, limits which of them may be assigned (share groups). ``owners`` is the
-    target assignment so far, by partition.
+    ``homogeneous`` means that all members subscribe to the same topics. ``partitions`` has the number of partitions of
+    each topic. ``assignable``, if set, limits which of them may be assigned (share groups). ``owners`` is the target
+    assignment so far, by partition.
     """
 
     members: Mapping[str, MemberSpec]
@@ -37,7 +37,7 @@ class GroupSpec:
     assignable: Mapping[UUID, frozenset[int]] | None = None
 
     def assignable_partitions(self, topic_id: UUID) -> frozenset[int]:
-        """The partitions of a topic that may be assigned, none where it does not exist."""
+        """The partitions of a topic that may be assigned; none if the topic does not exist."""
         if self.assignable is not None:
             return self.assignable.get(topic_id, frozenset())
         return frozenset(range(self.partitions.get(topic_id, 0)))
@@ -47,4 +47,4 @@ class GroupSpec:
 
 
 Assignor = Callable[[GroupSpec], dict[str, Partitions]]
-"""Gives every member its partitions. Pure: the same spec gives the same assignment; members are taken in the spec's order."""
+"""Assigns partitions to every member. Pure: the same spec gives the same assignment, in the spec's order of members."""

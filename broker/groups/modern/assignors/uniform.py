@@ -1,4 +1,4 @@
-"""The uniform assignor: members differ by one partition at most, and keep what they have as far as that allows."""
+"""The uniform assignor: members differ by one partition at most, and keep what they have as far as possible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def assign_uniformly(spec: GroupSpec) -> dict[str, Partitions]:
 
 
 def _assign_equal_subscriptions(spec: GroupSpec) -> dict[str, Partitions]:
-    """With equal subscriptions nobody can be short of what another has too much of: one pass takes, one gives."""
+    """With equal subscriptions two passes suffice: one takes excess partitions, one assigns them, since any member can
+    take any.
+    """
     subscribed = next(iter(spec.members.values())).topics
     if not subscribed:
         return {}
@@ -46,7 +48,7 @@ def _assign_equal_subscriptions(spec: GroupSpec) -> dict[str, Partitions]:
                 kept[topic_id] = set(ordered[:room])
             room -= len(ordered[:room])
         if room > 0 and takes_larger and len(spec.members) - index > larger_shares:
-            # A later member may have a larger share already: it is left to one of those, as long as there are enough.
+            # A later member may have a larger share already: leave the extra one to it, as long as there are enough.
             room -= 1
             takes_larger = False
         larger_shares -= takes_larger
