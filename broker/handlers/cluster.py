@@ -131,7 +131,12 @@ def metadata(context: Context[_Parts], request: MetadataRequest) -> MetadataResp
 def _topics(
     context: Context[_Parts], topics: Sequence[MetadataRequestTopic], allowed: bool, *, tell: bool
 ) -> list[MetadataResponseTopic]:
-    return [_topic(context, topic, allowed=allowed, tell=tell) for topic in topics]
+    # What holds for every name is asked once: a request may have 25,000.
+    judged = allowed and (context.broker.authorizer is not None or context.broker.quotas.active)
+    may_create = judged and context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+    return [
+        _topic(context, topic, allowed=allowed, judged=judged, may_create=may_create, tell=tell) for topic in topics
+    ]
 
 
 def _every_topic(context: Context[_Parts], *, tell: bool) -> Sequence[MetadataResponseTopic]:
@@ -162,8 +167,15 @@ def _cluster_operations(context: Context[_Parts]) -> int:
 
 
 def _topic(
-    context: Context[_Parts], requested_topic: MetadataRequestTopic, *, allowed: bool, tell: bool
+    context: Context[_Parts],
+    requested_topic: MetadataRequestTopic,
+    *,
+    allowed: bool,
+    judged: bool,
+    may_create: bool,
+    tell: bool,
 ) -> MetadataResponseTopic:
+    """One topic; with ``judged`` it is created as rights and quotas let, by ``may_create`` whatever its name is."""
     topics = context.broker.topics
     try:
         if requested_topic.name is None:
@@ -171,8 +183,8 @@ def _topic(
             topic = topics.find(requested_topic.topic_id)
         else:
             context.require_topic(Operation.DESCRIBE, requested_topic.name)
-            if allowed and (context.broker.authorizer is not None or context.broker.quotas.active):
-                _require_creation(context, requested_topic.name)
+            if judged:
+                _require_creation(context, requested_topic.name, may_create)
             topic = topics.find_or_create(requested_topic.name, allowed=allowed)
     except BrokerError as error:
         name = requested_topic.name if context.version >= 12 else requested_topic.name or ""
@@ -210,12 +222,12 @@ def _topic(
     )
 
 
-def _require_creation(context: Context[_Parts], name: str) -> None:
+def _require_creation(context: Context[_Parts], name: str, may_create: bool) -> None:
     """Check that the client may create a missing topic, on the cluster or the topic, and that its quota has room."""
     broker = context.broker
     if name in broker.metadata.topics or not broker.config.auto_create_topics_enable:
         return
-    if not context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
+    if not may_create:
         context.require(Operation.CREATE, ResourceType.TOPIC, name)
     try:
         context.mutations(strict_since=0).take(broker.config.num_partitions)

@@ -108,8 +108,9 @@ def _read_all(context: Context[_Parts], request: FetchRequest) -> _ReadAll:
     topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]] = []
     for topic, fetches in request.topics:
         results = []
-        for partition in fetches:
-            fetched, log = _read(context, request, topic, partition, left - size, size == 0)
+        refusal = _refusal(context, topic)
+        for partition in _distinct(fetches):
+            fetched, log = _read(context, request, topic, partition, left - size, size == 0, refusal)
             logs.append(log)
             if fetched.diverging is not None or (fetched.error_code and log is not None):
                 failed = True
@@ -118,6 +119,12 @@ def _read_all(context: Context[_Parts], request: FetchRequest) -> _ReadAll:
             results.append(fetched)
         topics.append((topic, results))
     return _ReadAll(topics, logs, size, left, failed)
+
+
+def _distinct(fetches: list[FetchPartition]) -> Iterable[FetchPartition]:
+    """Of a partition that is named again, the last counts, as in Kafka."""
+    by_number = {fetch.partition: fetch for fetch in fetches}
+    return fetches if len(by_number) == len(fetches) else by_number.values()
 
 
 def _stuck(read: _ReadAll) -> dict[PartitionLog, int]:
@@ -179,7 +186,8 @@ def _read_due(context: Context[_Parts], request: FetchRequest, session: FetchSes
     size, failed = 0, False
     results: list[tuple[CachedPartition, PartitionFetched]] = []
     for cached in session.due:
-        fetched, log = _read(context, request, cached.topic, cached.requested, left - size, size == 0)
+        refusal = _refusal(context, cached.topic)
+        fetched, log = _read(context, request, cached.topic, cached.requested, left - size, size == 0, refusal)
         if log is not cached.log:
             session.follow(cached, log)
         if fetched.diverging is not None or (fetched.error_code and log is not None):
@@ -190,6 +198,16 @@ def _read_due(context: Context[_Parts], request: FetchRequest, session: FetchSes
     return _Due(results, size, left, failed)
 
 
+def _refusal(context: Context[_Parts], topic: str | uuid.UUID) -> BrokerError | None:
+    """Why the client may not read a topic."""
+    if context.broker.authorizer is not None:
+        try:
+            context.require_topic(Operation.READ, topic)
+        except BrokerError as error:
+            return error.with_traceback(None)
+    return None
+
+
 def _read(
     context: Context[_Parts],
     request: FetchRequest,
@@ -197,6 +215,7 @@ def _read(
     partition: FetchPartition,
     left: int,
     first: bool,
+    refusal: BrokerError | None,
 ) -> tuple[PartitionFetched, PartitionLog | None]:
     """Read one partition. The log is None if the partition does not exist.
 
@@ -205,9 +224,9 @@ def _read(
     """
     partitions = context.broker.partitions
     log = None
+    if refusal is not None:
+        return PartitionFetched(partition.partition, refusal.code, -1, -1, -1, None, ()), None
     try:
-        if context.broker.authorizer is not None:
-            context.require_topic(Operation.READ, topic)
         log = partitions.find(topic, partition.partition)
         if partition.current_leader_epoch != log.leader_epoch and partition.current_leader_epoch >= 0:
             partitions.find(topic, partition.partition, partition.current_leader_epoch)

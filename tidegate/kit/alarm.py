@@ -11,7 +11,7 @@ __all__ = ["Alarm"]
 class Alarm:
     """Calls ``ring`` once when the time has come that was ``set`` last, on the event loop; setting it anew mostly costs no timer.
 
-    ``cancel`` when it is not going to be set again: what it holds lives on otherwise until the last time it was set to.
+    ``end`` it when it is not going to be set again: it keeps what it calls, and its timer keeps both.
     """
 
     __slots__ = ("_due", "_loop", "_ring", "_timer", "_timer_at")
@@ -41,6 +41,11 @@ class Alarm:
             self._timer.cancel()
             self._timer = None
 
+    def end(self) -> None:
+        """Cancel it for good and release what it calls, which mostly holds the alarm: the garbage collector need not come for them."""
+        self.cancel()
+        self._ring = _nothing
+
     def _wait(self, until: float) -> None:
         self._timer_at = until
         self._timer = self._loop.call_at(until, self._look)
@@ -54,3 +59,7 @@ class Alarm:
             return
         self._due = 0.0
         self._ring()
+
+
+def _nothing() -> None:
+    """What an ended alarm would call."""
