@@ -160,7 +160,7 @@ def has_rule_type(rule_set: str | None, type_: str) -> bool:
 
 
 def hashed(metadata: str | None, rule_set: str | None) -> Iterator[str]:
-    """The input of the hash behind a schema's guid, in Confluent's order; ``\x01`` distinguishes empty from absent."""
+    """The input of the hash behind a schema's guid, in Confluent's order; ``\\x01`` distinguishes empty from absent."""
     if metadata is not None:
         yield "\x01"
         value = json.loads(metadata)

@@ -1,4 +1,4 @@
-"""A time-out that is put off with every request, and hardly ever comes."""
+"""A timeout that every request postpones, and that rarely fires."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ __all__ = ["Alarm"]
 
 
 class Alarm:
-    """Calls ``ring`` once when the time has come that was ``set`` last, on the event loop; setting it anew mostly costs no timer.
+    """Calls ``ring`` once at the time that was ``set`` last, on the event loop. Setting it again usually costs no
+    timer.
 
-    ``cancel`` when it is not going to be set again: what it holds lives on otherwise until the last time it was set to.
+    ``cancel`` it if it will not be set again: otherwise it keeps its references alive until the last time it was set
+    to.
     """
 
     __slots__ = ("_due", "_loop", "_ring", "_timer", "_timer_at")
@@ -19,11 +21,11 @@ class Alarm:
     def __init__(self, ring: Callable[[], None]) -> None:
         self._loop, self._ring = asyncio.get_running_loop(), ring
         self._due = self._timer_at = 0.0
-        """Zero where there is none."""
+        """Zero if it is not set."""
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, seconds: float) -> None:
-        """Ring after so long, and not before."""
+        """Ring after this time, and not before."""
         self._due = due = self._loop.time() + seconds
         if self._timer is None:
             self._wait(due)
