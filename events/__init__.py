@@ -1,1 +1,1 @@
-"""Platform events as Salesforce has them: defined as Avro schemas, kept in the log, spoken over Salesforce's own protocols."""
+"""Salesforce-style platform events: defined as Avro schemas, stored in the log, served over Salesforce's own protocols."""

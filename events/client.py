@@ -1,6 +1,6 @@
-"""A client of the events service for threads: log in, define events, publish, follow.
+"""A client for the events service, for threads: logs in, defines events, publishes, follows.
 
-It speaks the outer faces (SOAP login, REST, Pub/Sub API), so it works against a Salesforce org as far as those go.
+It uses the public protocols (SOAP login, REST, Pub/Sub API), so those parts also work with a Salesforce org.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _LOGIN: Final = (
 
 
 class PublishRefused(TidegateError):
-    """The events service did not take an event; the message is its own."""
+    """The events service refused an event; the message is the service's."""
 
     http_status = 400
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedEvent:
-    """An event as a subscriber gets it; ``fields`` holds CreatedDate in milliseconds."""
+    """An event as a subscriber receives it; ``fields`` has CreatedDate in milliseconds."""
 
     event: str
     replay_id: int
@@ -54,10 +54,13 @@ class ReceivedEvent:
 
 
 class EventsClient:
-    """One login. ``url`` is the REST face, ``pubsub`` the plain gRPC face as HOST:PORT (needed to follow events)."""
+    """One login.
+
+    ``url`` is the REST address, ``pubsub`` the plain gRPC address as HOST:PORT (needed to follow events).
+    """
 
     def __init__(self, url: str, *, user: str, password: str, pubsub: str | None = None, ca: str | None = None) -> None:
-        """``ca`` is the file of the authority that the server's certificate is checked against; the system's without it."""
+        """``ca`` is the file of the CA that signed the server's certificate; without it the system's CAs are used."""
         self._url, self._pubsub, self._ca = url.rstrip("/"), pubsub, ca
         self._session = requests.Session()
         if ca is not None:
@@ -67,7 +70,7 @@ class EventsClient:
         self._schemas: dict[str, Any] = {}
 
     def _login(self, user: str, password: str) -> tuple[str, str]:
-        """Session and organization. By SOAP, which needs no connected app."""
+        """Session and organization, from a SOAP login, which needs no connected app."""
         body = _LOGIN.format(user=escape(user), password=escape(password))
         headers = {"Content-Type": "text/xml; charset=UTF-8", "SOAPAction": "login"}
         answer = self._ask("POST", "/services/Soap/u/60.0", data=body.encode(), headers=headers)
@@ -123,15 +126,19 @@ class EventsClient:
         return dict(self._call("POST", "/tidegate/v1/events", params={"name": event}, data=metadata, headers=headers))
 
     def define_avro(self, schema: str, *, retention_ms: int | None = None) -> dict[str, Any]:
-        """Define or change an event from its Avro record; its topic keeps events for so long, -1 is for good."""
+        """Define or change an event from its Avro record.
+
+        Its topic keeps events for ``retention_ms``; -1 is forever.
+        """
         params = {} if retention_ms is None else {"retentionMs": str(retention_ms)}
         headers = {"Content-Type": "application/json"}
         return dict(self._call("POST", "/tidegate/v1/events", params=params, data=schema.encode(), headers=headers))
 
     def define_files(self, paths: Iterable[Path], *, retention_ms: int | None = None) -> Iterator[dict[str, Any]]:
-        """Define or change all events in files, folders, trees and zips of Salesforce metadata, or in Avro records (.avsc).
+        """Define or change all events in files, folders, trees and zips of Salesforce metadata, or in Avro records
+        (.avsc).
 
-        All are read before the first one is defined; raises InvalidDefinition naming everything that is wrong.
+        All are read before the first one is defined. Raises InvalidDefinition with all problems.
         """
         from events.model.definitions import to_avro_text
         from events.model.metadata_tree import read_all
@@ -149,7 +156,7 @@ class EventsClient:
         return from_avro(self.describe(event)["schema"])
 
     def define_entity(self, definition: Mapping[str, Any]) -> dict[str, Any]:
-        """Have changes of a captured table sent as change events; see docs/how-to/change-events.md for the keys."""
+        """Send changes of a captured table as change events; see docs/how-to/change-events.md for the keys."""
         return dict(self._call("POST", "/tidegate/v1/entities", json=dict(definition)))
 
     def entities(self) -> list[dict[str, Any]]:
@@ -160,19 +167,21 @@ class EventsClient:
         self._call("DELETE", f"/tidegate/v1/entities/{_named(name)}")
 
     def triggers(self) -> dict[str, Any]:
-        """``subscribers``: triggers and flows as rows of EventBusSubscriber; ``problems``: files that cannot be loaded."""
+        """``subscribers`` has triggers and flows as rows of EventBusSubscriber; ``problems`` has files that can't be
+        loaded.
+        """
         answer: dict[str, Any] = self._call("GET", "/tidegate/v1/triggers")
         return answer
 
     def change_trigger(self, name: str, change: Mapping[str, Any]) -> None:
-        """``status`` Running or Suspended; ``replay`` latest skips what is waiting."""
+        """Change a trigger. ``status`` is Running or Suspended; ``replay`` latest skips waiting events."""
         self._call("PATCH", f"/tidegate/v1/triggers/{_named(name)}", json=dict(change))
 
     def forget_trigger(self, name: str) -> None:
         self._call("DELETE", f"/tidegate/v1/triggers/{_named(name)}")
 
     def publish(self, event: str, fields: Mapping[str, Any]) -> str:
-        """Publish one event; returns its uuid once the log has it."""
+        """Publish one event. Returns its uuid once the log has it."""
         answer = self._call("POST", f"/services/data/v60.0/sobjects/{_named(event)}", json=dict(fields))
         return str(answer["errors"][0]["message"])
 
@@ -184,11 +193,11 @@ class EventsClient:
         return grpc.secure_channel(address, grpc.ssl_channel_credentials(Path(self._ca).read_bytes()))
 
     def follow(self, event: str, *, replay_id: int = -1) -> Iterator[ReceivedEvent]:
-        """Events as they come, without end: from now on (-1), all that are kept (-2), or those after a replay id.
+        """Iterate over events endlessly: new ones (-1), all retained ones (-2), or those after a replay id.
 
         ``event`` is a platform event's name, or a channel such as ``/data/ChangeEvents``.
 
-        Raises TidegateError when the stream breaks off; go on from the last replay id then.
+        Raises TidegateError when the stream breaks. Continue from the last replay id then.
         """
         if not -2 <= replay_id < 1 << 63:
             raise UsageError(
@@ -254,7 +263,7 @@ class EventsClient:
 
 
 def _named(name: str) -> str:
-    """A name as part of a path."""
+    """A name escaped for a path."""
     return quote(name, safe="")
 
 

@@ -19,12 +19,12 @@ ACCOUNTS_FILE = "accounts.json"
 
 
 REGISTRY_PATIENCE: Final = {"http.connect.timeout.ms": "5000", "http.read.timeout.ms": "5000", "max.retries": "2"}
-"""Of a registry client: whoever asks waits for the answer."""
+"""Timeout of the registry client, because callers wait for the answer."""
 
 
 @config
 class EventsConfig(BrowserKeys):
-    """Everything the events service reads. A port of 0 takes a free one."""
+    """All keys of the events service. A port of 0 selects a free one."""
 
     bootstrap_servers: str = key(
         "bootstrap.servers", default="127.0.0.1:9092", doc="The Kafka that keeps the events.", importance="high"
@@ -264,7 +264,7 @@ class EventsConfig(BrowserKeys):
 
     @property
     def registry_settings(self) -> dict[str, str]:
-        """Settings of a client of the schema registry that gives up soon."""
+        """Settings for a registry client with a short timeout."""
         return {**REGISTRY_PATIENCE, **self.registry, "schema.registry.url": self.registry_url}
 
     @property

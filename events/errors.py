@@ -1,23 +1,16 @@
 """The errors of the events service, each with Salesforce's own code.
 
-EventsError
-├── LoginError                 who you are is not known: log in (again)
-│   ├── InvalidLogin, InvalidSession
-│   └── GrantError             a token is refused, with OAuth's code: see access/errors.py
-├── AccessError                you are known, and may not: see access/errors.py
-├── LimitError                 too much of it: wait; see limits/errors.py
-├── NotThere                   what you name does not exist
-│   ├── ResourceNotFound, UnknownEvent, UnknownSchema, UnknownManagedSubscription, UnknownVersion
-├── BadEvent                   this event is refused; others in the same request are not
-│   ├── InvalidField, RequiredFieldMissing, StringTooLong, NumberOutOfRange, FieldNotWritable, WrongType,
-│   │   WrongTypeInRecord, UndecodablePayload, EventTooLarge, IdempotencyKeyReused
-├── BadRequest                 the request as a whole is refused
-│   ├── MalformedBody, InvalidReplayId, WrongMethod, WrongMediaType, TooManyRecords, MalformedXml
-├── DefinitionError            an event definition is refused
-│   ├── InvalidDefinition, DefinitionConflict, TopicUnfit, InvalidMetadata
-├── SubscriptionEnded          a managed subscription is another's now, or stopped
-│   ├── SubscriptionStopped, SubscriptionDeleted, SubscriptionTakenOver, SubscriptionElsewhere
-└── BusUnavailable             the log or the registry does not answer: try again
+EventsError ├── LoginError the client is not authenticated: log in (again) │ ├── InvalidLogin, InvalidSession │ └──
+GrantError a token is refused, with OAuth's code: see access/errors.py ├── AccessError the client lacks a permission:
+see access/errors.py ├── LimitError a limit is exceeded: wait; see limits/errors.py ├── NotThere the named object does
+not exist │ ├── ResourceNotFound, UnknownEvent, UnknownSchema, UnknownManagedSubscription, UnknownVersion ├── BadEvent
+this event is refused; others in the same request are not │ ├── InvalidField, RequiredFieldMissing, StringTooLong,
+NumberOutOfRange, FieldNotWritable, WrongType, │ │ WrongTypeInRecord, UndecodablePayload, EventTooLarge,
+IdempotencyKeyReused ├── BadRequest the request as a whole is refused │ ├── MalformedBody, InvalidReplayId, WrongMethod,
+WrongMediaType, TooManyRecords, MalformedXml ├── DefinitionError an event definition is refused │ ├── InvalidDefinition,
+DefinitionConflict, TopicUnfit, InvalidMetadata ├── SubscriptionEnded a managed subscription was taken over, or stopped
+│ ├── SubscriptionStopped, SubscriptionDeleted, SubscriptionTakenOver, SubscriptionElsewhere └── BusUnavailable the log
+or the registry does not answer: try again
 """
 
 from __future__ import annotations
@@ -71,7 +64,7 @@ __all__ = [
 
 
 class EventsError(TidegateError):
-    """An error with Salesforce's ``errorCode``; ``fields`` names the fields it is about."""
+    """An error with Salesforce's ``errorCode``; ``fields`` are the names of the affected fields."""
 
     code: ClassVar[str] = "UNKNOWN_EXCEPTION"
 
@@ -85,7 +78,7 @@ class LoginError(EventsError):
 
 
 class InvalidLogin(LoginError):
-    """The name, the password or the security token is wrong, or the user is frozen; which of them is not said."""
+    """The name, the password or the security token is wrong, or the user is frozen. The message does not say which."""
 
     code = "INVALID_LOGIN"
 
@@ -112,7 +105,7 @@ class ResourceNotFound(NotThere):
 
 
 class UnknownEvent(NotThere):
-    """No event of this name is defined; REST answers as for any path that does not exist."""
+    """No event of this name is defined. REST gives the same answer as for any unknown path."""
 
     def __init__(self, name: str) -> None:
         super().__init__("The requested resource does not exist")
@@ -126,7 +119,7 @@ class UnknownSchema(NotThere):
 
 
 class UnknownManagedSubscription(NotThere):
-    """``by`` says how it was looked for: by ``developer.name`` or ``subscription.id``."""
+    """``by`` says what it was looked up by: ``developer.name`` or ``subscription.id``."""
 
     def __init__(self, name: str, *, by: str = "developer.name") -> None:
         super().__init__(f"Managed subscription {name[:100]!r} does not exist")
@@ -144,7 +137,9 @@ class BadEvent(EventsError):
 
 
 class IdempotencyKeyReused(BadEvent):
-    """Something else was sent with this Idempotency-Key before (draft-ietf-httpapi-idempotency-key-header, section 2.7)."""
+    """Another request was sent with this Idempotency-Key before (draft-ietf-httpapi-idempotency-key-header, section
+    2.7).
+    """
 
     code = "IDEMPOTENCY_KEY_REUSED"
     http_status = 422
@@ -193,9 +188,9 @@ class FieldNotWritable(BadEvent):
 
 
 class WrongType(BadEvent):
-    """A value of another type than the field's; Salesforce answers in the words of its JSON reader.
+    """A value's type differs from the field's. The message is that of Salesforce's JSON reader.
 
-    ``in_record`` is what it says where the value did not come as JSON.
+    ``in_record`` is the message for values that were not sent as JSON.
     """
 
     code = "JSON_PARSER_ERROR"
@@ -209,12 +204,12 @@ class WrongType(BadEvent):
         self.in_record = WrongTypeInRecord(field, label or field, shown)
 
     def locate(self, line: int, column: int) -> None:
-        """Say where the value begins, counted from 1."""
+        """Set the position of the value, counted from 1."""
         self.args = (f"{self} at [line:{line}, column:{column}]",)
 
 
 class WrongTypeInRecord(BadEvent):
-    """A value of another type than the field's in a row or an XML element, and no value for a Checkbox."""
+    """A value's type differs from the field's in a row or an XML element, or it is not a valid Checkbox."""
 
     code = "INVALID_TYPE_ON_FIELD_IN_RECORD"
 
@@ -223,7 +218,9 @@ class WrongTypeInRecord(BadEvent):
 
 
 def _token(value: object) -> tuple[str, str]:
-    """The kind of a JSON value in the words of Salesforce's reader, and the value as far as the reader had come."""
+    """The kind of a JSON value in the terms of Salesforce's reader, and the part of the value that the reader has
+    consumed.
+    """
     if isinstance(value, bool):
         return ("VALUE_TRUE", "true") if value else ("VALUE_FALSE", "false")
     if isinstance(value, int):
@@ -255,7 +252,7 @@ class MalformedBody(BadRequest):
 
 
 class MalformedXml(BadRequest):
-    """XML that is not well-formed, or that declares a document type or entities: those are never read."""
+    """The XML is not well-formed, or declares a document type or entities, which are never read."""
 
     code = "MALFORMED_XML"
 
@@ -290,7 +287,7 @@ class DefinitionError(EventsError, UsageError):
 
 
 class InvalidDefinition(DefinitionError):
-    """A definition that no event could have; Salesforce's words where they are known."""
+    """The definition is impossible for an event. The message is Salesforce's if it is known."""
 
     code = "FIELD_INTEGRITY_EXCEPTION"
 
@@ -303,13 +300,13 @@ class DefinitionConflict(DefinitionError):
 
 
 class InvalidMetadata(DefinitionError):
-    """Metadata of a channel, a channel member or a managed subscription that none could have."""
+    """Invalid metadata of a channel, a channel member or a managed subscription."""
 
     code = "FIELD_INTEGRITY_EXCEPTION"
 
 
 class SubscriptionEnded(EventsError):
-    """A managed subscription is not, or no longer, its subscriber's."""
+    """A managed subscription no longer belongs to its subscriber."""
 
     http_status = 409
 
@@ -325,7 +322,7 @@ class SubscriptionDeleted(SubscriptionEnded):
 
 
 class SubscriptionElsewhere(SubscriptionEnded, RetriableError):
-    """Another events server deals this shared subscription out."""
+    """Another events server distributes this shared subscription."""
 
     http_status = 503
 
@@ -352,7 +349,7 @@ class SubscriptionTakenOver(SubscriptionEnded):
 
 
 class TopicUnfit(DefinitionError):
-    """A topic of the event's name exists and cannot carry events: a replay id is an offset of its one partition."""
+    """A topic with the event's name exists and can't carry events: replay ids are offsets of a single partition."""
 
     code = "TOPIC_UNFIT"
     http_status = 409

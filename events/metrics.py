@@ -1,4 +1,4 @@
-"""The metrics of the events service, shown at ``/metrics`` of the HTTP face."""
+"""The metrics of the events service, at ``/metrics`` of its HTTP server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["EventMetrics"]
 
 
 class EventMetrics:
-    """Counters by event and face; what is open now."""
+    """Counters by event and protocol, and what is open now."""
 
     def __init__(self) -> None:
         self.metrics = Metrics()

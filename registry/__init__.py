@@ -1,1 +1,4 @@
-"""The schema registry: Confluent's REST face over a log of schemas. Others use ``registry.client`` and ``registry.serde``."""
+"""The schema registry: Confluent's REST API over a log of schemas.
+
+Other packages use ``registry.client`` and ``registry.serde``.
+"""

@@ -1,12 +1,9 @@
-"""What can go wrong in the registry, with Confluent's error codes.
+"""The registry's errors, with Confluent's error codes.
 
-RegistryError
-├── InvalidBody         400     the body of a request is not what it should be
-├── NotFound            404xx   nothing of that name, version or id
-├── Conflict            4090x   an association is in the way
-├── Incompatible        40901   the schema breaks its subject's compatibility level
-├── Unprocessable       422xx   the request has to change: schema, version, level, mode, references
-└── StoreError          5000x   the log that holds the schemas failed; retriable where a later try may help
+RegistryError ├── InvalidBody 400 the body of a request is invalid ├── NotFound 404xx no object with that name, version
+or id ├── Conflict 4090x an association prevents it ├── Incompatible 40901 the schema breaks its subject's compatibility
+level ├── Unprocessable 422xx the request has to change: schema, version, level, mode, references └── StoreError 5000x
+the schema log failed; retriable if a later attempt may help
 """
 
 from __future__ import annotations
@@ -56,13 +53,13 @@ __all__ = [
 
 
 class RegistryError(TidegateError):
-    """``error_code`` is what Confluent's clients look at; the HTTP status is its first three digits."""
+    """Confluent's clients read ``error_code``; its first three digits are the HTTP status."""
 
     error_code: ClassVar[int] = 500
 
 
 class InvalidBody(RegistryError):
-    """The body of a request is JSON, but a member of it has the wrong type."""
+    """The body of a request is JSON, but a member has the wrong type."""
 
     http_status = 400
     error_code = 400
@@ -157,7 +154,7 @@ class AssociationNotFound(NotFound):
 
 
 class Conflict(RegistryError):
-    """What is asked for does not go together with an association."""
+    """The request conflicts with an association."""
 
     http_status = 409
     error_code = 409
@@ -199,7 +196,7 @@ class AssociationFrozen(Conflict):
 
 
 class Incompatible(RegistryError):
-    """``messages`` are Confluent's, one for each difference, then what it was compared with."""
+    """``messages`` are Confluent's, one per difference, then the version it was compared with."""
 
     http_status = 409
     error_code = 40901
@@ -258,7 +255,7 @@ class ReferenceExists(Unprocessable):
     error_code = 42206
 
     def __init__(self, subject: str, version: int | None = None) -> None:
-        """Without a version: to one of the subject."""
+        """Without a version the reference is to some version of the subject."""
         key = subject if version is None else f"{{magic=1,keytype=SCHEMA,subject={subject},version={version}}}"
         super().__init__(f"One or more references exist to the schema {key}.")
 
@@ -306,4 +303,4 @@ class StoreTimeout(StoreError):
 
 
 class StoreMisconfigured(StoreError):
-    """The log is there but cannot be used as it is: somebody has to change the topic or the settings."""
+    """The log exists but can't be used as it is: an operator has to change the topic or the settings."""

@@ -1,4 +1,6 @@
-"""How ``tidegate up`` plans the components (``tidegate.components``) and runs them together, and how one runs alone."""
+"""How ``tidegate up`` plans the components (``tidegate.components``) and runs them together, and how a component runs
+alone.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def serve(
     stop_with_stdin: bool,
     connector_files: Sequence[Path] = (),
 ) -> int:
-    """Run one component in this process until it is told to stop; returns the exit status.
+    """Run one component in this process until it is stopped. Returns the exit status.
 
     A worker with ``connector_files``, or with a standalone worker's properties, is connect-standalone.
     """
@@ -65,7 +67,7 @@ def _standalone(properties: Mapping[str, str], connector_files: Sequence[Path]) 
 
 @dataclass(frozen=True)
 class Plan:
-    """What ``up`` will run: the properties of each component, in starting order."""
+    """The plan of ``up``: the properties of each component, in starting order."""
 
     data: Path
     properties: Mapping[str, Mapping[str, str]]
@@ -75,7 +77,7 @@ class Plan:
 
 @dataclass
 class State:
-    """What ``up`` says of itself in DATA/run/platform.json."""
+    """The state that ``up`` records in DATA/run/platform.json."""
 
     pid: int
     started: float
@@ -89,7 +91,7 @@ class State:
 
     @property
     def running(self) -> bool:
-        """Whether that very process is alive: after a crash or a reboot its id may be another program's."""
+        """Whether that process is still running: after a crash or a reboot its id may belong to another program."""
         import psutil
 
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -106,8 +108,11 @@ def make_plan(
     without: Sequence[str] = (),
     triggers: Path | None = None,
 ) -> Plan:
-    """Settle every address and property. Tables of the config file are named for components and hold their own keys;
-    ``[kafka]`` holds client settings for the log. Triggers run where there is a folder of them."""
+    """Determine every address and property.
+
+    Tables of the config file are named after components and contain their keys; ``[kafka]`` contains client settings
+    for the log. Triggers run if there is a folder of them.
+    """
     tables = dict(_read_tables(config_file))
     if triggers is not None:
         tables["triggers"] = {**tables.get("triggers", {}), "triggers.dir": str(triggers.absolute())}
@@ -121,7 +126,7 @@ def make_plan(
         raise UsageError("without the broker --bootstrap-servers must name a Kafka")
     addresses = {name: address for name, address in listen.items() if address}
     if any(text.endswith(":0") for text in addresses.values()):
-        # Who asks for a free port does not want the companions on fixed ones either: several platforms can then run.
+        # If one face has port 0, the others get free ports too, so that several platforms can run.
         addresses = {face.name: "127.0.0.1:0" for name in names for face in COMPONENTS[name].faces} | addresses
     faces = [face for name in names for face in COMPONENTS[name].faces]
     listening = _assign_ports({face.name: addresses.get(face.name, face.default) for face in faces})
@@ -170,14 +175,16 @@ def _security_settings(table: Mapping[str, str], path: Path | None) -> dict[str,
 
 
 def _asks_for_token(setting: str) -> bool:
-    """Whoever reaches Connect may run code as us, and on a loopback address that is whoever has an account here."""
+    """Whoever can reach Connect can run code as us, and everyone with an account on this machine can reach a loopback
+    address.
+    """
     if setting == "auto":
         setting = os.environ.get("TIDEGATE_CONNECT_TOKEN") or setting
     return setting == "always" or (setting == "auto" and bool(other_users()))
 
 
 def _refuse_open(data: Path, listening: Mapping[str, str]) -> None:
-    """Without users whoever reaches a face may do everything there."""
+    """Refuse to listen for other machines without users: anyone who can reach a face could do everything there."""
     for face, address in listening.items():
         if not is_loopback(host_port(address)[0]):
             raise UsageError(
@@ -206,7 +213,10 @@ def _read_tables(path: Path | None) -> Mapping[str, Mapping[str, str]]:
 
 
 def _refuse_unknown(path: Path, name: str, table: Mapping[str, str]) -> None:
-    """A misspelt key would change nothing and say nothing. Where any Kafka client's key may stand, all are let through."""
+    """Refuse misspelt keys, which would silently change nothing.
+
+    Tables that may contain any Kafka client's keys are not checked.
+    """
     component = COMPONENTS.get(name)
     if component is None or (cls := component.config_class) is None:
         return
@@ -218,7 +228,7 @@ def _refuse_unknown(path: Path, name: str, table: Mapping[str, str]) -> None:
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Dotted keys, as TOML nests them, back to one level."""
+    """Flatten dotted keys, which TOML nests, back to one level."""
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name}.")
@@ -229,7 +239,7 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str
 
 
 def _assign_ports(listening: Mapping[str, str]) -> dict[str, str]:
-    """Give every face that asked for port 0 a free port now, so that all can know all from the start."""
+    """Assign a free port to every face with port 0 now, so that all components know all addresses from the start."""
     open_ones = [name for name, address in listening.items() if host_port(address)[1] == 0]
     ports = free_ports([host_port(listening[name])[0] for name in open_ones])
     settled = {name: f"{host_port(listening[name])[0]}:{port}" for name, port in zip(open_ones, ports, strict=True)}
@@ -237,7 +247,7 @@ def _assign_ports(listening: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_state(data: Path) -> State | None:
-    """What the platform that runs, or last ran, on ``data`` said of itself; None where none ever did."""
+    """The state recorded by the running, or the last, platform on ``data``; None if there was none."""
     try:
         return State(**json.loads((data / "run" / "platform.json").read_text()))
     except (OSError, json.JSONDecodeError, TypeError):
@@ -245,9 +255,9 @@ def read_state(data: Path) -> State | None:
 
 
 def up(plan: Plan, *, on_ready: Callable[[State], None]) -> int:
-    """Run the planned components until SIGTERM or SIGINT; returns the exit status.
+    """Run the planned components until SIGTERM or SIGINT. Returns the exit status.
 
-    ``on_ready`` is called once all answer. Raises TidegateError when one cannot start or another ``up`` has the data.
+    ``on_ready`` is called once all answer. Raises TidegateError if one can't start or another ``up`` uses the data.
     """
     make_private(plan.data)
     run = make_folder(plan.data / "run")
@@ -256,11 +266,14 @@ def up(plan: Plan, *, on_ready: Callable[[State], None]) -> int:
 
 
 def make_private(data: Path) -> None:
-    """The folder of a platform, for its owner alone: passwords, records and keys lie in it. Tightens one that an earlier version made."""
+    """Create a platform's folder for its owner only, because it contains passwords, records and keys.
+
+    Also restricts a folder of an earlier version.
+    """
     make_folder(data)
     mode = stat.S_IMODE(data.stat().st_mode)
     if mode & 0o077 and (not any(data.iterdir()) or any((data / name).exists() for name in ("run", "security"))):
-        with contextlib.suppress(PermissionError):  # somebody else's folder is theirs to close
+        with contextlib.suppress(PermissionError):  # a folder of another user is theirs to restrict
             data.chmod(mode & ~0o077)
 
 

@@ -1,7 +1,7 @@
-"""Who may come in and do what: users, connected apps, their secrets and rights, and the tokens they get.
+"""Authentication and authorization: users, connected apps, their secrets and rights, and their tokens.
 
-``accounts`` is what there is, ``access`` logs in and knows sessions, ``grants`` are OAuth's ways to a token, ``tokens`` what
-a token is made of.
+``accounts`` has users and apps, ``access`` does logins and sessions, ``grants`` are OAuth's grant types, ``tokens`` the
+token format.
 """
 
 from events.access.access import Access, Session

@@ -1,4 +1,4 @@
-"""Logging in, and what a session is. Sessions are signed rather than stored: see ``tokens``."""
+"""Logins and sessions. Sessions are signed rather than stored: see ``tokens``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REMEMBERED: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A login: whose, through which app (empty for none), and until when (milliseconds since 1970)."""
+    """A login: its user, its connected app (empty for none), and its expiry (milliseconds since 1970)."""
 
     id: str
     user: User
@@ -39,7 +39,7 @@ class Session:
     issued_ms: int
     expires_ms: int
     scopes: frozenset[str] = frozenset(SCOPES)
-    """What its app was given, or the user has allowed; everything for a login without an app."""
+    """The scopes granted to its app or allowed by the user; all scopes for a login without an app."""
 
     @property
     def user_id(self) -> str:
@@ -51,10 +51,10 @@ class Session:
 
 
 class Access:
-    """The accounts of the configuration and of its file, and their sessions. To be used on one event loop."""
+    """The accounts of the configuration and of the accounts file, and their sessions. Use it on one event loop."""
 
     def __init__(self, config: EventsConfig, clock_ms: Callable[[], int]) -> None:
-        """Raises UsageError when the accounts file cannot be used."""
+        """Raises UsageError if the accounts file is unusable."""
         self.clock_ms = clock_ms
         self.org_id = long_id(config.org_id)
         self.session_timeout_ms = config.session_timeout_ms
@@ -64,7 +64,7 @@ class Access:
             "https://test.salesforce.com",
             *config.jwt_audiences,
         }
-        """For whom a JWT may be meant; the server adds its own addresses once it has them."""
+        """Valid audiences of a JWT. The server adds its own addresses once they are known."""
         forever = min(self.refresh_timeout_ms, self.session_timeout_ms) < 0
         longest_ms = -1 if forever else max(self.refresh_timeout_ms, self.session_timeout_ms)
         self.tokens = Tokens(config.data_path, self.org_id, clock_ms, longest_ms)
@@ -73,15 +73,18 @@ class Access:
         self._platform = UsersFile(Path(config.users_file)) if config.users_file else None
         self._merged = self._merge()
         self._sessions: dict[str, tuple[Accounts, Session]] = {}
-        """Those found, with the accounts they were found among."""
+        """Verified sessions, each with the accounts at the time of verification."""
         self._looked = False
-        """Whether the accounts file was looked at in this turn of the event loop."""
+        """Whether the accounts file was checked in this turn of the event loop."""
         self._key = secrets.token_bytes(32)
         self._right: dict[Secret, bytes] = {}
 
     @property
     def accounts(self) -> Accounts:
-        """Everyone there is now. Of one name the accounts file counts first, then the platform, then the configuration."""
+        """All current accounts.
+
+        For a duplicate name the accounts file comes first, then the platform, then the configuration.
+        """
         if self._file.value is not self._merged[0] or self._platform_users is not self._merged[1]:
             self._merged = self._merge()
         return self._merged[2]
@@ -91,32 +94,32 @@ class Access:
         return self._platform.users if self._platform is not None else None
 
     def _merge(self) -> tuple[Accounts, Users | None, Accounts]:
-        """The accounts of the file, the users of the platform, and all together."""
+        """The accounts of the file, the users of the platform, and all accounts merged."""
         accounts, platform = self._file.value, self._platform_users
         users = Accounts(map(user_of_platform, platform)) if platform is not None else Accounts()
         return accounts, platform, accounts.over(users.over(self._configured))
 
     async def login(self, name: str, password: str) -> Session:
-        """A new session; the user's security token, if there is one, follows the password. Raises InvalidLogin."""
+        """A new session. A user's security token, if any, must be appended to the password. Raises InvalidLogin."""
         user = await self.authenticated(name, password)
         if user is None or not user.active:
             raise InvalidLogin
         return self.open(user)
 
     async def authenticated(self, name: str, password: str) -> User | None:
-        """The user with this name and password, also one that is frozen."""
+        """The user with this name and password, even a frozen one."""
         user = self.accounts.named(name)
         secret, token = (user.password, user.security_token) if user is not None else (None, None)
         split = token.cut_off(password[: _MOST_CHARACTERS + 1]) if token is not None else password
         if secret is not None and split is not None and await self.matches(secret, split):
             return user
         if secret is None or split is None or not secret.slow:
-            # Whoever measures is not to learn which names and tokens there are.
+            # Equal timing for unknown names, so that existing names and tokens can't be found by measurement.
             await asyncio.to_thread(nobody().matches, password[:_MOST_CHARACTERS])
         return None
 
     async def matches(self, secret: Secret, attempt: str) -> bool:
-        """Whether a secret is the right one. A slow comparison is done in a thread, and what was right is remembered."""
+        """Whether a secret is correct. Slow comparisons run in a thread, and correct secrets are cached."""
         if len(attempt) > _MOST_CHARACTERS:
             return False
         if not secret.slow:
@@ -134,7 +137,7 @@ class Access:
     def open(
         self, user: User, app: ConnectedApp | None = None, scopes: Iterable[str] = SCOPES, *, grant: bytes = b""
     ) -> Session:
-        """A new session of a user, through an app with these scopes, belonging to a refresh token's grant."""
+        """Open a session for a user, through an app with these scopes, as part of a refresh token's grant."""
         text, token = self.issue(
             Kind.SESSION, user, app, self.session_timeout_ms, grant=grant, extra=mask_of_scopes(scopes)
         )
@@ -150,17 +153,18 @@ class Access:
         grant: bytes = b"",
         extra: bytes = b"",
     ) -> tuple[str, Token]:
-        """A token that is good as long as user and app keep their secrets."""
+        """A token that is valid as long as user and app keep their secrets."""
         client_id = app.client_id if app is not None else ""
         epoch = self._epoch(user, app)
         return self.tokens.make(kind, user.id, client_id, lasts_ms, epoch=epoch, grant=grant, extra=extra)
 
     def session(self, session_id: str, scopes: frozenset[str] = API_SCOPES) -> Session:
-        """The session with this id. Raises InvalidSession for a forged, expired or revoked one, or one of a user that is no more;
-        InsufficientScope where it has none of these scopes.
+        """The session with this id. Raises InvalidSession if it is forged, expired or revoked, or its user is gone;
+        InsufficientScope if it has none of these scopes.
 
-        What was found stays true until it ends, one is revoked, or the accounts change. Their file is looked at once in a turn
-        of the event loop: of a thousand requests in one, each would pay a system call.
+        The result is cached until the session expires, a session is revoked, or the accounts change. The accounts file
+        is checked once per turn of the event loop: otherwise each of a thousand requests in one turn would cost a
+        system call.
         """
         accounts = self._accounts_of_turn()
         accounts_then, session = self._sessions.get(session_id, (None, None))
@@ -176,7 +180,7 @@ class Access:
     def _accounts_of_turn(self) -> Accounts:
         if self._looked:
             return self._merged[2]
-        with contextlib.suppress(RuntimeError):  # where no loop runs there are no turns
+        with contextlib.suppress(RuntimeError):  # without a running loop there are no turns
             asyncio.get_running_loop().call_soon(self._look_again)
             self._looked = True
         return self.accounts
@@ -195,8 +199,9 @@ class Access:
         return self.accounts.with_id(id_)
 
     def holder(self, token: Token) -> tuple[User, ConnectedApp | None] | None:
-        """Whose a token is; None where the user or the app is no more, is frozen, may not use the other any more, or has other
-        secrets since."""
+        """The user and app of a token; None if either is gone or frozen, the user may no longer use the app, or their
+        secrets have changed since.
+        """
         accounts = self.accounts
         user, app = accounts.with_id(token.user_id), accounts.by_mark.get(token.client)
         if user is None or not user.active:
@@ -208,14 +213,14 @@ class Access:
         return (user, app) if hmac.compare_digest(token.epoch, self._epoch(user, app)) else None
 
     def _epoch(self, user: User, app: ConnectedApp | None) -> bytes:
-        """Removed and added again under the same name, a user or an app is another."""
+        """A user or app that was removed and added again under the same name counts as a different one."""
         facts = [_fingerprint(user.password), str(user.sessions_from_ms).encode()]
         if app is not None:
             facts += [_fingerprint(app.secret), str(app.sessions_from_ms).encode()]
         return self.tokens.epoch(*facts)
 
     def revoke(self, text: str) -> None:
-        """End a session, or a refresh token with its sessions; raises InvalidSession when it is neither."""
+        """Revoke a session, or a refresh token with its sessions. Raises InvalidSession if it is neither."""
         self._sessions.clear()
         if (token := self.tokens.read(Kind.SESSION, text)) is not None:
             self.tokens.revoke(text, token)
@@ -225,7 +230,7 @@ class Access:
             raise InvalidSession
 
     def revoke_grant(self, token: Token) -> None:
-        """End all sessions and tokens that came from one login of a user to an app."""
+        """Revoke all sessions and tokens from one login of a user to an app."""
         self._sessions.clear()
         self.tokens.revoke_grant(token)
 
@@ -240,7 +245,7 @@ def _fingerprint(secret: Secret | None) -> bytes:
 
 
 def _configured(config: EventsConfig) -> Accounts:
-    """The administrator and the connected app of the configuration keys; an empty name leaves either out."""
+    """The administrator and the connected app from the configuration keys. An empty name leaves either out."""
     users, apps = [], []
     if config.user:
         token = config.security_token.reveal()

@@ -1,11 +1,11 @@
-"""Who there is: users with their rights, connected apps, and the file that names them.
+"""Accounts: users with their rights, connected apps, and the file that lists them.
 
     {"users": [{"name": "shop@example.com", "password": "scrypt:...", "securityToken": "sha256:...", "active": true,
                 "create": ["Order_*__e"], "read": ["*"], "permissions": ["ViewSetup"]}],
      "connectedApps": [{"clientId": "warehouse", "clientSecret": "scrypt:...", "certificate": "warehouse.pem",
                         "runAs": "shop@example.com", "users": ["*"], "callbackUrls": ["http://localhost:1717/done"]}]}
 
-``tidegate events users`` writes it; a running service reads it again when it changes.
+``tidegate events users`` writes the file; a running service reloads it when it changes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Permission(Enum):
-    """What a user may see and change besides events. Names are those of Salesforce's user permissions."""
+    """A user's permissions besides rights on events, with the names of Salesforce's user permissions."""
 
     VIEW_SETUP = "ViewSetup"
     """See triggers, flows and limits."""
@@ -42,7 +42,7 @@ class Permission(Enum):
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody who may log in. Rights are patterns of API names (``*`` and ``?``), without regard to case."""
+    """A user that can log in. Rights are case-insensitive patterns of API names (``*`` and ``?``)."""
 
     name: str
     password: Secret | None
@@ -52,9 +52,9 @@ class User:
     permissions: frozenset[Permission] = frozenset()
     active: bool = True
     sessions_from_ms: int = 0
-    """When it changed last, sessions and tokens ended."""
+    """When it last changed, which ended all sessions and tokens."""
     define: tuple[str, ...] = ()
-    """Events and channels that the user may define without the permission CustomizeApplication, which is for all."""
+    """Events and channels that the user may define without the permission CustomizeApplication, which covers all."""
     id: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ class User:
             raise InsufficientAccess(f"{Permission.CUSTOMIZE.value}, or the right to define {name[:100]}")
 
     def require_define_some(self) -> None:
-        """Before it is known what is to be defined. Raises InsufficientAccess."""
+        """Before the name to define is known. Raises InsufficientAccess."""
         if not self.define:
             self.require(Permission.CUSTOMIZE)
 
@@ -112,22 +112,22 @@ class ConnectedApp:
     client_id: str
     secret: Secret | None = None
     certificate: Path | None = None
-    """A PEM file with the certificate, or the public key, of what signs its JWTs."""
+    """A PEM file with the certificate, or the public key, that verifies its JWTs."""
     run_as: str = ""
-    """The user as whom it acts by its own credentials; empty: it may not."""
+    """The user for whom it acts with its own credentials; empty if that is not allowed."""
     users: tuple[str, ...] = ("*",)
     """Patterns of the names of users who may use it."""
     callback_urls: tuple[str, ...] = ()
     scopes: tuple[str, ...] = SCOPES
     sessions_from_ms: int = 0
-    """When it changed last, sessions and tokens ended."""
+    """When it last changed, which ended all sessions and tokens."""
 
     def admits(self, user: User) -> bool:
         return _fits(user.name, self.users)
 
 
 class Accounts:
-    """All users and apps. Names of users are found without regard to case."""
+    """All users and apps. Names of users are case-insensitive."""
 
     __slots__ = ("_by_id", "_by_name", "apps", "by_mark")
 
@@ -136,7 +136,7 @@ class Accounts:
         self._by_id = {user.id[:15]: user for user in self._by_name.values()}
         self.apps: Mapping[str, ConnectedApp] = {app.client_id: app for app in apps}
         self.by_mark = {client_mark(app.client_id): app for app in self.apps.values()}
-        """Apps by what stands for them in a token."""
+        """Apps by their mark in tokens."""
 
     @property
     def users(self) -> Iterable[User]:
@@ -149,13 +149,13 @@ class Accounts:
         return self._by_id.get(id_[:15])
 
     def over(self, others: Accounts) -> Accounts:
-        """These and the others; of one name these count."""
+        """Both sets of accounts. For a duplicate name this one's account wins."""
         users = {user.name.lower(): user for user in (*others.users, *self.users)}
         return Accounts(users.values(), {**others.apps, **self.apps}.values())
 
 
 def read_accounts(path: Path) -> Accounts:
-    """The accounts of a file; none when there is no file. Raises UsageError that names the file and what is wrong in it."""
+    """The accounts of a file; none if it does not exist. Raises UsageError that names the file and the problem."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -235,7 +235,7 @@ _APP_MEMBERS: Final = frozenset(
 
 
 def _known(item: dict[str, Any], whose: str, members: frozenset[str]) -> None:
-    """A misspelt ``read`` would quietly lock somebody out, so nothing unknown is passed over."""
+    """Refuse unknown members: a misspelt ``read`` would silently take a right away."""
     if unknown := sorted(set(item) - members):
         raise ValueError(f"{unknown[0]!r} of {whose} is not known; there are {', '.join(sorted(members))}")
 

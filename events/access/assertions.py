@@ -1,4 +1,4 @@
-"""JWT bearer assertions (RFC 7523): a connected app says, signed with its key, for which user it wants a token."""
+"""JWT bearer assertions (RFC 7523): a connected app requests a token for a user with a JWT signed by its key."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ logger = get_logger(__name__)
 
 _INVALID: Final = "invalid assertion"
 _LONGEST_MS: Final = 24 * 60 * 60 * 1000
-"""Who finds an assertion in a log may log in until then. Clients mostly say 3 to 60 minutes."""
+"""The longest validity of an assertion, because a leaked one permits logins until it expires.
+
+Clients mostly use 3 to 60 minutes.
+"""
 _CLAIMS: Final = ("iss", "sub", "aud", "exp")
 
 
 class Assertion(NamedTuple):
-    """What has been proven: the app, and the name of the user that it asks for."""
+    """A verified assertion: the app, and the name of the user it requests."""
 
     app: ConnectedApp
     user_name: str

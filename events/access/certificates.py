@@ -1,4 +1,4 @@
-"""The public key of a connected app, by which its JWTs are known."""
+"""The public key of a connected app, which verifies its JWTs."""
 
 from __future__ import annotations
 

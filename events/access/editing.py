@@ -1,4 +1,7 @@
-"""Changing the accounts file. It is read whole, checked as the service would, and put in place at once; its owner alone may read it."""
+"""Edits the accounts file.
+
+It is read as a whole, checked as the service would, and replaced atomically; only its owner can read it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ _USERS, _APPS = "users", "connectedApps"
 
 
 class AccountsFile:
-    """One file. Every change is written before it returns; each raises UsageError and then changes nothing."""
+    """The accounts file.
+
+    Every change is written before the call returns. If a call raises UsageError, it has changed nothing.
+    """
 
     def __init__(self, path: Path) -> None:
         read_accounts(path)
@@ -28,7 +34,7 @@ class AccountsFile:
         self._told: dict[str, list[dict[str, Any]]] = {_USERS: [], _APPS: [], **told}
 
     def users(self) -> list[dict[str, Any]]:
-        """The users as they stand in the file, their secrets hidden."""
+        """The users in the file, without their secrets."""
         return [_shown(user) for user in self._told[_USERS]]
 
     def apps(self) -> list[dict[str, Any]]:
@@ -44,18 +50,18 @@ class AccountsFile:
         self._write()
 
     def change_user(self, name: str, **members: Any) -> None:
-        """Set members of a user; those that are None stay as they are."""
+        """Set members of a user; members that are None stay unchanged."""
         self._user(name).update({member: value for member, value in members.items() if value is not None})
         self._write()
 
     def set_password(self, name: str, password: str) -> None:
-        """A new password; it ends the user's sessions."""
+        """Set a new password. Ends the user's sessions."""
         _check_password(password)
         self._user(name).update(password=hashed_secret(password))
         self._write()
 
     def make_token(self, name: str) -> str:
-        """A new security token, which has to follow the password from now on."""
+        """Create a new security token, which must be appended to the password from now on."""
         token = new_token()
         self._user(name)["securityToken"] = hashed_token(token)
         self._write()
@@ -66,7 +72,7 @@ class AccountsFile:
         self._write()
 
     def end_sessions(self, name: str) -> None:
-        """End all sessions and refresh tokens that a user has now."""
+        """End all current sessions and refresh tokens of a user."""
         self._user(name)["sessionsFrom"] = _now_ms()
         self._write()
 
@@ -75,7 +81,7 @@ class AccountsFile:
         self._write()
 
     def add_app(self, client_id: str, secret: str | None, **members: Any) -> None:
-        """A connected app; one without a secret is a program that can keep none."""
+        """Add a connected app. An app without a secret is a public client, which can't keep one."""
         if self._find(_APPS, "clientId", client_id) is not None:
             raise UsageError(f"there is a connected app {client_id} already; remove it first")
         app: dict[str, Any] = {"clientId": client_id, "sessionsFrom": _now_ms()}

@@ -1,4 +1,4 @@
-"""What refuses a login or a request for its sender's sake; the tree is in ``events.errors``."""
+"""Errors that refuse a login or a request because of its sender; the tree is in ``events.errors``."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = [
 
 
 class GrantError(LoginError):
-    """A token is refused; ``oauth_code`` is the ``error`` of RFC 6749, or Salesforce's own."""
+    """A token is refused. ``oauth_code`` is the ``error`` of RFC 6749, or Salesforce's own."""
 
     oauth_code: ClassVar[str] = "invalid_grant"
     code = "INVALID_GRANT"
 
 
 class InvalidGrant(GrantError):
-    """What should prove who somebody is does not; the message says why, in Salesforce's words."""
+    """The proof of identity is invalid; the message says why, in Salesforce's words."""
 
 
 class InvalidTokenRequest(GrantError):
@@ -77,7 +77,7 @@ class UnsupportedGrant(GrantError):
 
 
 class InsufficientScope(InvalidSession):
-    """The session's app was given no scope for APIs."""
+    """The session's app has no scope for APIs."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -90,7 +90,10 @@ class AccessError(EventsError):
 
 
 class CannotCreate(AccessError):
-    """The user may not publish this event; Salesforce answers as for any object that the user may not make."""
+    """The user may not publish this event.
+
+    Salesforce gives the same answer as for any object that the user may not create.
+    """
 
     code = "CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY"
     http_status = 400

@@ -1,4 +1,4 @@
-"""OAuth's ways to a token, as Salesforce grants them (RFC 6749, 7523, 7636), and what it says of one (RFC 7662)."""
+"""OAuth's grant types as in Salesforce (RFC 6749, 7523, 7636), and token introspection (RFC 7662)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EXPIRED: Final = {Kind.CODE: "expired authorization code", Kind.REFRESH: "expir
 
 
 class Granted(NamedTuple):
-    """A session, and what is told with it. ``secret`` is the client's as it sent it, which signs the answer."""
+    """A session with the data for its answer. ``secret`` is the client's as sent; it signs the answer."""
 
     session: Session
     scopes: tuple[str, ...]
@@ -42,7 +42,7 @@ class Granted(NamedTuple):
 
 
 class Grants:
-    """The token endpoint without its HTTP. Every method raises a GrantError for what is refused."""
+    """The token endpoint without HTTP. Every method raises a GrantError if it refuses."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -55,7 +55,7 @@ class Grants:
         }
 
     async def grant(self, form: Mapping[str, str]) -> Granted:
-        """A token by ``grant_type``. Client id and secret are in the form, wherever the request had them."""
+        """Grant a token by ``grant_type``. The form has client id and secret, wherever the request had them."""
         asked = form.get("grant_type", "")
         way = self._ways.get(asked)
         if way is None:
@@ -91,14 +91,14 @@ class Grants:
         granted = self._granted(user, app, form, scopes, grant=token.grant)
         if app.secret is not None:
             return granted
-        # Nothing but the token proves who asks: each is good for one use, so that a stolen one is noticed.
+        # Only the token proves the client's identity, so each can be used once: that reveals a stolen one.
         return granted._replace(refresh_token=self._refresh_token(user, app, scopes, token.grant))
 
     def _usable(self, kind: Kind, text: str, app: ConnectedApp) -> tuple[Token, User]:
-        """A token of this app and its user. Raises InvalidGrant.
+        """A token of this app, and its user. Raises InvalidGrant.
 
-        Who shows a token after its only use may have stolen it, or was robbed of it: all that its grant has given ends
-        (RFC 6749, section 4.1.2; RFC 9700, section 4.14.2).
+        Reuse of a one-time token means that it was stolen, by this client or from it. So everything issued under its
+        grant is revoked (RFC 6749, section 4.1.2; RFC 9700, section 4.14.2).
         """
         tokens = self._access.tokens
         token = tokens.read(kind, text)
@@ -136,20 +136,23 @@ class Grants:
         return granted._replace(refresh_token=self._refresh_token(user, app, scopes, token.grant))
 
     def code(self, user: User, app: ConnectedApp, redirect_uri: str, scope: str, challenge: str) -> str:
-        """An authorization code for a user who has logged in; ``challenge`` (S256) is empty without PKCE."""
+        """An authorization code for a user that has logged in. ``challenge`` (S256) is empty without PKCE."""
         self._admit(user, app)
         extra = mask_of_scopes(self.scopes(app, scope)) + _url_mark(redirect_uri) + _challenge_bytes(challenge)
         return self._access.issue(Kind.CODE, user, app, CODE_LASTS_MS, extra=extra)[0]
 
     def scopes(self, app: ConnectedApp, asked: str) -> tuple[str, ...]:
-        """What is granted of what is asked for, all that the app may have where nothing is. Raises InvalidTokenRequest."""
+        """The granted scopes: those requested, or all scopes of the app if none are requested.
+
+        Raises InvalidTokenRequest.
+        """
         for scope in asked.split():
             if scope not in SCOPES or scope not in app.scopes:
                 raise InvalidTokenRequest(f"scope {scope[:60]!r} is not one of {', '.join(app.scopes)}")
         return tuple(asked.split()) or app.scopes
 
     async def introspect(self, form: Mapping[str, str]) -> dict[str, Any]:
-        """What a token of the asking app is; of any other only that it is not active."""
+        """Introspect a token of the requesting app. For any other token the answer only says that it is not active."""
         app = await self._client(form)
         text = form.get("token", "")
         for kind, name in ((Kind.SESSION, "access_token"), (Kind.REFRESH, "refresh_token")):
@@ -170,7 +173,7 @@ class Grants:
         return {"active": False}
 
     async def _client(self, form: Mapping[str, str], *, public: bool = False) -> ConnectedApp:
-        """The app that asks, known by its secret; ``public`` apps may have none."""
+        """The requesting app, verified by its secret; ``public`` apps may have none."""
         app = self._access.accounts.apps.get(form.get("client_id", ""))
         if app is None:
             raise UnknownClient
@@ -189,7 +192,7 @@ class Grants:
         *,
         grant: bytes = b"",
     ) -> Granted:
-        """A session with all that the app may have, unless the user has allowed less."""
+        """A session with all scopes of the app, unless the user has allowed fewer."""
         self._admit(user, app)
         scopes = app.scopes if scopes is None else scopes
         session = self._access.open(user, app, scopes, grant=grant)
@@ -207,7 +210,7 @@ def _url_mark(url: str) -> bytes:
 
 
 def _challenge(verifier: str) -> bytes:
-    """RFC 7636 with S256, the only method that Salesforce knows."""
+    """The challenge of RFC 7636 with S256, the only method that Salesforce supports."""
     return hashlib.sha256(verifier.encode(errors="replace")).digest()
 
 

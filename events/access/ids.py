@@ -1,4 +1,4 @@
-"""Ids as Salesforce gives them: 15 letters and digits with regard to case, or 18 without."""
+"""Salesforce-style ids: 15 case-sensitive letters and digits, or 18 case-insensitive ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SUFFIX: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
 
 
 def long_id(short: str) -> str:
-    """The 18-character form of a 15-character id: three letters say which of its letters are capitals."""
+    """The 18-character form of a 15-character id: three more letters encode which of its letters are capitals."""
     if len(short) == 18:
         return short
     groups = (short[:5], short[5:10], short[10:15])
@@ -19,6 +19,6 @@ def long_id(short: str) -> str:
 
 
 def user_id(name: str) -> str:
-    """The id of the user with this name: it follows from the name, so that it is the same on every server."""
+    """The id of the user with this name. It is derived from the name, so that it is the same on every server."""
     number = int.from_bytes(hashlib.sha256(name.lower().encode(errors="replace")).digest()[:5])
     return long_id(f"005TG{number % 10**10:010d}")

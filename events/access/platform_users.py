@@ -1,4 +1,4 @@
-"""Users of the platform's file (``tidegate.kit.users``) as the events service knows users."""
+"""Maps users of the platform's file (``tidegate.kit.users``) to users of the events service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ __all__ = ["user_of_platform"]
 
 
 def user_of_platform(user: PlatformUser) -> User:
-    """``read event`` subscribes, ``write event`` publishes, ``manage event`` defines too; ``read platform`` sees the set-up."""
+    """``read event`` permits subscribing, ``write event`` publishing, ``manage event`` defining too; ``read platform``
+    permits viewing the set-up.
+    """
 
     def names(verb: str) -> tuple[str, ...]:
         if user.is_admin:

@@ -1,4 +1,4 @@
-"""OAuth scopes: what a connected app may do with a session of a user, as Salesforce names them."""
+"""OAuth scopes: what a connected app may do with a user's session, with Salesforce's names."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Final
 __all__ = ["API_SCOPES", "IDENTITY_SCOPES", "OFFLINE_SCOPES", "SCOPES", "mask_of_scopes", "scopes_of_mask"]
 
 SCOPES: Final = ("api", "full", "id", "web", "refresh_token", "offline_access")
-"""What a connected app may be given, and is unless its entry says otherwise. The order is that of the bits in a token."""
+"""All scopes of a connected app, which are its default too. The order is that of the bits in a token."""
 
 API_SCOPES: Final = frozenset(("api", "full"))
-"""Either lets a session use REST, SOAP, Bulk, CometD and the Pub/Sub API."""
+"""Either permits a session to use REST, SOAP, Bulk, CometD and the Pub/Sub API."""
 
 IDENTITY_SCOPES: Final = frozenset(("api", "full", "id", "web"))
-"""Any of them lets a session ask whose it is."""
+"""Any of them permits a session to query its user's identity."""
 
 OFFLINE_SCOPES: Final = frozenset(("refresh_token", "offline_access"))
 """Either gives an app a refresh token."""
 
 
 def mask_of_scopes(scopes: Iterable[str]) -> bytes:
-    """Scopes as a token carries them: one byte."""
+    """Scopes encoded as one byte for a token."""
     return bytes([sum(1 << SCOPES.index(scope) for scope in set(scopes))])
 
 

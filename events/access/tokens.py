@@ -1,7 +1,7 @@
-"""Tokens: signed rather than stored, so that they hold when the service restarts; only what is revoked is written down.
+"""Tokens are signed rather than stored, so that they survive restarts; only revocations are stored.
 
 Three kinds have the same content: sessions (Salesforce's ``ORG!...``), refresh tokens (``5Aep...``) and authorization
-codes (``aPrx...``). The kind is part of what is signed, so none passes for another.
+codes (``aPrx...``). The signature covers the kind, so that none can be used as another.
 """
 
 from __future__ import annotations
@@ -42,31 +42,33 @@ class Kind(Enum):
 
 
 class Token(NamedTuple):
-    """What a token says. ``grant`` is shared by a code, the refresh tokens that follow from it, and the sessions they have given."""
+    """The content of a token. An authorization code, its refresh tokens and their sessions share a ``grant``."""
 
     user_id: str
-    """Of 15 characters."""
+    """15 characters."""
     client: bytes
-    """``client_mark`` of the app that it was given to."""
+    """``client_mark`` of the token's app."""
     issued_ms: int
     expires_ms: int
     grant: bytes
     epoch: bytes
-    """``Tokens.epoch`` of the user and the app when it was made."""
+    """``Tokens.epoch`` of the user and the app when it was issued."""
     extra: bytes = b""
 
 
 def client_mark(client_id: str) -> bytes:
-    """What stands for a connected app in a token; zeros for none."""
+    """The mark of a connected app in a token; zeros for none."""
     return hashlib.sha256(client_id.encode()).digest()[:_CLIENT_BYTES] if client_id else bytes(_CLIENT_BYTES)
 
 
 class Tokens:
-    """Makes, reads and revokes tokens of one organization. The key and what is revoked are files in ``folder``."""
+    """Creates, reads and revokes tokens of one organization. The key and the revocations are files in ``folder``."""
 
     def __init__(self, folder: Path, org_id: str, clock_ms: Callable[[], int], longest_ms: int = -1) -> None:
-        """``longest_ms``: no session or refresh token lasts longer; negative if some last for good. Raises UsageError for a file
-        that cannot be read."""
+        """``longest_ms`` is the longest validity of sessions and refresh tokens; negative if some never expire.
+
+        Raises UsageError for an unreadable file.
+        """
         self._org, self._clock_ms, self._longest_ms = org_id[:15], clock_ms, longest_ms
         self._prefixes = {Kind.SESSION: f"{self._org}!", Kind.REFRESH: "5Aep861", Kind.CODE: "aPrx"}
         self._key = _own_key(folder / _KEY_FILE)
@@ -74,12 +76,12 @@ class Tokens:
         self._rotated_file = folder / "rotated-tokens.json"
         self._revoked: dict[str, int] = _marks(self._revoked_file, int)
         self._rotated: dict[str, str] = _marks(self._rotated_file, str)
-        """The latest refresh token of each grant whose refresh tokens are good for one use."""
+        """The current refresh token of each grant with one-time refresh tokens."""
         self._read: dict[str, tuple[Kind, Token]] = {}
-        """Tokens that were found good: a subscriber shows its own with every request."""
+        """Verified tokens, because a subscriber sends the same one with every request."""
 
     def epoch(self, *facts: bytes) -> bytes:
-        """What a token carries of the secrets it was given for: with one of them changed, it is another."""
+        """A digest of the secrets that a token depends on: it changes when one of them changes."""
         told = b"".join(len(fact).to_bytes(4) + fact for fact in facts)
         return hmac.digest(self._key, b"epoch" + told, "sha256")[:_EPOCH_BYTES]
 
@@ -94,7 +96,7 @@ class Tokens:
         grant: bytes = b"",
         extra: bytes = b"",
     ) -> tuple[str, Token]:
-        """A token that lasts so long, for good if negative; it belongs to a grant of its own unless one is given."""
+        """Create a token with this validity (forever if negative), in a new grant unless ``grant`` is passed."""
         now = self._clock_ms()
         expires_ms = now + lasts_ms if lasts_ms >= 0 else FOREVER_MS
         grant = grant or secrets.token_bytes(_GRANT_BYTES)
@@ -104,7 +106,7 @@ class Tokens:
         return f"{self._prefixes[kind]}{content}.{self._sign(kind, content)}", token
 
     def read(self, kind: Kind, text: str) -> Token | None:
-        """What a token says; None for one that is forged, expired, revoked or of another kind."""
+        """The content of a token; None if it is forged, expired, revoked or of another kind."""
         remembered = self._read.get(text)
         if remembered is None:
             token = self._verified(kind, text)
@@ -117,14 +119,14 @@ class Tokens:
         return token if known_as is kind and token.expires_ms > self._clock_ms() else None
 
     def spent(self, kind: Kind, text: str) -> Token | None:
-        """What a token said that was revoked, used or replaced before its time was over; None for any other."""
+        """The content of a token that was revoked, used or replaced before its expiry; None for any other."""
         token = self._signed(kind, text)
         if token is None or token.expires_ms <= self._clock_ms() or not self._ended(text, token):
             return None
         return token
 
     def rotate(self, text: str, token: Token) -> None:
-        """Of the refresh tokens of a grant, this is from now on the only good one."""
+        """Make this the only valid refresh token of its grant."""
         self._read.clear()
         live = {mark: latest for mark, latest in self._rotated.items() if mark not in self._revoked}
         self._rotated = live | {_encode(token.grant): _signature(text)}
@@ -135,14 +137,14 @@ class Tokens:
         return None if token is None or self._ended(text, token) else token
 
     def _ended(self, text: str, token: Token) -> bool:
-        """Whether a signed token was revoked, with its grant or alone, or replaced by a later one."""
+        """Whether a signed token was revoked (alone or with its grant), or replaced by a later one."""
         signature, grant = _signature(text), _encode(token.grant)
         if signature in self._revoked or grant in self._revoked:
             return True
         return text.startswith(self._prefixes[Kind.REFRESH]) and self._rotated.get(grant, signature) != signature
 
     def _signed(self, kind: Kind, text: str) -> Token | None:
-        """What a token of ours says, ended or not."""
+        """The content of a token that we signed, revoked or not."""
         prefix = self._prefixes[kind]
         content, dot, signature = text[len(prefix) :].partition(".")
         if not text.startswith(prefix) or not dot or not text.isascii():
@@ -157,11 +159,11 @@ class Tokens:
             return None  # signed by another version of this service
 
     def revoke(self, text: str, token: Token) -> None:
-        """End one token."""
+        """Revoke one token."""
         self._forget(_signature(text), token.expires_ms)
 
     def revoke_grant(self, token: Token) -> None:
-        """End all tokens and sessions of a grant."""
+        """Revoke all tokens and sessions of a grant."""
         until_ms = self._clock_ms() + self._longest_ms if self._longest_ms >= 0 else FOREVER_MS
         self._forget(_encode(token.grant), until_ms)
 
@@ -201,7 +203,7 @@ def _decode(text: str) -> bytes:
 
 
 def _own_key(path: Path) -> bytes:
-    """The signing key, made on first start and readable by the owner alone."""
+    """The signing key, created on first start and readable only by the owner."""
     try:
         return path.read_bytes()
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Jobs of the Bulk API 2.0: kept in files, worked off one after the other, taken up again after a restart.
+"""Jobs of the Bulk API 2.0: stored in files, processed one by one, resumed after a restart.
 
-Each row is published with an id that follows from its job and its place, and the job's position is written down before each block of
-rows: so a job that is taken up again goes on from there and publishes nothing twice. Ids are known for a day; where a block was begun
-longer ago, the log itself is asked.
+Each row is published with an id derived from its job and row number, and the job's position is written before each
+block of rows. So a resumed job continues there and publishes nothing twice. Ids are known for a day; for a block that
+was begun earlier the log itself is read.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ logger = get_logger(__name__)
 
 DELIMITERS: Final = {"COMMA": ",", "BACKQUOTE": "`", "CARET": "^", "PIPE": "|", "SEMICOLON": ";", "TAB": "\t"}
 KEPT_MS: Final = 7 * 24 * 3600 * 1000
-"""A job and its results are deleted after a week, as with Salesforce."""
+"""A job and its results are deleted after a week, as in Salesforce."""
 _ROWS: Final = 200
 _RETRY_S: Final = 1.0
 _CLOCKS_MS: Final = 120_000
-"""By which the clocks of the log's writers may differ."""
+"""The largest difference between the clocks of the log's writers."""
 _IDS_KNOWN_MS: Final = KEPT_IDS_MS - _CLOCKS_MS
-"""So long after a block was begun, the publisher knows its ids."""
+"""How long the publisher knows the ids of a block after it was begun."""
 _RESULTS: Final = {"successfulresults": "successful.csv", "failedresults": "failed.csv"}
 _NULL: Final = "#N/A"
 
@@ -80,12 +80,12 @@ class UnknownJob(NotThere):
 
 
 class _BadFile(Exception):
-    """The whole file cannot be read; the text is the job's error message."""
+    """The file as a whole is unreadable; the text is the job's error message."""
 
 
 @dataclass(slots=True)
 class BulkJob:
-    """A job. Times are ISO 8601 text; ``processed`` counts rows, ``failed`` those of them that were refused."""
+    """A job. Times are ISO 8601 text; ``processed`` counts rows, ``failed`` those that were refused."""
 
     id: str
     event: str
@@ -101,13 +101,13 @@ class BulkJob:
     processing_ms: int = 0
     error: str = ""
     block_ms: int = 0
-    """When the block behind ``processed`` was begun; 0 before the first."""
+    """When the block after ``processed`` was begun; 0 before the first."""
     sizes: dict[str, int] = field(default_factory=dict)
-    """Bytes of the files of results up to ``processed``."""
+    """Sizes of the result files up to ``processed``, in bytes."""
 
 
 class BulkJobs:
-    """All jobs of a service, in a folder each. ``start`` takes up what is waiting; to be used on one event loop."""
+    """All jobs of a service, each in a folder. ``start`` resumes unfinished jobs. Use it on one event loop."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class BulkJobs:
         users: Callable[[str], User | None],
         clock_ms: Callable[[], int],
     ) -> None:
-        """``users`` finds a user by id: a job publishes with the rights that its user has by then."""
+        """``users`` finds a user by id: a job publishes with the current rights of its user."""
         self._users = users
         self._folder, self._catalog, self._publisher, self._clock_ms = folder, catalog, publisher, clock_ms
         self._jobs: dict[str, BulkJob] = {}
@@ -140,9 +140,10 @@ class BulkJobs:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def create(self, *, event: str, operation: str, delimiter: str, ending: str, user: User) -> BulkJob:
-        """A new job that is open for its file.
+        """Create a job that waits for its file.
 
-        Raises InvalidEntity for what is no event, or for more than inserting, InvalidJob for what the user may not publish.
+        Raises InvalidEntity if it is not an event or the operation is not insert, InvalidJob if the user may not
+        publish it.
         """
         try:
             name = (await self._catalog.find(event)).definition.name
@@ -164,18 +165,18 @@ class BulkJobs:
         return job
 
     def of(self, user: User) -> list[BulkJob]:
-        """The jobs that a user may see: the user's own, or all of them with CustomizeApplication."""
+        """The jobs that a user may see: the user's own, or all with CustomizeApplication."""
         return sorted((job for job in self._jobs.values() if _is_open(job, user)), key=lambda job: job.created_ms)
 
     def find(self, id_: str, user: User) -> BulkJob:
-        """A job that the user may see; raises UnknownJob."""
+        """A job that the user may see. Raises UnknownJob."""
         job = self._jobs.get(long_id(id_) if len(id_) == 15 and id_.isascii() else id_)
         if job is None or not _is_open(job, user):
             raise UnknownJob(id_)
         return job
 
     def upload(self, job: BulkJob, data: bytes) -> None:
-        """Take the job's one file."""
+        """Store the job's only file."""
         if job.state is not State.OPEN:
             raise InvalidJobState(f"InvalidJobState : the job is {job.state.value}; it must be Open")
         path = self._folder / job.id / "data.csv"
@@ -184,7 +185,7 @@ class BulkJobs:
         write_whole(path, data)
 
     def change(self, job: BulkJob, state: State) -> None:
-        """Begin to work off what was uploaded, or give the job up. Asking for the state it has changes nothing."""
+        """Start processing the uploaded file, or abort the job. Setting the current state again changes nothing."""
         if job.state is state:
             return
         allowed = (State.OPEN,) if state is State.UPLOADED else (State.OPEN, State.UPLOADED, State.WORKING)
@@ -198,11 +199,11 @@ class BulkJobs:
         if job.state in (State.OPEN, State.WORKING):
             raise InvalidJobState(f"InvalidJobState : the job is {job.state.value}; abort it before it is deleted")
         self._jobs.pop(job.id, None)
-        job.state = State.ABORTED  # it may wait in the queue
+        job.state = State.ABORTED  # it may still be in the queue
         shutil.rmtree(self._folder / job.id, ignore_errors=True)
 
     def results(self, job: BulkJob, name: str) -> bytes:
-        """Rows that were published, were refused, or were not looked at, as CSV."""
+        """Rows that were published, refused, or not processed, as CSV."""
         folder = self._folder / job.id
         if name.lower() == "unprocessedrecords":
             return self._unprocessed(job)
@@ -320,7 +321,7 @@ class BulkJobs:
         job.sizes = {name: (self._folder / job.id / name).stat().st_size for name in _RESULTS.values()}
 
     async def _outcomes(self, job: BulkJob, events: list[JsonEvent]) -> list[Outcome]:
-        """The outcomes, asked for until the log gives them: a job outlasts a log that is away."""
+        """The outcomes, with retries until the log answers: a job outlasts an unavailable log."""
         while True:
             user = self._users(job.user_id)
             if user is None or not user.active:
@@ -339,7 +340,7 @@ class BulkJobs:
             await asyncio.sleep(_RETRY_S)
 
     async def _published_long_ago(self, job: BulkJob, events: list[JsonEvent]) -> dict[str, Published]:
-        """Those of a block that was begun so long ago that their ids are not known any more."""
+        """The published rows of a block that is so old that its ids are no longer known."""
         if self._clock_ms() - job.block_ms < _IDS_KNOWN_MS:
             return {}
         ids = [event.id for event in events]
@@ -358,14 +359,17 @@ def _is_open(job: BulkJob, user: User) -> bool:
 
 
 def _body(header: list[str], row: list[str]) -> dict[str, Any]:
-    """Empty cells are left out; ``#N/A`` is null. A row of another length than the header fails on a name it cannot have."""
+    """Empty cells are left out; ``#N/A`` is null.
+
+    A row whose length differs from the header's fails on an impossible name.
+    """
     if len(row) != len(header):
         return {f"(the row has {len(row)} cells where {len(header)} belong)": ""}
     return {name: None if cell == _NULL else cell for name, cell in zip(header, row, strict=True) if cell}
 
 
 def _rows(path: Path, job: BulkJob) -> Iterator[list[str]]:
-    """The lines of the file, its first included. Raises _BadFile where it stops being CSV."""
+    """The lines of the file, including the header. Raises _BadFile at the first line that is not CSV."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError as error:

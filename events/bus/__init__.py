@@ -1,1 +1,1 @@
-"""The event bus: publish events in order and each once, subscribe to a topic, replay it."""
+"""The event bus: publishes events in order and exactly once; subscriptions read and replay a topic."""

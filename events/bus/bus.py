@@ -1,8 +1,8 @@
-"""The event bus: publishes to the log, and lets any number of subscribers read a topic at their own pace.
+"""The event bus: publishes to the log; any number of subscribers read a topic at their own pace.
 
-One reader per topic follows the log and keeps the newest events in a bounded window. A subscription is a position: it takes
-from the window while it keeps up and from the log when it lags, so what a slow subscriber has not taken costs no memory and
-holds nobody up. A replay id is the offset of the event in its topic's one partition.
+One reader per topic follows the log and keeps the newest events in a bounded window. A subscription is a position: it
+reads from the window while it keeps up, and from the log when it lags. So a slow subscriber costs no memory and delays
+no other. A replay id is the event's offset in its topic's only partition.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["EARLIEST", "LATEST", "Event", "EventBus", "Outgoing", "Stale", "Star
 logger = get_logger(__name__)
 
 LATEST: Final = -1
-"""Replay only what is published from now on."""
+"""Replay only events published from now on."""
 EARLIEST: Final = -2
-"""Replay everything that is kept."""
+"""Replay all retained events."""
 
 
 class Stale(Enum):
-    """What becomes of a subscriber whose replay id is none, or one whose successors are no longer all kept."""
+    """How to handle a subscriber with an invalid replay id, or one whose next events have been deleted."""
 
     ERROR = "error"
     EARLIEST = "earliest"
@@ -40,10 +40,10 @@ class Stale(Enum):
 
 
 class Start(NamedTuple):
-    """Where a subscription begins: after ``replay_id``, or with the first event published at or after ``since_ms``.
+    """The start of a subscription: after ``replay_id``, or at the first event published at or after ``since_ms``.
 
-    LATEST and EARLIEST are replay ids too. ``since_ms`` counts where it is given; events are found by the time
-    (milliseconds since 1970) at which they were published.
+    LATEST and EARLIEST are replay ids too. ``since_ms`` (publish time, milliseconds since 1970) takes precedence if
+    set.
     """
 
     replay_id: int = LATEST
@@ -66,8 +66,11 @@ class Event(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in memory and in a response: the id is its record's key, which other clients of the log choose."""
-        return len(self.payload) + len(self.uuid) + 200  # the objects around a payload take about that much
+        """Its size in memory and in a response, in bytes.
+
+        The id is its record's key, which other clients of the log choose.
+        """
+        return len(self.payload) + len(self.uuid) + 200  # the objects around a payload take about this much
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +83,13 @@ class Outgoing:
 
 
 class Wakeable(Protocol):
-    """Who is told that there may be something to take."""
+    """Is notified when events may be available."""
 
     def set(self) -> None: ...
 
 
 class EventBus:
-    """Publishes and subscribes; to be used on one event loop. ``close`` ends every subscription."""
+    """Publishes and subscribes. Use it on one event loop. ``close`` ends every subscription."""
 
     def __init__(
         self,
@@ -97,21 +100,21 @@ class EventBus:
         on_skipped: Callable[[str], None] = lambda _: None,
         check_s: float = 5,
     ) -> None:
-        """``on_skipped`` is told the topic of each record that is no event, which subscribers do not see.
+        """``on_skipped`` is called with the topic of each record that is not an event; subscribers do not see it.
 
-        Every ``check_s`` seconds a followed topic is checked to be the one it was.
+        Every ``check_s`` seconds a check detects whether a followed topic was recreated.
         """
         self.check_s = check_s
         self._log, self._clock_ms, self._tail_bytes, self._on_skipped = event_log, clock_ms, tail_bytes, on_skipped
         self._tails: dict[str, _Tail] = {}
 
     async def publish(self, topic: str, events: Sequence[Outgoing]) -> list[int | TidegateError]:
-        """Append events in order; per event its replay id, or why it was not acknowledged."""
+        """Append events in order. Returns for each event its replay id, or why it was not acknowledged."""
         return await self._log.append(topic, self._records(events))
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[Callable[[str, Sequence[Outgoing]], Awaitable[list[int]]]]:
-        """A block whose events are published when it ends, all or none; see ``EventLog.transaction``."""
+        """A block whose events are all published when it ends, or none; see ``EventLog.transaction``."""
         async with self._log.transaction() as transaction:
 
             async def publish(topic: str, events: Sequence[Outgoing]) -> list[int]:
@@ -124,11 +127,10 @@ class EventBus:
         return [(event.uuid.encode(), frame(event.schema_id, event.payload), now) for event in events]
 
     async def subscribe(self, topic: str, start: Start | int, wake: Wakeable | None = None) -> Subscription:
-        """A subscription that begins at ``start``; a number is a replay id, LATEST or EARLIEST.
+        """A subscription from ``start`` on; a number is a replay id, LATEST or EARLIEST.
 
-        ``wake`` is set whenever there may be something to take; several subscriptions may share one. Raises
-        InvalidReplayId for an id that was never given out or whose successors are no longer all kept, unless the
-        start says what to do then.
+        ``wake`` is set whenever events may be available; subscriptions may share one. Raises InvalidReplayId for an id
+        that was never assigned or whose next events have been deleted, unless the start says what to do then.
         """
         start = start if isinstance(start, Start) else Start(start)
         bounds = await self._log.bounds(topic)
@@ -144,7 +146,7 @@ class EventBus:
 
     @property
     def subscriptions(self) -> int:
-        """How many subscriptions are open."""
+        """The number of open subscriptions."""
         return sum(len(tail.subscriptions) for tail in self._tails.values())
 
     async def close(self) -> None:
@@ -155,7 +157,7 @@ class EventBus:
         self._tails.clear()
 
     def event_of(self, topic: str, record: LogRecord) -> Event | None:
-        """The event in a record, or None, said aloud, when something else was written to the topic."""
+        """The event in a record; None, with a log message, for any other record in the topic."""
         try:
             if record.value is None:
                 raise UndecodablePayload("The record has no value")
@@ -183,7 +185,7 @@ class EventBus:
         return (await self._log.bounds(topic)).identity
 
     def left(self, tail: _Tail) -> None:
-        """Stop following a topic: its last subscriber is gone, or the topic is another one now."""
+        """Stop following a topic: its last subscriber has left, or the topic was recreated."""
         if self._tails.get(tail.topic) is tail:
             del self._tails[tail.topic]
             tail.cancel()
@@ -199,14 +201,14 @@ def _position(bounds: LogBounds, start: Start) -> int:
         if start.stale is Stale.ERROR:
             raise InvalidReplayId(replay_id)
         replay_id = EARLIEST if start.stale is Stale.EARLIEST else LATEST
-    # What an open transaction holds is published when it is committed, which is after the subscription began.
+    # Events of an open transaction are published when it commits, which is after the subscription began.
     return {LATEST: bounds.readable, EARLIEST: bounds.start}.get(replay_id, replay_id + 1)
 
 
 class _Tail:
     """The newest events of one topic, [covered_from, end), and the task that follows the log.
 
-    ``ended`` is set when the topic was deleted or made anew: positions in it mean nothing any more.
+    ``ended`` is set when the topic was deleted or recreated: positions in it are then invalid.
     """
 
     def __init__(self, bus: EventBus, topic: str, bounds: LogBounds) -> None:
@@ -234,13 +236,13 @@ class _Tail:
         await asyncio.gather(self._task, self._checking, return_exceptions=True)
 
     async def _check(self) -> None:
-        """Notice that the topic is another one under the same name, which its reader does not."""
+        """Detect a recreated topic, which its reader does not notice."""
         while True:
             await asyncio.sleep(self._bus.check_s)
             try:
                 identity = await self._bus.identity(self.topic)
             except TidegateError:
-                continue  # a topic that is away for a moment is looked for again
+                continue  # a topic that is unavailable for a moment is checked again
             if identity != self.identity:
                 logger.warning(
                     "an event topic was made anew; its subscribers have to subscribe again", topic=self.topic
@@ -279,7 +281,7 @@ class _Tail:
             subscription.wake.set()
 
     def _trim(self) -> None:
-        """Forget the older half, so that trimming costs little per event."""
+        """Drop the older half, so that trimming costs little per event."""
         drop = 0
         while self._bytes > self._bus.tail_bytes // 2 and drop < len(self._events):
             self._bytes -= self._events[drop].size
@@ -289,12 +291,12 @@ class _Tail:
 
 
 class Subscription:
-    """A position in a topic. ``take`` is called by one task at a time; ``close`` is final and may be called twice."""
+    """A position in a topic. Call ``take`` from one task at a time. ``close`` is final and idempotent."""
 
     def __init__(self, bus: EventBus, tail: _Tail, position: int, wake: Wakeable) -> None:
         self._bus, self._tail = bus, tail
         self.position = position
-        """The offset of the next event to look for; ``position - 1`` is the latest replay id."""
+        """The offset of the next event to read; ``position - 1`` is the latest replay id."""
         self.wake = wake
         self._read_ahead: list[Event] = []
         self._read_to = position
@@ -308,26 +310,28 @@ class Subscription:
 
     @property
     def identity(self) -> str:
-        """Of the topic as it was when the subscription began."""
+        """The identity of the topic when the subscription began."""
         return self._tail.identity
 
     @property
     def available(self) -> bool:
-        """Whether ``take`` has something to say: an event at or after the position, or that there is no such topic now."""
+        """Whether ``take`` will return without waiting: with an event at or after the position, or because the topic is
+        gone.
+        """
         return self.position < self._tail.end or self._tail.ended
 
     async def take(self, max_events: int) -> list[Event]:
-        """The next events, up to ``max_events``; none when the subscription has caught up.
+        """The next events, up to ``max_events``; empty if the subscription has caught up.
 
-        Raises BusUnavailable when history has to be read and the log does not answer; the position then stays. Raises
-        InvalidReplayId when the topic was made anew, so that the position is none any more.
+        Raises BusUnavailable if older events have to be read and the log does not answer; the position then stays.
+        Raises InvalidReplayId if the topic was recreated, which invalidates the position.
         """
         while (events := self.take_now(max_events)) is None:
             await self.read_ahead()
         return events
 
     def take_now(self, max_events: int) -> list[Event] | None:
-        """As ``take``, without waiting; None where they have to be read from the log first, by ``read_ahead``."""
+        """Like ``take`` without waiting; None if the events have to be read from the log first, by ``read_ahead``."""
         while self.available and max_events > 0:
             if self._tail.ended:
                 raise InvalidReplayId(self.position - 1)
@@ -344,20 +348,20 @@ class Subscription:
         return []
 
     async def read_ahead(self) -> None:
-        """Read the next events from the log, which the newest are not; raises BusUnavailable."""
+        """Read the next events from the log, if they are not in the window. Raises BusUnavailable."""
         before = self.position
         events, read_to = await self._bus.read(self.topic, before)
         if not events and read_to <= before:
-            # The log says that nothing is there although its end was said to lie further: read again later.
+            # The log returned nothing although its end is reported to be further: read again later.
             raise BusUnavailable(f"The log of {self.topic} has nothing at offset {before} yet")
         if self.position != before or self._read_ahead:
-            return  # somebody else has read and taken them meanwhile
+            return  # another task has read and taken them meanwhile
         self._read_ahead, self._read_to = events, read_to
         if not events:
             self.position = read_to
 
     def rewind(self, replay_id: int) -> None:
-        """Go back to an event that was taken, so that it is the next one to be taken."""
+        """Go back to an event that was taken, so that it is taken next."""
         self.position = replay_id
         self._read_ahead = []
 

@@ -1,4 +1,4 @@
-"""The outcome of publishing an event, and its words in Salesforce's answers."""
+"""The outcome of publishing an event, and its representation in Salesforce's answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Outcome", "Published", "Refused", "RolledBack", "error_body", "event
 
 _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _KEYS: Final = uuid.UUID("5f0c3f6e-6c0f-4b7e-9a6c-0d1d0b8f2a11")
-"""The name space in which an Idempotency-Key becomes an event's uuid, the same for ever."""
+"""The namespace for deriving an event's uuid from an Idempotency-Key. It must never change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,11 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An event that was not published, with the reason. ``error.retriable`` says whether the same event may pass later.
+    """An event that was not published, with the reason. ``error.retriable`` says whether the same event may succeed
+    later.
 
-    The error is an answer here: it forgets where it was raised. Its frames hold the outcomes of the whole request, so that twenty
-    thousand refused events were a circle of 300 MB until the garbage collector came.
+    The error is only an answer here, so its traceback is dropped: the frames refer to the outcomes of the whole
+    request, and with twenty thousand refused events that cycle used 300 MB until garbage collection.
     """
 
     error: TidegateError
@@ -43,7 +44,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """A valid event of an all-or-none request that was not published because another event was refused."""
+    """A valid event of an all-or-none request, not published because another event was refused."""
 
 
 Outcome: TypeAlias = Published | Refused | RolledBack
@@ -55,7 +56,7 @@ def event_uuid(key: str, position: object = 0) -> str:
 
 
 def record_id(replay_id: int) -> str:
-    """An 18-character id like Salesforce's. There it identifies nothing; here it encodes the replay id."""
+    """An 18-character id in Salesforce's format. In Salesforce it identifies nothing; here it encodes the replay id."""
     digits, number = "", replay_id
     for _ in range(12):
         number, digit = divmod(number, 62)
@@ -77,7 +78,7 @@ def record_error(
 ) -> tuple[str, str, Sequence[str]]:
     """Status code, message and fields of a record that was not published.
 
-    Salesforce words a value of a wrong type differently when the record did not come as JSON.
+    For a value of a wrong type Salesforce has another message if the record was not sent as JSON.
     """
     if isinstance(outcome, RolledBack):
         message = "Record rolled back because not all records were valid and the request was using AllOrNone header"

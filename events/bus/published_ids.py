@@ -1,9 +1,8 @@
-"""Which event ids were published in the last 24 hours, so that an event that is sent again is stored once.
+"""The event ids published in the last 24 hours, so that a retried event is stored once.
 
-The log is the truth: an event's id is its record's key. This index of it lies in an SQLite file, because a day's ids need
-not fit in memory. It is written after the log has acknowledged; what a kill cut off, and what was published when the
-outcome could not be seen, is read from the log again before the next answer. An index that is damaged, as a power cut may
-leave it, is made anew.
+The log is authoritative: an event's id is its record's key. This index is an SQLite file, because a day's ids may not
+fit in memory. It is written after the log has acknowledged. Ids missing after a kill, and events whose outcome was
+unknown, are read from the log before the next answer. A damaged index, for example after a power cut, is recreated.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ logger = get_logger(__name__)
 
 KEPT_MS: Final = 24 * 3600 * 1000
 _MARGIN_MS: Final = 120_000
-"""An id is written down within this time of its record's timestamp, or its outcome was doubted."""
+"""An id is written within this time of its record's timestamp, or its topic is marked as doubtful."""
 _READ_BYTES: Final = 1024 * 1024
 _CHECK_MS: Final = 5000
 _ASKED_AT_ONCE: Final = 500
@@ -38,25 +37,25 @@ CREATE INDEX IF NOT EXISTS published_by_age ON published (ms);
 
 
 class PublishedId(NamedTuple):
-    """An event that is in the log."""
+    """An event in the log."""
 
     replay_id: int
     digest: bytes = b""
-    """Of what its publisher sent with an Idempotency-Key; empty where that is not known."""
+    """The digest of the event sent with an Idempotency-Key; empty if unknown."""
 
 
 class PublishedIds:
-    """Replay ids by topic and event id. To be used on one event loop; ``close`` when done."""
+    """Replay ids by topic and event id. Use it on one event loop; ``close`` it when done."""
 
     def __init__(self, path: Path, event_log: EventLog, clock_ms: Callable[[], int]) -> None:
         self._log, self._clock_ms = event_log, clock_ms
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path, self._database = path, _opened(path)
         self._made = 0
-        """How often the index was made anew."""
+        """How often the index was recreated."""
         self._checked_ms: dict[str, int] = {}
         self._doubts: dict[str, int] = {}
-        """By topic, how often it was doubted since its last doubt was cleared."""
+        """By topic, the number of doubts since the last ones were resolved."""
         self._turns: dict[str, asyncio.Lock] = {}
         self._swept_ms = 0
 
@@ -64,7 +63,7 @@ class PublishedIds:
         self._database.close()
 
     async def find(self, topic: str, ids: Collection[str]) -> dict[str, PublishedId]:
-        """Those events that are in the log. Raises BusUnavailable when that cannot be known now."""
+        """The events that are in the log. Raises BusUnavailable if that can't be determined now."""
         for _ in range(2):
             try:
                 async with self._turns.setdefault(topic, asyncio.Lock()):
@@ -77,8 +76,11 @@ class PublishedIds:
         raise BusUnavailable(f"The index of published ids in {self._path} is damaged again and again")
 
     async def search(self, topic: str, ids: Collection[str], since_ms: int) -> dict[str, int] | None:
-        """The replay ids of those that are in the log since a time, however long ago; None where the log does not reach so far
-        back. It reads all of the log since then. A topic that was made anew has none of them. Raises BusUnavailable."""
+        """The replay ids of the events that are in the log since a time, however long ago; None if retention has
+        deleted part of that range.
+
+        It reads the whole log since then. A recreated topic has none of them. Raises BusUnavailable.
+        """
         await self._log.settled(topic)
         offset = await self._log.offset_at(topic, since_ms)
         by_bytes = {id_.encode(): id_ for id_ in ids}
@@ -88,7 +90,7 @@ class PublishedIds:
                 for record in records:
                     if record.key is not None and record.key in by_bytes:
                         replay_ids.setdefault(by_bytes[record.key], record.offset)
-        # Last, since retention may take records away while they are read.
+        # Checked last, because retention may delete records during the read.
         start = (await self._log.bounds(topic)).start
         return None if start > 1 and (offset is None or offset <= start) else replay_ids
 
@@ -109,7 +111,7 @@ class PublishedIds:
         return published_by_id
 
     def put(self, topic: str, published: Mapping[str, PublishedId]) -> None:
-        """Remember acknowledged events by id. What cannot be written down now is looked for in the log later."""
+        """Store acknowledged events by id. If that fails, they are read from the log later."""
         try:
             self._remember(topic, published)
         except sqlite3.OperationalError as error:
@@ -137,11 +139,11 @@ class PublishedIds:
                 self._database.execute("DELETE FROM published WHERE ms < ?", (now - KEPT_MS,))
 
     def doubt(self, topic: str) -> None:
-        """Some event of the topic may be in the log without our knowing: look there before the next answer."""
+        """Record that an unknown event of the topic may be in the log: read the log before the next answer."""
         self._doubts[topic] = self._doubts.get(topic, 0) + 1
 
     def _insert(self, topic: str, rows: list[tuple[bytes, int, int, bytes | None]]) -> None:
-        """The first event of an id counts, for as long as ids are kept."""
+        """The first event with an id wins, as long as ids are kept."""
         self._database.executemany(
             "INSERT INTO published VALUES (?, ?, ?, ?, ?) ON CONFLICT (topic, id) DO UPDATE "
             "SET replay_id = excluded.replay_id, ms = excluded.ms, digest = excluded.digest WHERE ms < excluded.ms - ?",
@@ -153,7 +155,7 @@ class PublishedIds:
             await self._catch_up_once(topic)
             if topic not in self._doubts:
                 return
-        # Each time another event became doubtful meanwhile: the log fails now and again.
+        # Another event became doubtful each time: the log fails intermittently.
         raise BusUnavailable(f"Whether earlier events of {topic} were published is not known yet; send the event again")
 
     async def _catch_up_once(self, topic: str) -> None:
@@ -179,7 +181,7 @@ class PublishedIds:
                 raise BusUnavailable(f"The index of published ids of {topic} is being made anew; send the event again")
             with self._database:
                 self._database.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", (topic, identity, now))
-        if self._doubts.get(topic, 0) == doubts:  # else another one came while the log was read
+        if self._doubts.get(topic, 0) == doubts:  # otherwise another doubt arose while the log was read
             self._doubts.pop(topic, None)
         self._checked_ms[topic] = now
 
@@ -192,12 +194,12 @@ class PublishedIds:
                 self._insert(topic, [(r.key, r.offset, r.timestamp_ms, None) for r in records if r.key is not None])
 
     async def _slices(self, topic: str, offset: int) -> AsyncIterator[Sequence[LogRecord]]:
-        """The log from an offset to its end as it is now. Raises BusUnavailable where it cannot be read so far."""
+        """The log from an offset to its current end. Raises BusUnavailable if it can't be read that far."""
         bounds = await self._log.bounds(topic)
         while offset < bounds.end:
             piece = await self._log.read(topic, offset, _READ_BYTES)
             if piece.next_offset <= offset:
-                # A transaction is open there: what it holds may be the very event that is sent again.
+                # A transaction is open there, which may contain the very event that is being retried.
                 raise BusUnavailable(
                     f"The log of {topic} cannot be read to its end yet; send the event again in a moment"
                 )
@@ -206,7 +208,7 @@ class PublishedIds:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """The database; one that is damaged is made anew, since the log has what it held."""
+    """The database. A damaged one is recreated, because its content is in the log."""
     for attempt in range(2):
         database = sqlite3.connect(path, check_same_thread=False)
         try:

@@ -1,4 +1,4 @@
-"""Publishing: checks events against their definition and appends those that pass, in the order given, each once."""
+"""Publishing: checks events against their definition and appends the valid ones, in order and exactly once."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from tidegate.kit.errors import TidegateError
 __all__ = ["AllOrNoneBlock", "AvroEvent", "JsonEvent", "Publisher"]
 
 _CHECKED_IN_A_TURN: Final = 64
-"""Events that are checked without giving the loop back: one that is refused takes 90 us."""
+"""Events checked before yielding to the event loop; a refused one takes 90 us."""
 _MOST_ID_BYTES: Final = 255
-"""Of an event's id that its publisher chose; clients send UUIDs. Each is a key in the index of published ids."""
+"""The longest event id chosen by a publisher; clients send UUIDs. Each is a key in the index of published ids."""
 
 
 def _new_uuid() -> str:
-    """A random UUID, version 4. It is to be unique and need be no secret, so it costs no system call as ``uuid.uuid4`` does."""
+    """A random UUID, version 4. It must be unique but not secret, so it avoids the system call of ``uuid.uuid4``."""
     made = f"{random.getrandbits(128):032x}"
     return f"{made[:8]}-{made[8:12]}-4{made[13:16]}-{'89ab'[int(made[16], 16) & 3]}{made[17:20]}-{made[20:]}"
 
 
 @dataclass(frozen=True, slots=True)
 class AvroEvent:
-    """An event that its publisher has encoded already, with the schema it names."""
+    """An event already encoded by its publisher, with its schema id."""
 
     uuid: str
     schema_id: str
@@ -56,17 +56,19 @@ class AvroEvent:
 
 @dataclass(frozen=True, slots=True)
 class JsonEvent:
-    """An event as a JSON object. ``id`` is the one its publisher gave it, so that it is stored once however often it comes."""
+    """An event as a JSON object. ``id`` is chosen by its publisher, so that retries are stored once."""
 
     name: str
     body: Mapping[str, Any]
     id: str = ""
     is_keyed: bool = False
-    """Whether the id is from an Idempotency-Key, with which nothing else may be sent."""
+    """Whether the id comes from an Idempotency-Key, with which no other event may be sent."""
 
     @property
     def digest(self) -> bytes:
-        """Of name and body, whatever the order of its members; empty where anything may come under the id."""
+        """A digest of name and body, independent of the order of members; empty if the id may be reused for other
+        events.
+        """
         if not self.is_keyed:
             return b""
         return hashlib.sha256(json.dumps([self.name.lower(), self.body], sort_keys=True).encode()).digest()[:16]
@@ -80,7 +82,7 @@ class _Ready:
     digest: bytes = b""
 
     def is_another(self, digest: bytes) -> bool:
-        """Whether what was sent under the id before is known to be something else."""
+        """Whether a different event is known to have been sent under the id before."""
         return bool(self.digest and digest) and self.digest != digest
 
     @property
@@ -90,14 +92,14 @@ class _Ready:
 
 
 class _UnderWay(NamedTuple):
-    """An event with an id of its publisher that is being published."""
+    """An event with a publisher's id that is being published."""
 
     outcome: asyncio.Future[int | TidegateError]
     digest: bytes
 
 
 class Publisher:
-    """Publishes what the faces take in. Each event is judged by itself: one that is refused does not hold back others."""
+    """Publishes events for all protocols. Each event is judged separately: a refused one does not hold back others."""
 
     def __init__(
         self,
@@ -116,10 +118,10 @@ class Publisher:
     async def publish_json(
         self, events: Sequence[JsonEvent], *, user: User, all_or_none: bool = False, face: str = "rest"
     ) -> list[Outcome]:
-        """Publish JSON objects for a user who may; the outcomes are in their order.
+        """Publish JSON objects for a user. The outcomes are in their order.
 
-        With ``all_or_none`` all are published in one transaction, or none: then the valid ones are RolledBack. Raises
-        BusUnavailable where the transaction failed, and IdempotencyKeyReused.
+        With ``all_or_none`` all are published in one transaction, or none, in which case the valid ones are RolledBack.
+        Raises BusUnavailable if the transaction failed, and IdempotencyKeyReused.
         """
         outcomes: list[Outcome] = [RolledBack()] * len(events)
         ready: list[tuple[int, _Ready]] = []
@@ -144,13 +146,16 @@ class Publisher:
         return outcomes
 
     async def published_since(self, name: str, ids: Collection[str], since_ms: int) -> dict[str, Published] | None:
-        """Those of an event's ids that are in the log since a time, however long ago; None where it does not reach so far back."""
+        """The events with these ids that are in the log since a time; None if retention has deleted part of that range."""
         topic = (await self._catalog.find(name)).definition.name
         replay_ids = await self._ids.search(topic, ids, since_ms)
         return None if replay_ids is None else {id_: Published(id_, replay_id) for id_, replay_id in replay_ids.items()}
 
     async def publish_avro(self, name: str, events: Sequence[AvroEvent], *, user: User) -> list[Published | Refused]:
-        """Publish finished Avro bodies to one event; the outcomes are in their order. Raises UnknownEvent, CannotCreate."""
+        """Publish finished Avro bodies to one event.
+
+        The outcomes are in their order. Raises UnknownEvent, CannotCreate.
+        """
         definition = (await self._catalog.find(name)).definition
         topic = definition.name
         user.require_create(topic, definition.label)
@@ -159,7 +164,7 @@ class Publisher:
         schemas: dict[str, EventSchema] = {}
         for index, event in enumerate(events):
             if index % _CHECKED_IN_A_TURN == _CHECKED_IN_A_TURN - 1:
-                await asyncio.sleep(0)  # others have a turn, also where all events are refused
+                await asyncio.sleep(0)  # yield to other requests, even if all events are refused
             try:
                 schema = schemas.get(event.schema_id)
                 if schema is None:
@@ -174,10 +179,10 @@ class Publisher:
 
     @contextlib.asynccontextmanager
     async def all_or_none(self, *, user: User, face: str = "rest") -> AsyncIterator[AllOrNoneBlock]:
-        """A block whose events are published when it ends, all of them, and none when it raises.
+        """A block whose events are all published when it ends, or none if it raises.
 
-        It has seconds: see ``EventLog.transaction``. Raises BusUnavailable where the log does not take them, and
-        PublishLimitExceeded from ``append`` where that is one event too many.
+        It may last only seconds: see ``EventLog.transaction``. Raises BusUnavailable if the log does not accept the
+        events, and PublishLimitExceeded from ``append`` for an event beyond the limit.
         """
         written: list[tuple[_Ready, int]] = []
         under_way: dict[tuple[str, str], _UnderWay] = {}
@@ -258,7 +263,8 @@ class Publisher:
             raise EventTooLarge(f"The event is {len(payload)} bytes; at most {most} are taken")
 
     async def _append(self, topic: str, ready: list[_Ready], face: str) -> list[Published | Refused]:
-        """Append to one topic what is not there yet; an id that is on its way gets the answer of the first that has it.
+        """Append the missing events to one topic. An id that is already being published gets the answer of the first
+        event with it.
 
         Events beyond the hourly limit are refused, the last ones first.
         """
@@ -307,7 +313,7 @@ class Publisher:
     async def _write(
         self, topic: str, fresh: list[_Ready], under_way: Mapping[tuple[str, str], _UnderWay], face: str
     ) -> list[int | TidegateError]:
-        """The answers to events without an id of their publisher; those with one are in the futures."""
+        """The answers to events without a publisher's id; those with one are in the futures."""
         try:
             appended = await self._bus.publish(topic, [event.outgoing for event in fresh]) if fresh else []
             accepted = {
@@ -333,7 +339,10 @@ class Publisher:
         return made
 
     def _end(self, key: tuple[str, str]) -> None:
-        """An event is no longer under way. Who waits without an answer is told to send again; then the log says what became of it."""
+        """An event is no longer being published.
+
+        Waiting callers without an answer are told to retry; the log then has the truth.
+        """
         outcome = self._under_way.pop(key).outcome
         if not outcome.done():
             self._ids.doubt(key[0])
@@ -350,11 +359,11 @@ class AllOrNoneBlock:
         self.refused = False
 
     async def publish(self, event: JsonEvent) -> Published:
-        """Write an event that is published with the block. Raises what refuses it."""
+        """Write an event that is published with the block. Raises the reason if it is refused."""
         return await self.append(await self._encoded(event))
 
     async def publish_all(self, events: Sequence[JsonEvent]) -> list[Outcome]:
-        """Write events, or none of them where one is refused: then ``refused`` is set, and the others are RolledBack."""
+        """Write all events, or none if one is refused: then ``refused`` is set, and the others are RolledBack."""
         outcomes: list[Outcome] = [RolledBack()] * len(events)
         ready = []
         for index, event in enumerate(events):

@@ -1,1 +1,1 @@
-"""Channels: streams that the service fills from event topics and from captured tables."""
+"""Channels: streams that the service fills from event topics and captured tables."""

@@ -1,4 +1,4 @@
-"""A captured table's topic as what fills a channel: its changes, made change events."""
+"""A captured table's topic as the source of a channel: turns its changes into change events."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ logger = get_logger(__name__)
 T = TypeVar("T")
 
 _LARGEST: Final = 1_000_000
-"""An event of more bytes is delivered as a gap event."""
+"""A larger event is delivered as a gap event."""
 
 
 class _Counter(NamedTuple):
-    """How many changes of a transaction a partition had so far."""
+    """How many changes of a transaction a partition has had so far."""
 
     transaction: str = ""
     number: int = 0
 
     def next(self, change: Change) -> _Counter:
-        """A connector that numbers a transaction's changes, over all tables, is believed."""
+        """Uses the connector's numbering of a transaction's changes over all tables, if there is one."""
         name, order = change.transaction_id, (change.transaction or {}).get("total_order")
         number = order if isinstance(order, int) else self.number + 1 if name == self.transaction else 1
         return _Counter(name, number)
 
 
 class _Version(NamedTuple):
-    """One version of the table: how events are made from it, their schema as registered, and the member's filter."""
+    """One version of the table: how to make events from it, their registered schema, and the member's filter."""
 
     table: TableEvents
     schema: ChangeEventSchema
@@ -57,7 +57,7 @@ class _Version(NamedTuple):
 
 
 class ChangeSource:
-    """The changes of one entity for one channel; see ``RelaySource``. A record that is no change is left out, said aloud."""
+    """The changes of one entity for one channel; see ``RelaySource``. Other records are skipped with a log message."""
 
     def __init__(self, member: ChannelMember, entity: ChangeEntity, catalog: Catalog, *, commit_user: str) -> None:
         self._member, self._entity, self._catalog, self._user = member, entity, catalog, commit_user
@@ -83,7 +83,7 @@ class ChangeSource:
     async def copies(self, fetched: FetchedBatches) -> tuple[Sequence[Copy], str]:
         records = [
             record for record in fetched.records() if record.value is not None
-        ]  # not the tombstones after deletes
+        ]  # without the tombstones after deletes
         for record in records:
             await self._learn(record)
         return await asyncio.to_thread(self._made, fetched.partition, records)
@@ -133,13 +133,13 @@ class ChangeSource:
         return Copy(None, frame(version.schema.id, payload), timestamp_ms)
 
     def _passes(self, version: _Version, made: Made) -> bool:
-        """A gap passes always: nothing is known of its row."""
+        """A gap always passes, because its row is unknown."""
         if version.filter is None or not made.row:
             return True
         return bool(version.filter.mask(version.schema.rows([made.row]))[0].as_py())
 
     async def _learn(self, record: KafkaRecord) -> None:
-        """Have the schemas of a record at hand, or why there are none."""
+        """Load the schemas of a record, or the reason why there are none."""
         with contextlib.suppress(UndecodablePayload):
             schema_id, _ = unframe(record.value or b"")
             if schema_id not in self._versions:
@@ -168,7 +168,7 @@ class ChangeSource:
 
 
 async def _or_error(making: Awaitable[T]) -> T | TidegateError:
-    """What is made, or why it never can be; what time may heal is raised."""
+    """The result, or the error if it is permanent; temporary errors are raised."""
     try:
         return await making
     except (UndecodablePayload, NotThere, InvalidMetadata) as error:

@@ -1,8 +1,9 @@
-"""Custom channels: events grouped into one stream, each member with a filter (Salesforce's PlatformEventChannel).
+"""Custom channels: events combined into one stream, each member with a filter (Salesforce's PlatformEventChannel).
 
-A channel is a topic of its own, ``X__chn``, into which ``events.channels.relay`` copies the events that pass. So it has replay ids,
-retention and subscribers like any event, and a filter is worked out once, however many subscribers there are. A channel
-carries platform events (``/event/X__chn``) or change events (``/data/X__chn``); ``/data/ChangeEvents`` is there always.
+A channel is a separate topic, ``X__chn``, into which ``events.channels.relay`` copies the events that pass. So it has
+replay ids, retention and subscribers like any event, and a filter is evaluated once, however many subscribers there
+are. A channel carries platform events (``/event/X__chn``) or change events (``/data/X__chn``); ``/data/ChangeEvents``
+always exists.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ _MEMBER_NAME: Final = re.compile(r"[A-Za-z](?:_?[A-Za-z0-9])*")
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A definition. ``stale_replay`` is for subscribers that do not say what a stale replay id leads to."""
+    """A definition. ``stale_replay`` applies to subscribers that do not say how to handle a stale replay id."""
 
     name: str
     label: str
     stale_replay: str = ""
     type: str = "event"
-    """What it carries: ``event`` are platform events, ``data`` change events."""
+    """Its content: ``event`` for platform events, ``data`` for change events."""
 
     @property
     def path(self) -> str:
@@ -62,10 +63,10 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class ChannelMember:
-    """One event of a channel; ``since`` is the offset in its topic from which on the channel has its events.
+    """One event of a channel. The channel has its events from the offset ``since`` of its topic on.
 
     A change event's table may have a topic of several partitions, each with an offset. ``enriched`` are fields that its
-    updates and deletes show always.
+    updates and deletes always contain.
     """
 
     name: str
@@ -92,11 +93,11 @@ class ChannelMember:
 
 @dataclass(frozen=True, slots=True)
 class Subscribable:
-    """What a channel such as ``/event/X__e``, ``/event/X__chn`` or ``/data/XChangeEvent`` stands for."""
+    """The topic and schema of a path such as ``/event/X__e``, ``/event/X__chn`` or ``/data/XChangeEvent``."""
 
     topic: str
     schema: EventSchema | ChangeEventSchema | None
-    """Of an event; None for a channel, whose events say theirs, and for a table of which nothing was seen yet."""
+    """The schema of an event; None for a channel, whose events name theirs, and for a table without any record yet."""
     stale_replay: Stale | None = None
     kind: str = "event"
 
@@ -106,7 +107,7 @@ class Subscribable:
 
 
 class Channels:
-    """Channels and their members, in the state that the servers share. Names are read without regard to case."""
+    """Channels and their members, in the servers' shared state. Names are case-insensitive."""
 
     def __init__(
         self, state: EventState, catalog: Catalog, event_log: EventLog, topics: TopicStore, retention_ms: int
@@ -116,7 +117,7 @@ class Channels:
         self._retention_ms = retention_ms
 
     async def subscribable(self, path: str) -> Subscribable:
-        """What a subscriber names as ``/event/NAME`` or ``/data/NAME``; raises UnknownEvent."""
+        """Resolve ``/event/NAME`` or ``/data/NAME``. Raises UnknownEvent."""
         _, kind, name = path.split("/", 2) if path.count("/") == 2 else ("", "", path)
         if kind not in ("event", "data") or len(name) > 100:
             raise UnknownEvent(path)
@@ -155,7 +156,7 @@ class Channels:
         return [member for member in every if not channel or member.channel.lower() == channel.lower()]
 
     async def define(self, name: str, metadata: Mapping[str, Any]) -> Channel:
-        """Make or change a channel and make its topic where it is missing. Raises InvalidMetadata."""
+        """Create or change a channel, and create its topic if missing. Raises InvalidMetadata."""
         made = _parsed_channel(name, metadata)
         existing = await self.find(name)
         if existing is not None and existing.type != made.type:
@@ -169,13 +170,13 @@ class Channels:
         return made
 
     async def delete(self, name: str) -> None:
-        """Forget a channel without members; its topic stays. Raises InvalidMetadata while it has members."""
+        """Delete a channel without members; its topic stays. Raises InvalidMetadata if it has members."""
         if members := await self.members(name):
             raise InvalidMetadata(f"Channel {name} has the member {members[0].name}; delete its members first")
         await self._state.put(_CHANNEL + name.lower(), None)
 
     async def define_member(self, name: str, metadata: Mapping[str, Any]) -> ChannelMember:
-        """Make or change a member. Its events are in the channel from now on. Raises InvalidMetadata."""
+        """Create or change a member. Its events are in the channel from now on. Raises InvalidMetadata."""
         parsed = _parsed_member(name, metadata)
         channel = await self._channel_of(parsed)
         event, columns = await self._selected(parsed, channel)
@@ -209,7 +210,10 @@ class Channels:
         return channel
 
     async def _selected(self, member: ChannelMember, channel: Channel) -> tuple[str, Filterable]:
-        """The name of the selected event and what a filter may compare; raises InvalidMetadata where the channel cannot have it."""
+        """The name of the selected event and the fields a filter may compare.
+
+        Raises InvalidMetadata if the channel can't carry it.
+        """
         kind = "platform event" if channel.type == "event" else "change event"
         try:
             if channel.type == "event":
@@ -239,7 +243,7 @@ class Channels:
         await self._state.put(_MEMBER + name.lower(), None)
 
     def listening(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
-        """Have ``listener`` told of every change of a channel, a member or an entity."""
+        """Call ``listener`` on every change of a channel, a member or an entity."""
         prefixes = (_CHANNEL, _MEMBER, ENTITY_KEYS)
         return self._state.listening(lambda key: listener() if key.startswith(prefixes) else None)
 
@@ -294,7 +298,7 @@ def _member(value: Mapping[str, Any]) -> ChannelMember:
 
 @dataclass(frozen=True, slots=True)
 class _Unknown:
-    """A change event of whose fields nothing is known yet."""
+    """A change event whose fields are still unknown."""
 
     name: str
 

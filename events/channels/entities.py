@@ -1,4 +1,4 @@
-"""Entities: tables whose changes subscribers get as change events, each from the topic that a CDC connector fills."""
+"""Entities: tables whose changes are delivered as change events, each from the topic that a CDC connector fills."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from events.store.state import EventState
 __all__ = ["ENTITY_KEYS", "ChangeEntities", "ChangeEntity"]
 
 ENTITY_KEYS: Final = "change-entity/"
-"""What keys of the state begin with that are entities."""
+"""The prefix of entities' keys in the state."""
 _NAME: Final = re.compile(r"[A-Za-z](?:_?[A-Za-z0-9]){0,39}(?:__c)?")
 _FIELD: Final = re.compile(r"[A-Za-z_]\w{0,79}(?:\.[A-Za-z_]\w{0,79})?", re.ASCII)
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -29,33 +29,33 @@ _KEYS: Final = ("entity", "topic", "label", "fields", "snapshot", "deletedColumn
 
 @dataclass(frozen=True, slots=True)
 class ChangeEntity:
-    """A definition. ``since`` are the offsets in the topic's partitions from which on its changes are events."""
+    """A definition. Changes become events from the offsets ``since`` of the topic's partitions on."""
 
     name: str
     topic: str
     label: str
     fields: Mapping[str, str | None] = field(default_factory=dict)
-    """Names of fields by column, where the column's own will not do; None leaves a column out."""
+    """Field names by column, for columns that need another name; None leaves a column out."""
     snapshot: str = "none"
-    """What rows are that were there before: nothing, or events of type CREATE."""
+    """What existing rows become: nothing, or events of type CREATE."""
     deleted_column: str = ""
     """A column that marks rows as deleted without deleting them."""
     since: tuple[int, ...] = ()
 
     @property
     def event(self) -> str:
-        """The name of its change event, which is that of its channel and its topic, too."""
+        """The name of its change event, which is also that of its channel and its topic."""
         return change_event_name(self.name)
 
     @property
     def described(self) -> dict[str, Any]:
-        """As it is given and shown."""
+        """The definition as it is sent and shown."""
         about: dict[str, Any] = {"entity": self.name, "topic": self.topic, "label": self.label, "fields": self.fields}
         about |= {"snapshot": self.snapshot, "channel": f"/data/{self.event}"}
         return about | ({"deletedColumn": self.deleted_column} if self.deleted_column else {})
 
     def of_table(self, envelope: Envelope) -> TableEvents:
-        """How this entity's events are made from records of one version; raises InvalidMetadata."""
+        """How to make this entity's events from records of one version. Raises InvalidMetadata."""
         return TableEvents(
             self.name,
             envelope,
@@ -66,7 +66,7 @@ class ChangeEntity:
 
 
 class ChangeEntities:
-    """All of them, in the state that the servers share. Names are read without regard to case."""
+    """All entities, in the servers' shared state. Names are case-insensitive."""
 
     def __init__(
         self, state: EventState, catalog: Catalog, event_log: EventLog, topics: TopicStore, retention_ms: int
@@ -78,7 +78,7 @@ class ChangeEntities:
         return [_entity(value) for value in (await self._state.under(ENTITY_KEYS)).values()]
 
     async def find(self, name: str) -> ChangeEntity:
-        """By its own name or its change event's; raises UnknownEvent."""
+        """An entity by its own name or its change event's. Raises UnknownEvent."""
         lower_name = name.lower()
         for entity in await self.all():
             if lower_name in (entity.name.lower(), entity.event.lower()):
@@ -86,13 +86,14 @@ class ChangeEntities:
         raise UnknownEvent(name)
 
     async def schema(self, entity: ChangeEntity) -> ChangeEventSchema | None:
-        """The newest schema of an entity's events; None before its table's first record was seen."""
+        """The newest schema of an entity's events; None before its table's first record."""
         return await self._catalog.change_event(entity.event)
 
     async def define(self, definition: Mapping[str, Any]) -> ChangeEntity:
-        """Make or change an entity: its channel's topic, and its schema where the table's is known. Raises InvalidMetadata.
+        """Create or change an entity: its channel's topic, and its schema if the table's is known. Raises
+        InvalidMetadata.
 
-        Changes are events from now on, or from the oldest record of the table's topic with ``from: earliest``.
+        Changes become events from now on, or from the oldest record of the table's topic with ``from: earliest``.
         """
         made, earliest = _parsed(definition)
         others = [entity for entity in await self.all() if entity.name.lower() != made.name.lower()]
@@ -112,7 +113,7 @@ class ChangeEntities:
         return _entity(values)
 
     async def _check_table(self, made: ChangeEntity) -> None:
-        """Where the connector has registered the table's schema already, know now whether the definition fits it."""
+        """If the connector has registered the table's schema already, check now whether the definition fits it."""
         text = await self._catalog.newest_text(f"{made.topic}-value")
         if text is None:
             return
@@ -129,11 +130,11 @@ class ChangeEntities:
         return tuple(await self._log.ends(topic, count))
 
     async def delete(self, name: str) -> None:
-        """Forget an entity; the topics stay."""
+        """Delete an entity; the topics stay."""
         await self._state.put(ENTITY_KEYS + name.lower(), None)
 
     def listening(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
-        """Have ``listener`` told of every change of an entity."""
+        """Call ``listener`` on every change of an entity."""
         return self._state.listening(lambda key: listener() if key.startswith(ENTITY_KEYS) else None)
 
 

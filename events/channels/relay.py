@@ -1,9 +1,9 @@
 """The relay: fills each channel from the topics of its members.
 
-What goes into a channel and the position in its source are one Kafka transaction, so an event is in a channel once,
-whatever is killed. Several events servers share the work as members of a consumer group. A producer has the transactional
-id of its channel and source: whoever takes a source over fences the one before, and then begins at the position that was
-committed.
+Copied events and the position in their source are one Kafka transaction, so that an event is in a channel exactly once,
+whatever is killed. Several events servers share the work as members of a consumer group. A producer's transactional id
+is derived from its channel and source: a server that takes a source over fences the previous one, then starts at the
+committed position.
 """
 
 from __future__ import annotations
@@ -33,10 +33,13 @@ _START_S: Final = 10.0
 
 
 class ChannelRelays:
-    """One relay per channel with members, begun anew when its members change. ``start`` and ``stop``; one event loop."""
+    """One relay per channel with members, restarted when its members change.
+
+    ``start`` and ``stop``; use it on one event loop.
+    """
 
     def __init__(self, config: ClientConfig, channels: Channels, catalog: Catalog, *, commit_user: str) -> None:
-        """``commit_user`` is the id of the user whose changes all changes are said to be."""
+        """``commit_user`` is the id of the user named as the author of all changes."""
         self._config, self._channels, self._catalog, self._commit_user = config, channels, catalog, commit_user
         self._running: dict[str, tuple[Hashable, asyncio.Task[None]]] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -56,7 +59,10 @@ class ChannelRelays:
             await asyncio.wait(set(self._ending))
 
     def _end(self, channel: str) -> asyncio.Task[None]:
-        """Have a relay end: told once, since to be told again would break off its goodbyes to the brokers."""
+        """Stop a relay.
+
+        It is cancelled only once, because a second time would interrupt its disconnects from the brokers.
+        """
         _, task = self._running.pop(channel)
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
@@ -89,7 +95,7 @@ class ChannelRelays:
                 self._running[channel] = (tuple(plans[channel]), task)
 
     async def _sources(self) -> list[tuple[RelaySource, str, Hashable]]:
-        """What channels are filled from, with the channel and with what the relay was made from."""
+        """The sources of channels, each with its channel and a key that changes when the relay must be restarted."""
         entities = {entity.event: entity for entity in await self._channels.entities.all()}
         sources: list[tuple[RelaySource, str, Hashable]] = []
         alone = [ChannelMember(name=event, channel=event, event=event) for event in entities]
@@ -149,22 +155,25 @@ class _Relay:
                     await self._prepare(consumer, self._assignment)
                 for fetched in await consumer.fetch(60_000, _FETCH_BYTES):
                     if self._prepared != self._assignment:
-                        break  # a rebalance came in between: it was read from a position that is none of ours
+                        break  # a rebalance came in between: the batch was read from a position that is no longer ours
                     await self._copy(self._producers[fetched.topic_partition], fetched)
         finally:
             await consumer.stop()
             await self._close_producers()
 
     async def on_revoked(self, partitions: set[TopicPartition]) -> None:
-        """A copy under way may end: its producer is fenced only when another has taken its source over."""
+        """A running copy may finish: its producer is fenced only when another server has taken its source over."""
 
     async def on_assigned(self, partitions: set[TopicPartition]) -> None:
-        """Only noted. What can fail is done where a failure begins the relay anew, which in a rebalance it would not."""
+        """Only records the assignment.
+
+        Fallible work is done where an error restarts the relay, which it does not during a rebalance.
+        """
         self._assigned = frozenset(partitions)
         self._assignment += 1
 
     async def _prepare(self, consumer: BatchConsumer, assignment: int) -> None:
-        """Fence whoever had these sources, and begin where that one's last transaction ended."""
+        """Fence the previous owners of these sources, and start where their last transactions ended."""
         await self._close_producers()
         for partition in self._assigned:
             properties = {
@@ -176,7 +185,7 @@ class _Relay:
             self._started.append(producer)
             await _to_its_end(producer.start())
             source = self._sources[partition.topic]
-            # A member that was deleted and made again begins where it was made, not where the former one stood.
+            # A member that was deleted and created again starts at its creation, not at the old member's position.
             since = source.since(partition.partition)
             position, note = await consumer.committed_with_note(partition) or (since, "")
             if position < since:
@@ -204,12 +213,12 @@ class _Relay:
 
 
 async def _to_its_end(starting: Coroutine[Any, Any, object]) -> None:
-    """Wait for a client's start, and be cancelled only after it: the library leaves a connection open otherwise."""
+    """Wait for a client's start, and only then for the cancellation: otherwise aiokafka leaves a connection open."""
     task = asyncio.ensure_future(starting)
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task], timeout=_START_S)
         if task.done() and not task.cancelled():
-            task.exception()  # nobody is left to whom it matters
+            task.exception()  # mark as retrieved
         raise

@@ -1,4 +1,4 @@
-"""What a relay copies from, and which of its records go into a channel: platform events that pass a member's filter."""
+"""The sources of a relay, and which of their records enter a channel: platform events that pass a member's filter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Header = tuple[str, bytes | None]
 
 
 class Copy(NamedTuple):
-    """A record that goes into a channel."""
+    """A record to copy into a channel."""
 
     key: bytes | None
     value: bytes | None
@@ -35,26 +35,28 @@ class Copy(NamedTuple):
 
 
 class RelaySource(Protocol):
-    """A topic that a channel is filled from. Its methods are called one after the other."""
+    """A topic that fills a channel. Its methods are called one at a time."""
 
     @property
     def topic(self) -> str: ...
 
     def since(self, partition: int) -> int:
-        """The offset at which the channel begins to have what the partition holds."""
+        """The offset from which on the channel has the partition's events."""
         ...
 
     def resume(self, partition: int, note: str) -> None:
-        """Go on with a partition; ``note`` is what was returned with the last copies, empty where there were none."""
+        """Continue with a partition. ``note`` was returned with the last copies; empty if there were none."""
         ...
 
     async def copies(self, fetched: FetchedBatches) -> tuple[Sequence[Copy], str]:
-        """What of a fetch goes into the channel, and what to keep with the position behind it (up to 4,096 bytes)."""
+        """The records of a fetch to copy into the channel, and a note to store with the new position (up to 4,096
+        bytes).
+        """
         ...
 
 
 class EventSource:
-    """A platform event; a record that is no event is left out, said aloud."""
+    """A platform event. Other records are skipped with a log message."""
 
     def __init__(self, member: ChannelMember, catalog: Catalog) -> None:
         self._member, self._catalog = member, catalog
@@ -69,7 +71,7 @@ class EventSource:
         return self._member.since
 
     def resume(self, partition: int, note: str) -> None:
-        """Nothing is kept: each event passes or does not, whatever came before."""
+        """Needs no note: each event passes or not, whatever came before."""
 
     async def copies(self, fetched: FetchedBatches) -> tuple[Sequence[Copy], str]:
         return [
@@ -132,7 +134,7 @@ class EventSource:
             try:
                 made = Filter(self._member.filter, schemas[schema_id].definition)
             except InvalidMetadata as error:
-                # The event's definition lost a field since: nothing of this version can be told to pass.
+                # The event's definition has lost a field since: the filter can't be evaluated for this version.
                 logger.warning(
                     "a filter does not fit its event any more",
                     channel=self._member.channel,

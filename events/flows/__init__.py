@@ -1,1 +1,1 @@
-"""Flows: reactions to platform events that a file declares: when this event, if this filter, then these actions."""
+"""Flows: reactions to platform events, declared in a file: on this event, if this filter matches, run these actions."""

@@ -17,10 +17,10 @@ __all__ = ["Action", "Call", "Create", "Publish", "Send"]
 
 
 class Action(Protocol):
-    """Done once for each event that passes the flow's filter, in the order of the file."""
+    """Run once for each event that passes the flow's filter, in the order of the file."""
 
     def do(self, event: TriggerEvent, context: TriggerContext, key: str) -> None:
-        """``key`` is the same whenever the same action is done for the same event. Raises FlowFailed."""
+        """``key`` is always the same for the same action and event. Raises FlowFailed."""
         ...
 
 
@@ -35,7 +35,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A record whose value is JSON: ``value`` filled, or the event's fields."""
+    """A record with a JSON value: ``value`` with fields filled in, or all of the event's fields."""
 
     topic: str
     key: Any = None
@@ -50,7 +50,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An HTTP request; anything but 2xx has failed. Redirects are not followed."""
+    """An HTTP request. Any status but 2xx is a failure. Redirects are not followed."""
 
     url: str
     method: str = "POST"
@@ -78,7 +78,7 @@ class Call:
 
 
 class Create:
-    """A record of an org. One login per flow and partition."""
+    """A record in an org. There is one login per flow and partition."""
 
     def __init__(self, kind: str, fields: Mapping[str, Any], org: Mapping[str, Any]) -> None:
         self._kind, self._fields, self._settings = kind, fields, org

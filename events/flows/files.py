@@ -1,4 +1,4 @@
-"""Flow files: TOML read into a trigger whose function does the file's actions."""
+"""Flow files: reads TOML into a trigger whose function runs the file's actions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def read_flow(path: Path) -> Trigger:
-    """The flow of a file; its name is the file's unless it says another. Raises UsageError naming the key that is wrong."""
+    """The flow of a file, named after the file unless it sets a name. Raises UsageError that names the invalid key."""
     try:
         document = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

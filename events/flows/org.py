@@ -1,4 +1,4 @@
-"""Records in a Salesforce org, by its REST API: what a flow's ``create`` talks to."""
+"""Creates records in a Salesforce org through its REST API, for a flow's ``create``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class OrgLogin:
-    """How to log in: by OAuth's password flow where there is a user, else by client credentials."""
+    """The login method: OAuth's password flow if there is a user, otherwise client credentials."""
 
     url: str
     client_id: str
@@ -36,7 +36,7 @@ class Org:
         self._instance: str | None = None
 
     def create(self, kind: str, fields: Mapping[str, Any], *, key: str) -> str:
-        """Make a record and return its id. ``key`` goes along as Idempotency-Key. Raises FlowFailed."""
+        """Create a record and return its id. ``key`` is sent as Idempotency-Key. Raises FlowFailed."""
         answer = self._post(kind, fields, key)
         if answer.status_code == 401:
             self._instance = None

@@ -1,4 +1,4 @@
-"""Values of a flow with an event's fields in them: ``"{Order_Number__c}"``."""
+"""Values of a flow with an event's fields filled in: ``"{Order_Number__c}"``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["FlowFailed", "check", "filled", "filled_address"]
 
 
 class FlowFailed(TidegateError):
-    """An action could not be done; it is tried again with its event."""
+    """An action failed; it is retried with its event."""
 
 
 def check(value: Any, where: str) -> None:
-    """Raise UsageError for a text whose braces cannot be read, and for what JSON has no value for."""
+    """Raise UsageError for text with invalid braces, and for values that JSON can't represent."""
     if isinstance(value, dict):
         for name, part in value.items():
             check(part, f"{where}.{name}")
@@ -57,9 +57,10 @@ def _parts(text: str) -> Iterator[tuple[str, str | None]]:
 
 
 def filled(value: Any, event: TriggerEvent) -> Any:
-    """The value with the event's fields; a text that is one field alone becomes the field's value, null and numbers too.
+    """The value with the event's fields filled in. A text that is a single field becomes the field's value, including
+    null and numbers.
 
-    Raises FlowFailed for a field that the event does not have.
+    Raises FlowFailed for a field that the event lacks.
     """
     if isinstance(value, dict):
         return {name: filled(part, event) for name, part in value.items()}
@@ -74,7 +75,10 @@ def filled(value: Any, event: TriggerEvent) -> Any:
 
 
 def filled_address(address: str, event: TriggerEvent) -> str:
-    """An address with the event's fields percent-encoded, so that no event leads elsewhere. Raises FlowFailed as ``filled``."""
+    """An address with the event's fields percent-encoded, so that no event can redirect it.
+
+    Raises FlowFailed like ``filled``.
+    """
     pieces = []
     for literal, name in _parts(address):
         pieces.append((literal, False))
@@ -95,7 +99,7 @@ def _value(name: str, event: TriggerEvent) -> Any:
     first, *parts = name.split(".")
     try:
         value = event[first]
-        for part in parts:  # of a change event's header or of a compound field, which may be null
+        for part in parts:  # of a change event's header or a compound field, which may be null
             value = value and value[part]
     except (KeyError, TypeError):
         raise FlowFailed(f"{event.name} has no field {name}; it has {', '.join(event.fields)}") from None

@@ -1,4 +1,4 @@
-"""What the REST ways of publishing share: events in a request's JSON, and results in Salesforce's forms."""
+"""Shared by the REST publishing endpoints: events in a request's JSON, and results in Salesforce's forms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_TYPE_CHUNKS: Final = 10
 
 
 def idempotency_key(request: Request, user_id: str) -> str:
-    """The request's Idempotency-Key, made the user's own; empty when it has none."""
+    """The request's Idempotency-Key, made specific to the user; empty if it has none."""
     key = request.headers.get("idempotency-key", "").strip()
     if len(key) > 255:
         raise BadRequest(f"Idempotency-Key has {len(key)} characters; at most 255 are read")
@@ -33,7 +33,10 @@ def idempotency_key(request: Request, user_id: str) -> str:
 
 
 def events_of(body: Mapping[str, Any], key: str) -> list[JsonEvent]:
-    """The events of ``{"records": [{"attributes": {"type": ...}, ...}, ...]}``. Raises BadRequest for the request as a whole."""
+    """The events of ``{"records": [{"attributes": {"type": ...}, ...}, ...]}``.
+
+    Raises BadRequest for the request as a whole.
+    """
     records = body.get("records")
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise MalformedBody("'records' is a list of objects, each with attributes.type")
@@ -55,7 +58,7 @@ def events_of(body: Mapping[str, Any], key: str) -> list[JsonEvent]:
 
 
 def flag_of(body: Mapping[str, Any], name: str) -> bool:
-    """A flag of a request, false where it is left out."""
+    """A flag of a request; false if absent."""
     value = body.get(name, False)
     if not isinstance(value, bool):
         raise MalformedBody(f"'{name}' is true or false, not {str(value)[:50]!r}")

@@ -1,4 +1,4 @@
-"""What the HTTP fronts share: the session of a request, its JSON object, the API version in its path."""
+"""Shared by the HTTP fronts: the session of a request, its JSON object, the API version in its path."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ LATEST_VERSION: Final = 66
 
 
 def base_url(request: Request) -> str:
-    """Scheme, host and port as the client addressed us: what it should be told as its instance."""
+    """Scheme, host and port that the client used, for its instance URL."""
     return str(request.base_url).rstrip("/")
 
 
 def session_of(request: Request, access: Access, scopes: frozenset[str] = API_SCOPES) -> Session:
-    """The session of a request, which needs one of the scopes; raises InvalidSession."""
+    """The session of a request, which needs one of the scopes. Raises InvalidSession."""
     return authorized(request.headers.get("authorization", ""), access, scopes)
 
 
 def authorized(header: str, access: Access, scopes: frozenset[str] = API_SCOPES) -> Session:
-    """The session of an Authorization header, ``Bearer`` or Salesforce's older ``OAuth``; raises InvalidSession."""
+    """The session of an Authorization header, ``Bearer`` or Salesforce's older ``OAuth``. Raises InvalidSession."""
     scheme, _, session_id = header.partition(" ")
     if scheme.lower() not in ("bearer", "oauth"):
         raise InvalidSession
@@ -49,14 +49,14 @@ def authorized(header: str, access: Access, scopes: frozenset[str] = API_SCOPES)
 
 @lru_cache(200)
 def check_version(text: str) -> str:
-    """``59.0`` of a path; raises UnknownVersion for what is not offered."""
+    """The version in a path, such as ``59.0``. Raises UnknownVersion for an unsupported one."""
     if not re.fullmatch(r"[0-9]{1,3}\.0", text) or not FIRST_VERSION <= int(text[:-2]) <= LATEST_VERSION:
         raise UnknownVersion(text[:20])
     return text
 
 
 def instant_ms(value: object) -> int:
-    """Milliseconds since 1970 of a whole number of them or an ISO 8601 text (UTC where it has no zone); raises BadRequest."""
+    """Milliseconds since 1970 from a whole number or ISO 8601 text (UTC without a zone). Raises BadRequest."""
     text = str(value).strip()
     if re.fullmatch(r"[0-9]{1,15}", text):
         return int(text)

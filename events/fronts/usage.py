@@ -1,4 +1,6 @@
-"""What REST and SOAP requests use of the daily allowance: counted, told in ``Sforce-Limit-Info``, refused when there is none left."""
+"""The daily allowance of REST and SOAP requests: counted, reported in ``Sforce-Limit-Info``, refused when it is used
+up.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ _SOAP = "/services/Soap/"
 
 
 class ApiUsage:
-    """``check`` is a guard and ``around`` a middleware of ``tidegate.kit.http``. A request without a session is not counted."""
+    """``check`` is a guard and ``around`` a middleware of ``tidegate.kit.http``.
+
+    Requests without a session are not counted.
+    """
 
     def __init__(self, allowance: Allowance) -> None:
         self._allowance = allowance

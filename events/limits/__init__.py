@@ -1,1 +1,1 @@
-"""Salesforce's allocations, as far as they are configured: what is counted, and what happens when there is none left."""
+"""Salesforce's allocations, as configured: counters, and refusals when an allocation is used up."""

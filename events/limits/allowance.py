@@ -1,4 +1,4 @@
-"""How much of something there may be within a time that moves along."""
+"""An allowance within a sliding time window."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Final
 __all__ = ["UNLIMITED", "Allowance"]
 
 UNLIMITED: Final = (1 << 31) - 1
-"""What stands for no limit where clients are shown one: the largest that every client's numbers hold."""
+"""The number shown to clients for no limit: the largest that every client's numbers can represent."""
 
 _PARTS: Final = 60
 
 
 class Allowance:
-    """What was used within the last ``span_ms``, counted in sixtieths of it. ``most`` below zero is no limit.
+    """Usage within the last ``span_ms``, counted in sixtieths of it. A negative ``most`` means no limit.
 
-    Used on one event loop; nothing here waits.
+    Use it on one event loop; nothing here waits.
     """
 
     def __init__(self, most: int, span_ms: int, clock_ms: Callable[[], int]) -> None:
@@ -37,7 +37,7 @@ class Allowance:
 
     @property
     def shown(self) -> tuple[int, int]:
-        """The most there may be and what is left of it, as clients are told."""
+        """The maximum and the remaining amount for display to clients."""
         return self.shown_most, max(0, self.shown_most - self.used)
 
     @property
@@ -50,13 +50,13 @@ class Allowance:
         self._used += number
 
     def take(self, number: int) -> int:
-        """Use up to this many; how many it was."""
+        """Use up to ``number``. Returns the amount used."""
         number = min(number, self.left)
         self.add(number)
         return number
 
     def give_back(self, number: int) -> None:
-        """What was taken a moment ago was not used after all."""
+        """Return an amount that was taken a moment ago and not used."""
         self._advance()
         slot = self._part % _PARTS
         number = min(number, self._counts[slot])
@@ -64,14 +64,14 @@ class Allowance:
         self._used -= number
 
     def dump(self) -> dict[str, int]:
-        """What was used by part of the span, for ``load`` after a restart."""
+        """The usage by part of the span, for ``load`` after a restart."""
         self._advance()
         first = self._part - _PARTS + 1
         parts = range(first, self._part + 1)
         return {str(part): self._counts[part % _PARTS] for part in parts if self._counts[part % _PARTS]}
 
     def load(self, dumped: Mapping[str, int]) -> None:
-        """Raises ValueError for what ``dump`` never gave."""
+        """Raises ValueError for data that ``dump`` never produces."""
         self._advance()
         for name, count in dumped.items():
             part = int(name)

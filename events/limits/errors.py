@@ -1,4 +1,4 @@
-"""What is refused because there is too much of it; the tree is in ``events.errors``."""
+"""Refusals because a limit is exceeded; the tree is in ``events.errors``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DeliveryLimitExceeded(LimitError):
 
 
 class TooManyClients(LimitError):
-    """As many subscribers and publishers as there may be at once are there."""
+    """The maximum number of subscribers and publishers is connected."""
 
     code = "LIMIT_EXCEEDED"
 

@@ -1,4 +1,4 @@
-"""The limits of a service: what its configuration allows, and what of it is used. The counts outlive a restart."""
+"""The limits of a service: configured maximums and current usage. The counts survive a restart."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAVE_S: Final = 60.0
 
 
 class Limits:
-    """Counts of one server. ``start`` keeps them on disk every minute, ``stop`` once more."""
+    """The counts of one server. ``start`` saves them every minute, ``stop`` once more."""
 
     def __init__(self, config: EventsConfig, clock_ms: Callable[[], int]) -> None:
         self.published = Allowance(config.hourly_published, _HOUR_MS, clock_ms)
@@ -51,7 +51,7 @@ class Limits:
             self._save()
 
     def shown(self, sessions: int) -> dict[str, dict[str, int]]:
-        """What ``/limits`` answers; ``sessions`` are the CometD sessions that are open."""
+        """The content of ``/limits``; ``sessions`` is the number of open CometD sessions."""
         clients = self.max_sessions, max(0, self.max_sessions - sessions)
         limits = {
             "DailyApiRequests": self.requests.shown,
@@ -63,7 +63,7 @@ class Limits:
         return {name: {"Max": most, "Remaining": left} for name, (most, left) in limits.items()}
 
     def check_streams(self, streams: int) -> None:
-        """Raises TooManyClients when so many Pub/Sub streams are as many as there may be."""
+        """Raises TooManyClients if ``streams`` Pub/Sub streams are the maximum."""
         if 0 <= self.max_streams <= streams:
             raise TooManyClients(self.max_streams)
 
@@ -80,7 +80,7 @@ class Limits:
 
 
 def _load(path: Path, by_name: dict[str, Allowance]) -> None:
-    """A file that is damaged is as none: counting begins anew."""
+    """Load counts. A damaged file counts as missing: counting starts anew."""
     try:
         state = json.loads(path.read_text())
         for name, allowance in by_name.items():

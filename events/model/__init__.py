@@ -1,1 +1,1 @@
-"""Events as values: definitions, payloads, filters, metadata files. No I/O but reading and writing metadata."""
+"""Events as values: definitions, payloads, filters, metadata files. No I/O except reading and writing metadata."""

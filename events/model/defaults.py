@@ -1,6 +1,6 @@
-"""Default values of event fields: the constant formulas that Salesforce metadata has in ``defaultValue``.
+"""Default values of event fields: the constant formulas in ``defaultValue`` of Salesforce metadata.
 
-Understood are a text in quotes, a number, ``TODAY()`` and ``NOW()`` with days added or taken away, ``DATE(y, m, d)``,
+Supported are quoted text, a number, ``TODAY()`` and ``NOW()`` with days added or subtracted, ``DATE(y, m, d)``,
 ``DATEVALUE("...")`` and ``DATETIMEVALUE("...")``, as far as they fit the field's type.
 """
 
@@ -17,7 +17,7 @@ from events.errors import InvalidDefinition
 __all__ = ["Default", "parse", "text_formula"]
 
 Default = Callable[[int], str | float | int]
-"""The value in the field's Avro type, for an event that is published at this time (milliseconds since 1970)."""
+"""The value in the field's Avro type, for an event published at this time (milliseconds since 1970)."""
 
 _DAY_MS: Final = 86_400_000
 _NUMBER: Final = r"[+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})"
@@ -35,12 +35,12 @@ _FORMS: Final = {
 
 
 def text_formula(value: str) -> str:
-    """The formula that stands for a text."""
+    """The formula for a text."""
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def parse(kind: str, formula: str, *, field: str) -> Default:
-    """What a formula gives for a field of type ``kind`` (its name in the metadata); raises InvalidDefinition."""
+    """The default of a formula for a field of type ``kind`` (its metadata name). Raises InvalidDefinition."""
     formula = formula.strip()
     made = None
     if kind in ("Text", "LongTextArea"):

@@ -1,4 +1,4 @@
-"""Errors of definitions that have codes of their own; their tree is in ``events.errors``."""
+"""Errors of definitions that have specific codes; their tree is in ``events.errors``."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ __all__ = ["DuplicateEvent", "DuplicateField", "DuplicateName"]
 
 
 class DuplicateName(InvalidMetadata):
-    """Something of this name, or for the same thing, is there already."""
+    """An object of this name, or for the same target, exists already."""
 
     code = "DUPLICATE_DEVELOPER_NAME"
 
 
 class DuplicateField(InvalidDefinition):
-    """Two fields of an event have one name."""
+    """Two fields of an event have the same name."""
 
     code = "DUPLICATE_DEVELOPER_NAME"
 
 
 class DuplicateEvent(InvalidDefinition):
-    """There is an event of this name in other letters: names are without regard to case."""
+    """An event of this name exists in another case; names are case-insensitive."""
 
     code = "DUPLICATE_DEVELOPER_NAME"

@@ -1,9 +1,9 @@
-"""Event definitions: what Salesforce calls a platform event is an Avro record in the schema registry.
+"""Event definitions: a Salesforce platform event is an Avro record in the schema registry.
 
-The record has the shape that Salesforce's Pub/Sub API shows: namespace ``com.sforce.eventbus``, ``CreatedDate`` and
-``CreatedById`` first, one union with null per optional field, ``doc`` saying the field's type. What Avro cannot say
-(labels, lengths, publish behaviour) stands in a property ``salesforce`` on the record and on each field, which every
-Avro library carries along and none acts on.
+The record has the form of Salesforce's Pub/Sub API: namespace ``com.sforce.eventbus``, ``CreatedDate`` and
+``CreatedById`` first, a union with null for each optional field, the field's type in ``doc``. Facts that Avro can't
+express (labels, lengths, publish behavior) are in a property ``salesforce`` on the record and on each field, which Avro
+libraries preserve and ignore.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 NAMESPACE: Final = "com.sforce.eventbus"
 AUDIT_FIELDS: Final = ("CreatedDate", "CreatedById")
-"""Set by the service on publish over REST, and by the client over the Pub/Sub API, as with Salesforce."""
+"""Set by the service for REST, and by the client for the Pub/Sub API, as in Salesforce."""
 
 PROPERTY: Final = "salesforce"
 _NAME: Final = re.compile(r"[A-Za-z](_?[A-Za-z0-9]){0,39}")
@@ -44,7 +44,7 @@ _BASE62: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 
 
 class FieldType(Enum):
-    """The field types of a platform event, by their names in Salesforce metadata."""
+    """The field types of a platform event, with their names in Salesforce metadata."""
 
     CHECKBOX = "Checkbox"
     DATE = "Date"
@@ -79,7 +79,10 @@ _MAX_LENGTH: Final = {FieldType.TEXT: 255, FieldType.LONG_TEXT_AREA: 131_072}
 
 @dataclass(frozen=True, slots=True)
 class EventField:
-    """One custom field. ``length`` counts characters; ``precision`` all digits of a number, ``scale`` those after the point."""
+    """One custom field.
+
+    ``length`` counts characters; ``precision`` counts all digits of a number, ``scale`` those after the point.
+    """
 
     name: str
     type: FieldType
@@ -90,9 +93,9 @@ class EventField:
     scale: int = 0
     description: str = ""
     default: bool = False
-    """The value of a Checkbox that the publisher leaves out."""
+    """The value of a Checkbox that the publisher omits."""
     default_formula: str = ""
-    """What another field gets that the publisher leaves out: see ``events.model.defaults``."""
+    """The default of another field that the publisher omits; see ``events.model.defaults``."""
     help_text: str = ""
 
     def __post_init__(self) -> None:
@@ -134,13 +137,13 @@ class EventField:
 
     @property
     def nullable(self) -> bool:
-        """Whether an event may lack a value. A Checkbox never does: it has a default."""
+        """Whether an event may lack a value. A Checkbox always has one: it has a default."""
         return not self.required and self.type is not FieldType.CHECKBOX
 
 
 @dataclass(frozen=True, slots=True)
 class EventDefinition:
-    """A platform event. ``name`` is its API name, its topic's name and its Avro record's."""
+    """A platform event. ``name`` is its API name, its topic's name and its Avro record's name."""
 
     name: str
     fields: tuple[EventField, ...]
@@ -149,7 +152,10 @@ class EventDefinition:
     description: str = ""
     publish_behavior: str = "PublishImmediately"
     retention_ms: int | None = None
-    """How long the topic keeps events, -1 for good; None leaves a topic as it is and makes one with the service's default."""
+    """How long the topic keeps events, -1 forever.
+
+    None keeps an existing topic's setting; a new topic gets the service's default.
+    """
 
     def __post_init__(self) -> None:
         if not self.name.endswith("__e") or not _NAME.fullmatch(self.name[:-3]):
@@ -176,7 +182,7 @@ class EventDefinition:
 
     @property
     def columns(self) -> dict[str, FieldType]:
-        """What a filter can compare."""
+        """The comparable fields for a filter."""
         types = {field.name: field.type for field in self.fields}
         return types | {"CreatedDate": FieldType.DATE_TIME, "CreatedById": FieldType.TEXT}
 
@@ -187,7 +193,7 @@ class EventDefinition:
 
     @property
     def channel(self) -> str:
-        """The name under which CometD and the Pub/Sub API know the event."""
+        """The name of the event in CometD and the Pub/Sub API."""
         return f"/event/{self.name}"
 
 
@@ -246,7 +252,7 @@ def _field_to_avro(event: str, field: EventField) -> dict[str, Any]:
     elif field.type is FieldType.CHECKBOX:
         made["default"] = field.default
     elif field.default_formula and field.type in (FieldType.TEXT, FieldType.LONG_TEXT_AREA, FieldType.NUMBER):
-        # Known to Avro too, the registry takes a required field that is added later as compatible.
+        # With an Avro default the registry accepts a required field that is added later as compatible.
         made["default"] = defaults.parse(field.type.value, field.default_formula, field=field.name)(0)
     made[PROPERTY] = about
     return made
@@ -263,10 +269,10 @@ def field_id(event: str, field: str) -> str:
 
 
 def from_avro(schema: str | Mapping[str, Any]) -> EventDefinition:
-    """The definition that an Avro record says, ours, Salesforce's own or a plain one.
+    """The definition in an Avro record: ours, Salesforce's or a plain one.
 
     A plain record (``string``, ``double``, ``long`` with ``timestamp-millis``, ``int`` with ``date``, ``boolean``) may
-    leave out CreatedDate and CreatedById. Raises InvalidDefinition naming the field that no platform event could have.
+    omit CreatedDate and CreatedById. Raises InvalidDefinition that names a field impossible in a platform event.
     """
     if isinstance(schema, str):
         try:
@@ -331,7 +337,7 @@ def _field_from_avro(event: str, field: Any) -> EventField:
 
 
 def _formula(kind: FieldType, default: Any) -> str:
-    """The formula of a plain record's own default; dates and instants, which are numbers there, get none."""
+    """The formula of a plain record's own default. Dates and instants, which are numbers there, have none."""
     if kind in (FieldType.TEXT, FieldType.LONG_TEXT_AREA) and isinstance(default, str):
         return defaults.text_formula(default)
     if kind is FieldType.NUMBER and isinstance(default, int | float) and not isinstance(default, bool):

@@ -1,9 +1,9 @@
-"""Filter expressions of channel members: which events of a platform event a custom channel carries.
+"""Filter expressions of channel members: they select the events of a platform event for a custom channel.
 
-The language is Salesforce's filter expression format, a part of SOQL's WHERE: comparisons ``= != > < >= <= LIKE IN NOT IN``
-joined by AND or by OR (both only with parentheses), text in single quotes and compared without regard to case. As in
-SOQL, ``!=`` and ``NOT IN`` hold for a field without a value, and an empty text is no value. A filter is worked out for
-all events of a batch at once, over Arrow columns.
+The language is Salesforce's filter expression format, a part of SOQL's WHERE: comparisons ``= != > < >= <= LIKE IN NOT
+IN`` joined by AND or by OR (both only with parentheses), text in single quotes, compared case-insensitively. As in
+SOQL, ``!=`` and ``NOT IN`` are true for a field without a value, and an empty text is no value. A filter is evaluated
+for all events of a batch at once, over Arrow columns.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _ORDERED: Final = {
 
 
 class InvalidFilter(InvalidMetadata):
-    """The expression cannot be read, or does not fit the event's fields."""
+    """The expression is malformed, or does not fit the event's fields."""
 
     def __init__(self, message: str) -> None:
         super().__init__(f"filterExpression: {message}", fields=("filterExpression",))
@@ -89,7 +89,7 @@ class _Column:
 
 
 class Filterable(Protocol):
-    """A kind of event; ``columns`` are the names of what can be compared, with the types that literals must have."""
+    """A kind of event; ``columns`` maps comparable names to the types that literals must have."""
 
     @property
     def name(self) -> str: ...
@@ -102,10 +102,10 @@ Mask = Callable[["Mapping[str, pa.Array]", int], "pa.BooleanArray"]
 
 
 class Filter:
-    """An expression read for one event. Immutable; may be used from several threads."""
+    """An expression parsed for one event. Immutable and thread-safe."""
 
     def __init__(self, text: str, definition: Filterable) -> None:
-        """Raises InvalidFilter with the place in the text and what was expected there."""
+        """Raises InvalidFilter with the position in the text and what was expected there."""
         from lark import Token
         from lark.exceptions import UnexpectedCharacters, UnexpectedInput
 
@@ -129,11 +129,11 @@ class Filter:
         columns = {name.lower(): _Column(name, kind) for name, kind in definition.columns.items()}
         named = {str(token).lower() for token in tree.scan_values(_is_name)}
         self.fields = frozenset(column.name for name, column in columns.items() if name in named)
-        """What the expression compares."""
+        """The compared columns."""
         self._mask = _compile(tree, columns, definition.name)
 
     def mask(self, rows: pa.StructArray) -> pa.BooleanArray:
-        """For each decoded event whether it passes; never null. A field that the rows do not have is one without a value."""
+        """Whether each decoded event passes; never null. A field that the rows lack has no value."""
         return self._mask({field.name: rows.field(index) for index, field in enumerate(rows.type)}, len(rows))
 
 
@@ -150,7 +150,7 @@ def _is_name(token: Any) -> bool:
 
 def _depth(text: str) -> int:
     depth = deepest = 0
-    # A text that is not closed goes on to the end: looking for the end of each anew would take the square of the length.
+    # An unterminated text extends to the end: searching the end of each separately would be quadratic.
     for mark in re.findall(r"'(?:[^'\\]|\\.)*+'?|[()]", text, re.DOTALL):
         depth += {"(": 1, ")": -1}.get(mark, 0)
         deepest = max(deepest, depth)
@@ -197,7 +197,7 @@ def _compile(tree: Any, columns: Mapping[str, _Column], event: str) -> Mask:
 
 
 def _value(column: _Column, tree: Any) -> Any:
-    """The literal as the column has it: text in lower case, instants and dates in milliseconds."""
+    """The literal in the column's form: text in lower case, instants and dates in milliseconds."""
     token: Token = tree.children[0]
     kind, text = token.type, str(token)
     if kind == "NULL":
@@ -238,7 +238,7 @@ def _unquoted(text: str) -> str:
 
 
 def _pattern(text: str) -> str:
-    """A LIKE pattern as a regular expression: % and _ are wildcards unless a backslash stands before them."""
+    """A LIKE pattern as a regular expression: % and _ are wildcards unless escaped by a backslash."""
     made, position, inner = [], 0, text[1:-1]
     while position < len(inner):
         mark = inner[position]
@@ -257,7 +257,7 @@ def _literal(mark: str) -> str:
 
 
 def _column(batch: Mapping[str, pa.Array], column: _Column, length: int) -> pa.Array:
-    """The column in the form that literals have; whatever cannot be brought into it is taken as no value."""
+    """The column in the form of literals; a value that can't be converted counts as no value."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -296,7 +296,7 @@ def _like(column: _Column, text: str) -> Mask:
         return pc.fill_null(pc.match_substring_regex(_column(batch, column, length), pattern), False)
 
     try:
-        mask({}, 1)  # a pattern that RE2 finds too large is refused now, not with the first event
+        mask({}, 1)  # refuse a pattern that is too large for RE2 now, not with the first event
     except ValueError as error:
         raise InvalidFilter(f"the pattern {text[:50]} cannot be used: {error}") from error
     return mask

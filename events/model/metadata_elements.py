@@ -1,4 +1,4 @@
-"""Which elements Salesforce's metadata have, so that a misspelt one is refused instead of forgotten.
+"""The elements of Salesforce's metadata, so that a misspelt one is refused instead of ignored.
 
 Source: Metadata API Developer Guide, "CustomObject" and "CustomField", API version 66.
 """
@@ -43,7 +43,7 @@ _ELEMENTS: Final = {"CustomObject": frozenset(_OBJECT.split()), "CustomField": f
 
 
 def check(element: Element, kind: str = "") -> None:
-    """Raise InvalidDefinition, in Salesforce's words, for an element that a CustomObject or a CustomField does not have."""
+    """Raise InvalidDefinition, in Salesforce's words, for an element that a CustomObject or a CustomField lacks."""
     kind = kind or xml.local_name(element)
     for inner in element:
         name = xml.local_name(inner)

@@ -1,4 +1,4 @@
-"""Event definitions as Salesforce metadata: one ``X__e.object``, or the folder that an SFDX project has for it."""
+"""Exports event definitions as Salesforce metadata: one ``X__e.object``, or the folder of an SFDX project."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ _MASTER: Final = {
     FieldType.LONG_TEXT_AREA: {"visibleLines": "3"},
     FieldType.NUMBER: {"unique": "false"},
 }
-"""What Salesforce wants to be told of a type, and nothing here depends on."""
+"""Elements that Salesforce requires for a type, and that have no effect here."""
 
 
 def object_xml(definition: EventDefinition) -> bytes:
-    """The CustomObject document with its fields in it. Retention is not in it: Salesforce's metadata has no word for it."""
+    """The CustomObject document with its fields.
+
+    It has no retention, because Salesforce's metadata has no element for it.
+    """
     fields = [_element("fields", _about_field(field)) for field in definition.fields]
     return _document("CustomObject", [*fields, *_about_event(definition)])
 
 
 def sfdx_files(definition: EventDefinition) -> Mapping[str, bytes]:
-    """The files by their path below ``objects/``: the object's own, and one for each field."""
+    """The files by path below ``objects/``: the object's own, and one for each field."""
     folder = definition.name
     files = {f"{folder}/{definition.name}.object-meta.xml": _document("CustomObject", _about_event(definition))}
     for field in definition.fields:
@@ -49,7 +52,7 @@ def _about_event(definition: EventDefinition) -> list[str]:
 
 
 def _about_field(field: EventField) -> dict[str, str]:
-    """The elements in the order of their names after ``fullName``, as Salesforce's own tools write them."""
+    """The elements after ``fullName`` in alphabetical order, as Salesforce's own tools write them."""
     told = {"label": field.label, "type": field.type.value, **_MASTER.get(field.type, {})}
     told |= {
         "isFilteringDisabled": "false",

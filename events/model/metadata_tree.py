@@ -1,4 +1,6 @@
-"""All events in a project of Salesforce metadata: a ``force-app`` tree, a folder of old ``.object`` files, a deploy zip."""
+"""Reads all events of a Salesforce metadata project: a ``force-app`` tree, a folder of old ``.object`` files, a deploy
+zip.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,14 @@ _OBJECT_ENDS: Final = ("__e.object-meta.xml", "__e.object")
 _SKIPPED: Final = frozenset({"node_modules"})
 MAX_ZIP_ENTRIES: Final = 20_000
 MAX_ZIP_READ_BYTES: Final = 64 * 1024 * 1024
-"""What is unpacked at most, so that a small zip cannot fill the memory."""
+"""The most bytes to unpack, so that a small zip can't exhaust memory."""
 
 
 def read_all(path: Path) -> list[EventDefinition]:
-    """Every event in a file, a folder of one event, a tree or a zip. Raises InvalidDefinition naming all that are wrong."""
+    """Every event in a file, a folder of one event, a tree or a zip.
+
+    Raises InvalidDefinition that names all invalid ones.
+    """
     if path.is_dir():
         return read_tree(path)
     if path.suffix == ".zip":
@@ -35,7 +40,7 @@ def read_all(path: Path) -> list[EventDefinition]:
 
 
 def read_tree(root: Path) -> list[EventDefinition]:
-    """Every event below a folder, by name; other metadata and hidden folders are passed over."""
+    """Every event below a folder, by name; other metadata and hidden folders are ignored."""
     files = sorted(
         path
         for path in root.rglob("*__e*")
@@ -47,13 +52,13 @@ def read_tree(root: Path) -> list[EventDefinition]:
 
 
 def read_zip(data: bytes, *, name: str = "The zip") -> list[EventDefinition]:
-    """Every event in a zip of metadata, as the Metadata API deploys one and as an SFDX project lies in one."""
+    """Every event in a zip of metadata, in the layout of the Metadata API or of an SFDX project."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             texts = _texts(archive, name)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, OSError) as error:
         raise InvalidDefinition(f"{name} is not a zip that can be read: {error}") from error
-    except Exception as error:  # zlib.error, lzma.LZMAError: each method of packing has its own
+    except Exception as error:  # zlib.error, lzma.LZMAError: each compression method has its own
         raise InvalidDefinition(f"{name} is damaged: {type(error).__name__}: {error}") from error
     work: list[tuple[str, Callable[[], EventDefinition]]] = []
     in_order = sorted(texts.items())
@@ -81,7 +86,7 @@ def _texts(archive: zipfile.ZipFile, name: str) -> dict[PurePosixPath, bytes]:
     texts, left = {}, MAX_ZIP_READ_BYTES
     for entry in elements:
         with archive.open(entry) as file:
-            text = file.read(left + 1)  # the size that the entry claims need not be true
+            text = file.read(left + 1)  # the entry's declared size may be wrong
         left -= len(text)
         if left < 0:
             raise InvalidDefinition(f"{name} holds more than {MAX_ZIP_READ_BYTES} bytes of event metadata")

@@ -1,4 +1,6 @@
-"""One event definition from Salesforce metadata: an SFDX folder, a ``X__e.object-meta.xml`` or an old ``X__e.object``."""
+"""Reads one event definition from Salesforce metadata: an SFDX folder, a ``X__e.object-meta.xml`` or an old
+``X__e.object``.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,14 @@ _SPECIFIED = {
     "precision": (FieldType.NUMBER,),
     "scale": (FieldType.NUMBER,),
 }
-"""What only fields of some types have."""
+"""Elements allowed only for some field types."""
 
 
 def read(path: Path) -> EventDefinition:
     """The definition in a file (``.avsc``, ``.object-meta.xml``, ``.object``, ``.xml``) or in an SFDX object folder.
 
-    Fields of ``fields/*.field-meta.xml`` beside an object file belong to it. Raises InvalidDefinition naming the file.
+    Fields in ``fields/*.field-meta.xml`` next to an object file belong to it. Raises InvalidDefinition that names the
+    file.
     """
     try:
         if path.is_dir():
@@ -50,7 +53,7 @@ def read(path: Path) -> EventDefinition:
 
 
 def read_object(name: str, data: bytes | str, field_files: list[bytes] | None = None) -> EventDefinition:
-    """The definition in a CustomObject document. The document does not hold the API name: ``name`` does, else ``fullName``."""
+    """The definition in a CustomObject document. The API name is ``name``, or ``fullName`` in the document."""
     root = xml.parse(data)
     if xml.local_name(root) != "CustomObject":
         raise InvalidDefinition(

@@ -1,4 +1,4 @@
-"""Event payloads: JSON as clients write it, Avro as the log keeps it, JSON as CometD shows it."""
+"""Event payloads: client JSON, Avro in the log, JSON for CometD."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ def unframe(value: bytes) -> tuple[int, bytes]:
 
 
 def instant_text(ms: int) -> str:
-    """ISO 8601 in UTC with milliseconds, as in ``2026-01-31T12:00:00.000Z``."""
+    """ISO 8601 in UTC with milliseconds, for example ``2026-01-31T12:00:00.000Z``."""
     moment = _EPOCH + timedelta(milliseconds=ms)
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 class EventSchema:
-    """One version of a definition as the registry has it: id, text, and the codec that follows from it."""
+    """One registered version of a definition: id, text, and its codec."""
 
     def __init__(self, schema_id: int, text: str) -> None:
-        """Raises InvalidDefinition when the schema is not an event's."""
+        """Raises InvalidDefinition if the schema is not an event's."""
         self.id = schema_id
         self.text = text
         self.definition: EventDefinition = from_avro(text)
@@ -81,10 +81,10 @@ class EventSchema:
         }
 
     def encode_json(self, body: Mapping[str, Any], *, created_ms: int, created_by: str) -> bytes:
-        """The Avro body of an event given as a JSON object, as REST takes it.
+        """The Avro body of an event from a JSON object, as in REST.
 
-        Field names are read without regard to case, an empty string is null (but no Checkbox, date or time), a Checkbox has
-        no null, ``attributes`` is ignored. Raises the BadEvent that says which field is wrong and how.
+        Field names are case-insensitive, an empty string is null (but not for a Checkbox, date or time), a Checkbox
+        can't be null, ``attributes`` is ignored. Raises a BadEvent that names the field and the problem.
         """
         values: dict[str, Any] = {"CreatedDate": created_ms, "CreatedById": created_by}
         for name, value in body.items():
@@ -121,7 +121,7 @@ class EventSchema:
         return out.getvalue()
 
     def decode(self, payload: bytes) -> dict[str, Any]:
-        """The Avro values of a body; raises UndecodablePayload when it is not exactly one record of this schema."""
+        """The Avro values of a body. Raises UndecodablePayload if it is not exactly one record of this schema."""
         source = io.BytesIO(payload)
         try:
             values = fastavro.schemaless_reader(source, self._parsed, None)
@@ -138,7 +138,7 @@ class EventSchema:
         return values
 
     def check(self, payload: bytes) -> None:
-        """Raise the BadEvent that a finished Avro body deserves: undecodable, too long, out of range."""
+        """Raise a BadEvent for an invalid Avro body: undecodable, too long, out of range."""
         values = self.decode(payload)
         created = _plain(values.get("CreatedDate"))
         if isinstance(created, int) and not _MIN_MS <= created <= _MAX_MS:
@@ -151,7 +151,7 @@ class EventSchema:
     def to_json(self, payload: bytes, *, timestamp_ms: int) -> dict[str, Any]:
         """The payload as CometD shows it: instants and dates as ISO 8601 text.
 
-        ``timestamp_ms`` stands in for CreatedDate in a record that has none, such as one that a connector wrote.
+        ``timestamp_ms`` replaces CreatedDate in a record without one, for example from a connector.
         """
         values = self.decode(payload)
         created = _plain(values.get("CreatedDate"))
@@ -242,7 +242,7 @@ def _date_time(field: EventField, value: Any) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """Milliseconds for what Avro's logical types decode to: a plain record may have them."""
+    """Milliseconds for decoded values of Avro's logical types, which a plain record may have."""
     if isinstance(value, datetime):
         return (value - _EPOCH) // timedelta(milliseconds=1)
     if isinstance(value, date):
@@ -257,7 +257,7 @@ def _check(field: EventField, value: Any) -> None:
 
 
 def _check_of(field: EventField) -> Callable[[Any], None] | None:
-    """What raises the BadEvent that a value of the field deserves; None where every value is right."""
+    """A function that raises a BadEvent for an invalid value of the field; None if every value is valid."""
     if field.type in (FieldType.TEXT, FieldType.LONG_TEXT_AREA):
         length = field.length
 
@@ -270,7 +270,7 @@ def _check_of(field: EventField) -> Callable[[Any], None] | None:
         limit = float(10**digits)
 
         def check(value: Any) -> None:
-            if not -limit < value < limit:  # neither does anything that is no finite number
+            if not -limit < value < limit:  # refuses numbers that are not finite, too
                 raise NumberOutOfRange(field.name, field.label, value, digits)
 
     elif field.type in (FieldType.DATE, FieldType.DATE_TIME):

@@ -1,4 +1,4 @@
-"""XML from outside, read without its dangers: no document types, no entities, no fetching, bounded size and depth."""
+"""Parses untrusted XML safely: no document types, no entities, no fetching, bounded size and depth."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = ["XmlReader", "child", "children", "local_name", "parse", "text_of"]
 MAX_XML_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 100
 MAX_ELEMENTS = 250_000
-"""200 events of 800 fields, generously."""
+"""200 events of 800 fields, with a margin."""
 
 
 def parse(data: bytes | str) -> Element:
-    """The root element. Raises MalformedXml for anything else than well-formed XML without a document type."""
+    """The root element. Raises MalformedXml unless it is well-formed XML without a document type."""
     reader = XmlReader(len(data))
     reader.feed(data)
     return reader.close()
 
 
 class XmlReader:
-    """Reads XML piece by piece. Every method raises MalformedXml."""
+    """Parses XML incrementally. Every method raises MalformedXml."""
 
     def __init__(self, size: int) -> None:
-        """``size`` in bytes, or characters, of the whole."""
+        """``size`` is the total size in bytes or characters."""
         if size > MAX_XML_BYTES:
             raise MalformedXml(f"The XML is {size} bytes; at most {MAX_XML_BYTES} are read")
         self._tree = _BoundedTree()
@@ -41,7 +41,7 @@ class XmlReader:
 
     @property
     def root(self) -> Element | None:
-        """The root as far as it has been read."""
+        """The root, as far as it has been read."""
         return self._tree.root
 
     def feed(self, piece: bytes | str) -> None:
@@ -49,7 +49,7 @@ class XmlReader:
             self._parser.feed(piece)
 
     def close(self) -> Element:
-        """The whole, after the last piece."""
+        """The complete root, after the last piece."""
         with _well_formed():
             root: Element = self._parser.close()
         return root
@@ -67,7 +67,7 @@ def _well_formed() -> Iterator[None]:
 
 
 class _BoundedTree(TreeBuilder):
-    """A tree of bounded depth and size."""
+    """A tree with limited depth and size."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,6 +106,6 @@ def child(element: Element, name: str) -> Element | None:
 
 
 def text_of(element: Element, name: str, default: str = "") -> str:
-    """The text of the first child called ``name``, without blanks around it."""
+    """The text of the first child called ``name``, without surrounding whitespace."""
     child_ = child(element, name)
     return default if child_ is None or child_.text is None else child_.text.strip()

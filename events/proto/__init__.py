@@ -1,1 +1,1 @@
-"""The wire contract of the Pub/Sub API and the message classes made from it."""
+"""The wire contract of the Pub/Sub API and its generated message classes."""

@@ -1,6 +1,6 @@
-"""Make the message classes of the Pub/Sub API from ``pubsub_api.proto``: ``python -m events.proto.generate``.
+"""Generate the message classes of the Pub/Sub API from ``pubsub_api.proto``: ``python -m events.proto.generate``.
 
-Needs ``grpcio-tools``, which only development does; the generated files are committed.
+Needs ``grpcio-tools``, a development dependency; the generated files are committed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The gRPC listeners, with TLS and plain, in front of the Pub/Sub API."""
+"""The gRPC listeners of the Pub/Sub API, with TLS and plain."""
 
 from __future__ import annotations
 
@@ -22,27 +22,28 @@ _OPTIONS: Final = (
     ("grpc.so_reuseport", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.keepalive_time_ms", 60_000),  # a client that vanished without a word is noticed
+    ("grpc.keepalive_time_ms", 60_000),  # detect clients that vanish silently
     ("grpc.keepalive_timeout_ms", 20_000),
-    ("grpc.max_concurrent_streams", 1000),  # of a connection, as with Salesforce
-    # Calls that wait for their turn. gRPC refuses some of everybody's when there are more than 1,000, and a single connection can
-    # begin and reset so many in a moment (CVE-2023-44487).
+    ("grpc.max_concurrent_streams", 1000),  # per connection, as in Salesforce
+    # Calls that wait for their turn. Above 1,000 gRPC refuses some of all clients, and a single connection can open and
+    # reset that many in a moment (CVE-2023-44487).
     ("grpc.server.max_pending_requests", 10_000),
     ("grpc.server.max_pending_requests_hard_limit", 20_000),
-    # Without a call. gRPC keeps the headers of a call that never ends them, megabytes of them, as long as the connection lives.
+    # Time without a call. gRPC keeps the headers of a call that never finishes them, megabytes, as long as the
+    # connection lives.
     ("grpc.max_connection_idle_ms", 20_000),
 )
 
 
 class GrpcServer:
-    """One gRPC server on two addresses. ``start`` returns them with the real ports."""
+    """One gRPC server on two addresses. ``start`` returns them with the actual ports."""
 
     def __init__(self, front: PubSubFront, *, grace_s: float = 1) -> None:
         self._front, self._grace_s = front, grace_s
         self._server: aio.Server | None = None
 
     async def start(self, secure: tuple[str, int], plain: tuple[str, int], tls: TlsFiles) -> tuple[str, str]:
-        """Raises UsageError when an address cannot be had."""
+        """Raises UsageError if an address is not available."""
         server = aio.server(options=_OPTIONS)
         server.add_generic_rpc_handlers((self._front.handler(),))
         credentials = _credentials(tls)
@@ -59,24 +60,24 @@ class GrpcServer:
         return bound[0], bound[1]
 
     async def stop(self) -> None:
-        """Take no more calls; streams have a moment to end and are then cut off."""
+        """Accept no more calls; streams have a moment to end and are then cut off."""
         if self._server is not None:
             await self._server.stop(self._grace_s)
 
 
 def _credentials(tls: TlsFiles) -> grpc.ServerCredentials:
-    """Asked for at each handshake: connections that come after the files have changed see the new certificate."""
+    """Fetched at each handshake, so that new connections use a changed certificate."""
     stamp, configuration = _stamp(tls), _configuration(tls)
 
     def current() -> Any:
-        """The configuration where it has changed, else None."""
+        """The configuration if it has changed, otherwise None."""
         nonlocal stamp
         try:
             now = _stamp(tls)
             if now == stamp:
                 return None
             made = _configuration(tls)
-        except (OSError, ValueError) as error:  # half of a new pair is there: the old one goes on
+        except (OSError, ValueError) as error:  # half of a new pair exists: keep the old one
             logger.warning("the certificate of the Pub/Sub API cannot be read again", reason=str(error))
             return None
         stamp = now
@@ -92,7 +93,7 @@ def _stamp(tls: TlsFiles) -> tuple[tuple[int, int, int], ...]:
 
 
 def _configuration(tls: TlsFiles) -> Any:
-    """Raises ValueError where key and certificate are not of one another: gRPC would refuse every connection."""
+    """Raises ValueError if key and certificate do not match: gRPC would refuse every connection."""
     pair = (tls.private_key.read_bytes(), tls.certificate.read_bytes())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:

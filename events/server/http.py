@@ -1,4 +1,4 @@
-"""The HTTP face: every front that speaks HTTP in one application, and errors in the words of the front they belong to."""
+"""The HTTP application: combines all fronts, and converts errors to the format of the front they belong to."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tidegate.kit.http_security import BrowserKeys
 __all__ = ["Front", "application", "render_error"]
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
-"""200 events of a collection, generously."""
+"""200 events of a collection, with a margin."""
 
 
 class Front(Protocol):
-    """A protocol in front of the events: the routes it answers."""
+    """A protocol in front of the event bus: the routes it answers."""
 
     def routes(self) -> Sequence[BaseRoute]: ...
 
@@ -43,8 +43,10 @@ def application(
     direct: Direct | None = None,
     browsers: BrowserKeys | None = None,
 ) -> ASGIApp:
-    """``requests`` are those of the REST and SOAP APIs that may come; ``direct`` may answer others past all fronts; ``browsers`` says which web
-    pages may ask."""
+    """``requests`` limits requests of the REST and SOAP APIs.
+
+    ``direct`` may answer other requests without the fronts. ``browsers`` decides which web pages may send requests.
+    """
     routes: list[BaseRoute] = [route for front in fronts for route in front.routes()]
     usage = ApiUsage(requests)
     return face(
@@ -61,7 +63,7 @@ def application(
 
 
 def render_error(request: Request, error: TidegateError | HTTPException) -> Response:
-    """The one place where an error becomes an HTTP answer."""
+    """Converts every error to an HTTP answer."""
     known = _of_starlette(request, error) if isinstance(error, HTTPException) else error
     path = request.scope["path"]
     if path.startswith("/services/Soap/"):

@@ -68,7 +68,7 @@ _LAST_RETRY_S: Final = 2.0
 
 
 class EventLogService(StateLog, TopicStore, Protocol):
-    """A log with topics to make, and a connection to open and close."""
+    """A log that can create topics, with a connection to open and close."""
 
     async def start(self) -> None: ...
 
@@ -80,7 +80,7 @@ def _clock_ms() -> int:
 
 
 class EventsServer:
-    """The events service as a process runs it: a kit ``Service``. The log and the registry may start after it."""
+    """The events service as a kit ``Service``. The log and the registry may start later."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class EventsServer:
         event_log: EventLogService | None = None,
         schemas: SchemaStore | None = None,
     ) -> None:
-        """``event_log`` and ``schemas`` stand in for the Kafka and the registry that the configuration names."""
+        """``event_log`` and ``schemas`` replace the configured Kafka and registry."""
         self._config = config
         self.metrics = EventMetrics()
         self.access = Access(config, _clock_ms)
@@ -122,7 +122,10 @@ class EventsServer:
         self._grpc: GrpcServer | None = None
 
     async def start(self) -> Mapping[str, str]:
-        """Connect and listen; the addresses by name, and under ``ca`` the file that clients trust for the TLS ones."""
+        """Connect and listen.
+
+        Returns the addresses by name, and under ``ca`` the CA file that clients of the TLS addresses need.
+        """
         config = self._config
         await self._connect()
         self.state.start()
@@ -150,7 +153,7 @@ class EventsServer:
         }
 
     async def stop(self) -> None:
-        """Let running requests end, then subscribers, then the log."""
+        """Finish running requests, then end subscribers, then close the log."""
         await self._cometd.stop()
         await self._jobs.stop()
         if self._grpc is not None:
@@ -169,7 +172,7 @@ class EventsServer:
         self._ids.close()
 
     async def _connect(self) -> None:
-        """Reach the log, however long that takes; the supervisor may start it after us."""
+        """Connect to the log, however long that takes; it may start later."""
         pause_s, said = _FIRST_RETRY_S, False
         while True:
             try:
@@ -188,11 +191,11 @@ class EventsServer:
         )
 
     def fronts(self) -> Sequence[Front]:
-        """Everything that answers over HTTP, in the order in which it is asked."""
+        """The HTTP fronts, in the order in which they are tried."""
         rest = RestFront(self.catalog, self._publisher, self.access, self._shown_limits, self.channels.entities)
         grants = Grants(self.access)
         return (
-            self._cometd,  # first, for routes are tried in turn and its requests are the most
+            self._cometd,  # first, because routes are tried in order and most requests are its
             rest,
             CompositeFront(self._publisher, self.access, rest.routes),
             BulkFront(self._jobs, self.access),

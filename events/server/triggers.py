@@ -1,4 +1,6 @@
-"""The process that runs the triggers of a project folder: a kit ``Service``, apart from the events service, so that users' code cannot harm that."""
+"""The process for the triggers of a project folder: a kit ``Service``, separate from the events service, so that users'
+code can't harm that.
+"""
 
 from __future__ import annotations
 
@@ -45,15 +47,15 @@ def _clock_ms() -> int:
 
 
 def read_project(folder: Path) -> Project:
-    """The triggers and flows of a folder, and what is wrong with its files."""
+    """The triggers and flows of a folder, and the problems of its files."""
     return load(folder, read_flow)
 
 
 class TriggersServer:
-    """Loads the project, keeps a subscription per trigger and partition, and starts afresh when a file changes.
+    """Loads the project, runs a subscription per trigger and partition, and restarts when a file changes.
 
-    Afresh means a new interpreter in the same process (``execv``): nothing of the old code is left, and whoever supervises
-    this process notices nothing.
+    A restart is a new interpreter in the same process (``execv``): nothing of the old code remains, and the supervisor
+    notices nothing.
     """
 
     def __init__(self, config: TriggersConfig) -> None:
@@ -73,7 +75,7 @@ class TriggersServer:
         self._reload = False
 
     async def start(self) -> Mapping[str, str]:
-        """Load the project; connecting goes on behind this, for the log may start later."""
+        """Load the project. Connecting continues in the background, because the log may start later."""
         self._seen = fingerprint(self._folder)
         project = read_project(self._folder)
         for name, problem in project.problems.items():
@@ -84,7 +86,7 @@ class TriggersServer:
         return {}
 
     async def stop(self) -> None:
-        """Let running calls end within ``triggers.stop.timeout.ms``; then positions are as the finished ones left them."""
+        """Let running calls finish within ``triggers.stop.timeout.ms``. Positions stay at the last finished ones."""
         until = asyncio.get_running_loop().time() + self._config.stop_timeout_ms / 1000
         for subscription in self._subscriptions:
             subscription.stopping = True
@@ -152,7 +154,7 @@ class TriggersServer:
                 await asyncio.sleep(_RETRY_S)
 
     async def _keep(self, trigger: Trigger) -> None:
-        """Settle where a trigger's subscriptions begin, then run them."""
+        """Determine where a trigger's subscriptions begin, then run them."""
         said = ""
         while True:
             try:
@@ -185,10 +187,10 @@ class TriggersServer:
         await asyncio.gather(*(subscription.run() for subscription in made))
 
     async def _states_with_positions(self, trigger: Trigger) -> Sequence[SubscriptionState]:
-        """Every subscription's state, its group with a position.
+        """Every subscription's state, whose group has a position.
 
-        Subscriptions that are new begin where the trigger begins; those of a trigger whose partitions have changed begin
-        where the slowest of the former ones stood, so that nothing is lost and something may come twice.
+        New subscriptions begin where the trigger begins. If a trigger's partitions have changed, they begin at the
+        position of the slowest old one, so that nothing is lost and some events may be repeated.
         """
         if trigger.filter and (comparable := await filterable(self._catalog, trigger.event)) is not None:
             Filter(trigger.filter, comparable)
@@ -204,7 +206,7 @@ class TriggersServer:
             if begin is None:
                 begin = await self._first_position(trigger)
             for state in lacking:
-                with contextlib.suppress(UnknownMemberId):  # another process has settled it and runs it
+                with contextlib.suppress(UnknownMemberId):  # another process has created it and runs it
                     await admin.alter_group_offsets(state.group, {partition: begin})
         command = await self._states.command(trigger.name)
         obeyed = command.id if command is not None and command.status == Status.RUNNING else ""
@@ -250,7 +252,7 @@ class TriggersServer:
 
 
 def _instance(folder: Path) -> str:
-    """What names this process to the groups, the same after a restart: made once and kept in the data folder."""
+    """The id of this process in the groups, stable across restarts: created once and stored in the data folder."""
     path = folder / "instance"
     try:
         return path.read_text()

@@ -1,1 +1,1 @@
-"""The event log and what is kept in it: records, transactions, definitions, shared state."""
+"""The event log and its content: records, transactions, definitions, shared state."""

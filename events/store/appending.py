@@ -1,4 +1,4 @@
-"""Appending to the log: what requests bring at the same time leaves in the same batches."""
+"""Appends to the log: concurrent requests share batches."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _Answers = list[int | TidegateError]
 class _Request:
     records: Sequence[Record]
     told: asyncio.Future[_Answers]
-    """What its caller waits for, and may leave before it is decided."""
+    """The future that the caller waits for, and may abandon before the outcome is known."""
     is_decided: bool = field(default=False, init=False)
     late: asyncio.Future[None] | None = field(default=None, init=False)
-    """Done when it is decided, where the caller left before."""
+    """Done when the outcome is known, if the caller left before."""
 
     def decide(self, answers: _Answers | Exception) -> None:
         self.is_decided = True
@@ -46,8 +46,8 @@ class _Request:
 class Appender:
     """Appends to partition 0 of topics, in the order of the calls.
 
-    A topic has one round of batches on its way; what comes meanwhile is the next round. So a lone request is sent at
-    once, and many at the same time cost little each. Used on one event loop.
+    A topic has one round of batches in flight; requests that arrive meanwhile form the next round. So a single request
+    is sent at once, and many concurrent ones cost little each. Use it on one event loop.
     """
 
     def __init__(self, producer: BatchProducer, *, compression: str, timeout_s: float) -> None:
@@ -57,7 +57,7 @@ class Appender:
         self._late: dict[str, set[asyncio.Future[None]]] = {}
 
     async def append(self, topic: str, records: Sequence[Record]) -> _Answers:
-        """Per record its offset, or why it is not known to be there; see ``EventLog.append``."""
+        """Returns for each record its offset, or why it may be missing; see ``EventLog.append``."""
         if not records:
             return []
         loop = asyncio.get_running_loop()
@@ -87,7 +87,7 @@ class Appender:
         request.told.set_result([BusUnavailable(about)] * len(request.records))
 
     def _leave(self, topic: str, request: _Request) -> bool:
-        """Nobody waits for a request any more. Whether it was not sent, and now is not going to be."""
+        """No caller waits for a request any more. Returns whether it was not sent yet, and now never will be."""
         waiting = self._waiting.get(topic, ())
         if request in waiting:
             self._waiting[topic].remove(request)
@@ -100,7 +100,7 @@ class Appender:
         return False
 
     async def settled(self, topic: str) -> None:
-        """Return once it is decided of everything that callers no longer waited for; see ``EventLog.settled``."""
+        """Return once the outcome of all abandoned records is known; see ``EventLog.settled``."""
         late = self._late.get(topic)
         if late:
             await asyncio.wait(late, timeout=self._timeout_s)
@@ -108,14 +108,14 @@ class Appender:
                 raise BusUnavailable(f"The log has not yet answered for earlier events of {topic}")
 
     def refuse_waiting(self) -> None:
-        """What is not on its way yet is not going to be sent. To be called before the producer is stopped."""
+        """Refuse all requests that are not in flight yet. Call it before the producer is stopped."""
         for topic, waiting in self._waiting.items():
             for request in waiting:
                 request.decide(BusUnavailable(f"The service ends; nothing more is published to {topic}"))
             waiting.clear()
 
     async def stop(self) -> None:
-        """To be called once the producer is stopped, with which every round is answered."""
+        """Call it once the producer is stopped, which completes every round."""
         if self._rounds:
             _, unanswered = await asyncio.wait(self._rounds.values(), timeout=1)
             for task in unanswered:
@@ -165,7 +165,7 @@ class Appender:
 
 
 def _answer(topic: str, answer: asyncio.Future[Ack] | TidegateError) -> int | TidegateError:
-    """The offset of a batch, or what is told about it."""
+    """The offset of a batch, or its error."""
     if isinstance(answer, asyncio.Future):
         error = answer.exception()
         if error is None:

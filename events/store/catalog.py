@@ -1,4 +1,4 @@
-"""The event definitions there are: read from the registry, remembered for a moment, and written to it."""
+"""The event definitions: read from the registry, cached briefly, and written to it."""
 
 from __future__ import annotations
 
@@ -23,51 +23,51 @@ _SUFFIX: Final = "__e-value"
 _MOST_FIELDS: Final = 800
 """Salesforce's limit on the custom fields of an object."""
 _PATIENCE_S: Final = 0.5
-"""Who wants what is known already, and may be stale, waits so long for what is new."""
+"""How long a caller with a cached, possibly stale value waits for a new one."""
 
 
 class SchemaStore(Protocol):
-    """The registry as the catalog needs it. Blocking; called from threads, several at once."""
+    """The registry as the catalog needs it. Blocking; called from several threads at once."""
 
     def subjects(self) -> list[str]: ...
 
     def latest(self, subject: str) -> tuple[int, str] | None:
-        """Id and text of the newest schema, or None when there is no such subject."""
+        """Id and text of the newest schema; None if there is no such subject."""
         ...
 
     def by_id(self, schema_id: int) -> str | None: ...
 
     def register(self, subject: str, text: str) -> int:
-        """Raises DefinitionConflict when the registry finds the schema incompatible."""
+        """Raises DefinitionConflict if the registry considers the schema incompatible."""
         ...
 
     def register_freely(self, subject: str, text: str) -> int:
-        """Register what need not be compatible with the version before."""
+        """Register a schema that need not be compatible with the previous version."""
         ...
 
 
 class TopicStore(Protocol):
-    """Topics as the catalog needs them. Every method raises BusUnavailable when the log does not answer."""
+    """Topics as the catalog needs them. Every method raises BusUnavailable if the log does not answer."""
 
     async def partitions(self, topic: str) -> int | None:
-        """How many partitions, or None when there is no such topic."""
+        """The number of partitions; None if there is no such topic."""
         ...
 
     async def create(self, topic: str, retention_ms: int) -> None:
-        """Make a topic of one partition; one that is there already is left as it is."""
+        """Create a topic with one partition; an existing one stays unchanged."""
         ...
 
     async def keep(self, topic: str, retention_ms: int) -> None:
-        """Let a topic keep events for so long from now on."""
+        """Set the retention of a topic."""
         ...
 
     async def kept(self, topic: str) -> int | None:
-        """For how many milliseconds a topic keeps events; -1 is for good, None not known."""
+        """The retention of a topic in milliseconds; -1 is forever, None unknown."""
         ...
 
 
 class Catalog:
-    """Definitions by event name (without regard to case, as Salesforce) and schemas by id."""
+    """Definitions by event name (case-insensitive, as in Salesforce) and schemas by id."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Catalog:
         self._names: tuple[float, tuple[str, ...]] = (float("-inf"), ())
         self._fit: dict[str, float] = {}
         self._refreshing: dict[tuple[str, str], tuple[asyncio.Task[Any], float]] = {}
-        """What is being asked for now, and since when (the event loop's time)."""
+        """Running refreshes, each with its start (the event loop's time)."""
 
     async def names(self) -> tuple[str, ...]:
         """The names of all events, sorted."""
@@ -98,7 +98,10 @@ class Catalog:
         return self._names[1]
 
     async def all(self) -> list[EventSchema]:
-        """The newest schema of every event, by name; subjects that look like an event's and are none are left out, said aloud."""
+        """The newest schema of every event, by name.
+
+        Subjects that look like events but are none are skipped with a log message.
+        """
         schemas = []
         for name in await self.names():
             try:
@@ -110,7 +113,7 @@ class Catalog:
         return schemas
 
     async def find(self, name: str) -> EventSchema:
-        """The newest schema of an event; raises UnknownEvent, or TopicUnfit when its topic has several partitions."""
+        """The newest schema of an event. Raises UnknownEvent, or TopicUnfit if its topic has several partitions."""
         if not name.lower().endswith("__e") or len(name) > 100:
             raise UnknownEvent(name)
         now = self._clock()
@@ -134,7 +137,7 @@ class Catalog:
         return schema
 
     async def _refreshed(self, key: tuple[str, str], ask: Callable[[], Coroutine[Any, Any, T]], known: T | None) -> T:
-        """What ``ask`` gives, asked once for all who want it at the same time. What is known already does, where that takes long."""
+        """The result of ``ask``, shared by concurrent callers. If it takes long, a known value is returned instead."""
         loop = asyncio.get_running_loop()
         if key not in self._refreshing:
             task = loop.create_task(ask(), name=f"refresh {key[0]} of {key[1]}")
@@ -150,10 +153,13 @@ class Catalog:
     def _end_refresh(self, key: tuple[str, str], task: asyncio.Task[Any]) -> None:
         del self._refreshing[key]
         if not task.cancelled():
-            task.exception()  # those who waited have it; there may be none left
+            task.exception()  # mark as retrieved: there may be no waiting caller left
 
     async def schema(self, schema_id: int) -> EventSchema:
-        """The event schema with this registry id, whichever version; raises UnknownSchema, also for a schema of no event."""
+        """The event schema with this registry id, in any version.
+
+        Raises UnknownSchema, also for a schema that is not an event's.
+        """
         known = self._by_id.get(schema_id)
         if known is None:
             text = await asyncio.to_thread(self._schemas.by_id, schema_id) if 0 < schema_id < 1 << 31 else None
@@ -167,7 +173,7 @@ class Catalog:
         return self.known_schema(schema_id) or await self._find_any(schema_id)
 
     def known_schema(self, schema_id: int) -> EventSchema | ChangeEventSchema | None:
-        """As ``any_schema``, without waiting; None where it has not been asked for yet."""
+        """Like ``any_schema`` without waiting; None if it was never requested."""
         return self._changes.get(schema_id) or self._by_id.get(schema_id)
 
     async def _find_any(self, schema_id: int) -> EventSchema | ChangeEventSchema:
@@ -197,19 +203,22 @@ class Catalog:
         return cached[1]
 
     async def define_change_event(self, name: str, text: str) -> ChangeEventSchema:
-        """Register the schema of a change event. It follows its table, so it need not be compatible with the one before:
-        every event says which schema it was written with."""
+        """Register the schema of a change event.
+
+        It follows its table, so it need not be compatible with the previous one: every event names its schema.
+        """
         schema_id = await asyncio.to_thread(self._schemas.register_freely, f"{name}-value", text)
         self._newest_changes.pop(name, None)
         return self._remember_change(schema_id, text)
 
     async def define(self, definition: EventDefinition, *, retention_ms: int) -> EventSchema:
-        """Make the event's topic where it is missing, and register the definition.
+        """Create the event's topic if missing, and register the definition.
 
-        ``retention_ms`` is for a new topic whose definition says none; one that it says, an old topic gets too.
-        Defining the same again changes nothing; a changed definition becomes the next version if the registry's
-        compatibility rules allow it. Raises DefinitionConflict, TopicUnfit, InvalidDefinition for more fields than Salesforce
-        takes, or DuplicateEvent for a name that is another event's but for its case.
+        ``retention_ms`` applies to a new topic if the definition sets no retention; a retention in the definition also
+        applies to an existing topic. Defining the same again changes nothing. A changed definition becomes the next
+        version if the registry's compatibility rules allow it. Raises DefinitionConflict, TopicUnfit, InvalidDefinition
+        for more fields than Salesforce allows, or DuplicateEvent for a name that differs from another event's only in
+        case.
         """
         if len(definition.fields) > _MOST_FIELDS:
             raise InvalidDefinition(
@@ -233,16 +242,16 @@ class Catalog:
         made = self._remember(schema_id, text)
         self._current.clear()
         if definition.name not in self._names[1]:
-            # Not asked for again at once: of a zip of thousands each would ask for the names of all before it.
+            # Not queried again at once: for a zip of thousands of events each would query all names.
             self._names = (self._names[0], tuple(sorted((*self._names[1], definition.name))))
         return made
 
     async def retention_ms(self, name: str) -> int | None:
-        """For how long the event's topic keeps events; -1 is for good, None not known."""
+        """The retention of the event's topic; -1 is forever, None unknown."""
         return await self._topics.kept(name)
 
     async def _load_or_keep(self, name: str, cached: EventSchema | None) -> EventSchema | None:
-        """The current definition, or the last one known while the registry is away."""
+        """The current definition, or the last known one while the registry is unavailable."""
         try:
             return await self._load(name)
         except BusUnavailable as error:
@@ -280,7 +289,7 @@ class Catalog:
         return known
 
     async def _check_topic(self, name: str) -> None:
-        """Raise TopicUnfit unless the topic has one partition; one that had is taken to have while the log is away."""
+        """Raise TopicUnfit unless the topic has one partition. While the log is unavailable the last result counts."""
         checked = self._fit.get(name)
         if checked is None or self._clock() - checked >= self._refresh_s:
             known = None if checked is None else True

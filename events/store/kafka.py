@@ -1,4 +1,4 @@
-"""The event log on any Kafka, through ``broker.client``: publish, read, follow, and make topics."""
+"""The event log on any Kafka, through ``broker.client``: publishes, reads, follows, and creates topics."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _READ_WAIT_MS: Final = 5000
 class KafkaLog:
     """An EventLog and a TopicStore over one cluster. Producer and admin stay connected from ``start`` to ``stop``.
 
-    Readers see committed records only. Following a topic takes a connection of its own; reading history is done by one
-    reader, one piece at a time.
+    Readers see only committed records. Following a topic takes a separate connection; older events are read by one
+    shared reader, one request at a time.
     """
 
     def __init__(self, config: ClientConfig, *, publish_timeout_s: float = 30) -> None:
@@ -49,7 +49,7 @@ class KafkaLog:
         self._history_turn = asyncio.Lock()
 
     async def start(self) -> None:
-        """Connect; raises BusUnavailable when no broker answers."""
+        """Connect. Raises BusUnavailable if no broker answers."""
         with _translating("connecting to the log"):
             await self._admin.start()
             try:
@@ -59,7 +59,7 @@ class KafkaLog:
                 raise
 
     async def stop(self) -> None:
-        """Send what is on its way, then disconnect."""
+        """Send pending records, then disconnect."""
         self._appender.refuse_waiting()
         await self._producer.stop()
         await self._appender.stop()
@@ -151,7 +151,7 @@ def _slice(fetched: Sequence[FetchedBatches], offset: int) -> LogSlice:
 
 @contextlib.contextmanager
 def _translating(about: str) -> Iterator[None]:
-    """What the client raises and time may heal leaves as BusUnavailable."""
+    """Translates retriable errors of the client into BusUnavailable."""
     try:
         yield
     except BusUnavailable:

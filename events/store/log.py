@@ -1,4 +1,4 @@
-"""What the event bus needs of a log: one partition per topic, appended to and read by offset."""
+"""The log as the event bus needs it: one partition per topic, appended to and read by offset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["EventLog", "LogBounds", "LogRecord", "LogSlice", "LogTransaction"]
 
 
 class LogRecord(NamedTuple):
-    """A record as the log has it."""
+    """A record in the log."""
 
     offset: int
     key: bytes | None
@@ -23,7 +23,7 @@ class LogRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """Consecutive records. ``next_offset`` is where reading goes on; it can be past the last record's offset + 1."""
+    """Consecutive records. Continue reading at ``next_offset``, which can be beyond the last record's offset + 1."""
 
     records: Sequence[LogRecord]
     next_offset: int
@@ -31,10 +31,11 @@ class LogSlice:
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """``start`` is the oldest kept offset, ``end`` the next one to be given out; a reader gets to ``readable``.
+    """``start`` is the oldest retained offset, ``end`` the next one to be assigned; readers see offsets below
+    ``readable``.
 
-    ``readable`` is less than ``end`` while a transaction is open. ``identity`` changes when the topic is deleted and made
-    again: offsets of the one mean nothing in the other.
+    ``readable`` is less than ``end`` while a transaction is open. ``identity`` changes when the topic is recreated:
+    offsets of the old one are meaningless in the new one.
     """
 
     start: int
@@ -44,52 +45,55 @@ class LogBounds:
 
 
 class LogTransaction(Protocol):
-    """Appends that count together."""
+    """Appends that take effect together."""
 
     async def append(self, topic: str, records: Sequence[tuple[bytes, bytes, int]]) -> list[int]:
-        """The offsets that the records have once the transaction is committed. Raises where the log refuses one."""
+        """The offsets of the records once the transaction is committed. Raises if the log refuses one."""
         ...
 
 
 class EventLog(Protocol):
-    """A log whose topics have one partition. Every method raises BusUnavailable when the log does not answer in time.
+    """A log whose topics have one partition. Every method raises BusUnavailable if the log does not answer in time.
 
-    Methods may run at the same time on one event loop.
+    Methods may run concurrently on one event loop.
     """
 
     async def append(self, topic: str, records: Sequence[tuple[bytes, bytes | None, int]]) -> list[int | TidegateError]:
-        """Append (key, value, timestamp in ms) in order; per record its offset, or why it is not known to be there.
+        """Append (key, value, timestamp in ms) in order. Returns for each record its offset, or why it may be missing.
 
-        Returns when all in-sync replicas have the records. What fails by time may still arrive.
+        Returns when all in-sync replicas have the records. Records that time out may still arrive.
         """
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[LogTransaction]:
-        """A block whose appends are committed together at its end, and aborted when it raises.
+        """A block whose appends are committed together at its end, or aborted if it raises.
 
-        It may last 5 s: an open transaction holds back all readers of its topics. Raises BusUnavailable when it took
-        longer or the log does not answer; the message says whether the records may still be there.
+        It may last 5 s, because an open transaction holds back all readers of its topics. Raises BusUnavailable if it
+        took longer or the log does not answer; the message says whether the records may still be there.
         """
         ...
 
     async def settled(self, topic: str) -> None:
-        """Return once it is decided of every record given to ``append`` whether the topic has it."""
+        """Return once it is known of every record passed to ``append`` whether the topic has it."""
         ...
 
     async def bounds(self, topic: str) -> LogBounds: ...
 
     async def ends(self, topic: str, count: int) -> list[int]:
-        """Of a topic with several partitions, as others write them: the next offset of each."""
+        """The next offset of each partition, for topics of others with several partitions."""
         ...
 
     async def offset_at(self, topic: str, timestamp_ms: int) -> int | None:
-        """The offset of the first record whose timestamp is at or after this one; None when there is none."""
+        """The offset of the first record with a timestamp at or after this one; None if there is none."""
         ...
 
     async def read(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
-        """Records from ``offset`` on, at least one unless the end is reached; what retention took away is passed over."""
+        """Records from ``offset`` on, at least one unless the end is reached.
+
+        Records deleted by retention are skipped.
+        """
         ...
 
     def follow(self, topic: str, offset: int) -> AsyncGenerator[LogSlice, None]:
-        """Records from ``offset`` on as they come, without end, until the iterator is closed."""
+        """Records from ``offset`` on as they arrive, endlessly, until the iterator is closed."""
         ...

@@ -1,4 +1,6 @@
-"""Event definitions in a real registry and a real log: what the catalog stands on, and ``register`` for the command line."""
+"""Event definitions in a real registry and a real log: the stores of the catalog, and ``register`` for the command
+line.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from tidegate.kit.errors import TidegateError
 __all__ = ["RETENTION_MS", "RegistrySchemas", "Topics", "events", "register"]
 
 RETENTION_MS: Final = 72 * 3600 * 1000
-"""How long events are kept where nothing else is said: as long as Salesforce keeps them."""
+"""The default retention of events, which is Salesforce's."""
 
 
 async def register(
@@ -29,16 +31,16 @@ async def register(
     *,
     retention_ms: int = RETENTION_MS,
 ) -> EventSchema:
-    """Define an event: its topic is made where it is missing, its schema registered; the same twice changes nothing.
+    """Define an event: create its topic if missing, register its schema. Doing the same twice changes nothing.
 
-    Raises DefinitionConflict where the change breaks the subject's compatibility level, TopicUnfit where a topic of the
-    name has several partitions, BusUnavailable where log or registry do not answer.
+    Raises DefinitionConflict if the change breaks the subject's compatibility level, TopicUnfit if a topic of the name
+    has several partitions, BusUnavailable if log or registry do not answer.
     """
     return await events(registry, admin, producer).define(definition, retention_ms=retention_ms)
 
 
 def events(registry: RegistryClient, admin: Admin, producer: BatchProducer) -> Catalog:
-    """The events that are defined: ``names()``, ``find(name)``, ``schema(id)``, ``define(definition)``."""
+    """The defined events: ``names()``, ``find(name)``, ``schema(id)``, ``define(definition)``."""
     return Catalog(RegistrySchemas(registry), Topics(admin, producer))
 
 
@@ -87,7 +89,7 @@ class RegistrySchemas:
 
 
 class Topics:
-    """A TopicStore over a cluster's clients, which are started and stopped by whoever made them."""
+    """A TopicStore over a cluster's clients, which the caller starts and stops."""
 
     def __init__(self, admin: Admin, producer: BatchProducer) -> None:
         self._admin, self._producer = admin, producer
@@ -106,7 +108,7 @@ class Topics:
             await self._use_up_offset_zero(topic)
 
     async def create_compacted(self, topic: str) -> None:
-        """Make a topic of one partition that keeps the newest value of each key."""
+        """Create a topic with one partition that keeps the newest value of each key."""
         with _translating():
             await self._admin.create_topics([NewTopic(topic, 1, -1, {"cleanup.policy": "compact"})], exist_ok=True)
 
@@ -120,10 +122,10 @@ class Topics:
         return int(entry.value) if entry is not None and entry.value is not None else None
 
     async def _use_up_offset_zero(self, topic: str) -> None:
-        """Let replay ids begin with 1: Salesforce gives out no 0, and there are clients that take it for none.
+        """Make replay ids begin with 1: Salesforce never assigns 0, and some clients interpret it as none.
 
-        Only offset 0 is ever deleted, and only when it is the one just written. Of two who make the topic at the same moment
-        one may write a record without a value besides, which readers pass over.
+        Only offset 0 is ever deleted, and only if it was just written. If two processes create the topic at the same
+        moment, one may write an additional record without a value, which readers skip.
         """
         partition = TopicPartition(topic, 0)
         if (await self._admin.end_offsets([partition]))[partition]:
@@ -135,7 +137,7 @@ class Topics:
 
 @contextlib.contextmanager
 def _translating() -> Iterator[None]:
-    """What log and registry raise and time may heal leaves as BusUnavailable."""
+    """Translates retriable errors of log and registry into BusUnavailable."""
     try:
         yield
     except TidegateError as error:

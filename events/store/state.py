@@ -1,7 +1,7 @@
-"""What all events servers over one log know together: channels, managed subscriptions, committed positions.
+"""The shared state of all events servers over one log: channels, managed subscriptions, committed positions.
 
-It is a compacted topic of JSON values by key. Each server follows it, so what one writes the others know a moment later,
-and a server that starts reads it from the beginning.
+It is a compacted topic of JSON values by key. Each server follows it, so that a write reaches the others a moment
+later. A server that starts reads it from the beginning.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _RETRY_S: Final = 0.5
 
 
 class StateLog(EventLog, Protocol):
-    """An event log that can make the compacted topic."""
+    """An event log that can create the compacted topic."""
 
     async def partitions(self, topic: str) -> int | None: ...
 
     async def create_compacted(self, topic: str) -> None:
-        """Make a topic of one partition that keeps the newest value of each key; one that is there stays as it is."""
+        """Create a topic with one partition that keeps the newest value of each key; an existing one stays unchanged."""
         ...
 
 
 class EventState:
-    """Values by key, the same on every server. ``start`` begins to follow the log; to be used on one event loop."""
+    """Values by key, the same on every server. ``start`` begins to follow the log. Use it on one event loop."""
 
     def __init__(self, state_log: StateLog, clock_ms: Callable[[], int]) -> None:
         self._log, self._clock_ms = state_log, clock_ms
@@ -57,7 +57,7 @@ class EventState:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def ready(self) -> None:
-        """Return once all that was written before this server started is known; raises BusUnavailable after 10 s."""
+        """Return once everything written before this server started is known. Raises BusUnavailable after 10 s."""
         await self._within(self._ready.wait(), "read")
 
     async def check(self) -> None:
@@ -71,12 +71,12 @@ class EventState:
         return self._values.get(key)
 
     async def under(self, prefix: str) -> dict[str, Any]:
-        """The values whose keys begin so, by the rest of the key, in order."""
+        """The values whose keys have this prefix, by the rest of the key, in order."""
         await self.ready()
         return {key[len(prefix) :]: self._values[key] for key in sorted(self._values) if key.startswith(prefix)}
 
     async def put(self, key: str, value: Any) -> None:
-        """Set a value, None to delete it; returns when the log has it and this server knows it."""
+        """Set a value, or delete it with None. Returns when the log has it and this server knows it."""
         await self.ready()
         written = None if value is None else json.dumps(value, separators=(",", ":")).encode()
         (answer,) = await self._log.append(STATE_TOPIC, [(key.encode(), written, self._clock_ms())])
@@ -87,7 +87,7 @@ class EventState:
 
     @contextlib.contextmanager
     def listening(self, listener: Callable[[str], None]) -> Iterator[None]:
-        """Have ``listener`` told the key of every change while the context lasts."""
+        """Call ``listener`` with the key of every change while the context lasts."""
         self._listeners.add(listener)
         try:
             yield

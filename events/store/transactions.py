@@ -1,4 +1,4 @@
-"""Several events as one: a Kafka transaction with a producer of its own, over within seconds."""
+"""Several events as one: a short Kafka transaction with a separate producer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from tidegate.kit.errors import TidegateError
 __all__ = ["Transactions"]
 
 TIMEOUT_MS: Final = 5000
-"""An open transaction holds back every reader of its topics: what dies in one is aborted after this time."""
+"""Transaction timeout: an open transaction holds back every reader of its topics, so an abandoned one is aborted after
+this time.
+"""
 
 
 class Transactions:
-    """Opens transactions over one cluster. Any number may be open; ids are used again, so few are left behind."""
+    """Opens transactions on one cluster. Any number may be open. Ids are reused, so that few remain."""
 
     def __init__(self, config: ClientConfig) -> None:
         self._config = config.with_properties(
@@ -59,7 +61,7 @@ class Transactions:
             raise _late(committing, str(error)) from error
         finally:
             if began:
-                # What cannot be aborted now, the coordinator aborts when the timeout is over.
+                # If it can't be aborted now, the coordinator aborts it after its timeout.
                 with contextlib.suppress(TidegateError, TimeoutError):
                     async with asyncio.timeout(1):
                         await producer.abort_transaction()
@@ -68,7 +70,7 @@ class Transactions:
 
 
 class _Open:
-    """A transaction that is open."""
+    """An open transaction."""
 
     def __init__(self, producer: BatchProducer) -> None:
         self._producer = producer

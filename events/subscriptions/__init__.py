@@ -1,1 +1,1 @@
-"""Managed subscriptions: positions that the server keeps, and events dealt out to several workers."""
+"""Managed subscriptions: positions stored by the server, and distribution of events to several workers."""

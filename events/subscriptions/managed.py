@@ -1,8 +1,9 @@
-"""Managed subscriptions: positions of Pub/Sub subscribers that the server keeps (Salesforce's ManagedEventSubscription).
+"""Managed subscriptions: Pub/Sub subscribers' positions, stored by the server (Salesforce's ManagedEventSubscription).
 
-A position is the last replay id its subscriber committed. It is of one topic as it was then: when that topic was made
-anew, the position is stale whatever its number. One stream holds a subscription; a newer one of the same user, or of one who may
-change the subscription, takes it over, on whatever server, and what the older one commits after that is refused.
+A position is the last replay id that its subscriber committed. It belongs to one incarnation of a topic: if the topic
+was recreated, the position is stale whatever its number. One stream holds a subscription. A newer stream of the same
+user, or of one who may change the subscription, takes it over, on any server; later commits of the older stream are
+refused.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ class ManagedSubscription:
     topic_name: str
     label: str = ""
     default_replay: str = "LATEST"
-    """Where a subscriber begins that never committed."""
+    """Where a subscriber starts that has never committed."""
     error_recovery_replay: str = "LATEST"
-    """Where it goes on when its committed replay id is no longer valid."""
+    """Where it continues if its committed replay id is no longer valid."""
     state: str = "RUN"
     shared: bool = False
-    """Ours: several streams may hold it, and each event goes to one of them."""
+    """Tidegate's extension: several streams may hold it, and each event goes to one of them."""
 
     @property
     def id(self) -> str:
@@ -59,12 +60,12 @@ class ManagedSubscription:
 
     @property
     def topic(self) -> str:
-        """The event's or channel's own name."""
+        """The name of the event or channel itself."""
         return self.topic_name.rpartition("/")[2]
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """As the Tooling API has it."""
+        """The metadata as in the Tooling API."""
         return {
             "defaultReplay": self.default_replay,
             "errorRecoveryReplay": self.error_recovery_replay,
@@ -75,21 +76,23 @@ class ManagedSubscription:
 
 
 class SharedPosition(NamedTuple):
-    """How far a shared subscription has come: every event before ``next`` is done but those in ``open``, which rise."""
+    """The progress of a shared subscription: every event before ``next`` is done except those in ``open``, which
+    ascend.
+    """
 
     next: int = 0
     open: tuple[int, ...] = ()
 
 
 class _Holder(NamedTuple):
-    """The stream that has a subscription, and its user; empty where there is none."""
+    """The stream that holds a subscription, and its user; empty if there is none."""
 
     stream: str = ""
     user: str = ""
 
 
 class ManagedSubscriptions:
-    """All of them, in the state that the servers share. Names are read without regard to case."""
+    """All managed subscriptions, in the servers' shared state. Names are case-insensitive."""
 
     def __init__(self, state: EventState, bus: EventBus) -> None:
         self._state, self._bus = state, bus
@@ -98,7 +101,7 @@ class ManagedSubscriptions:
         return [ManagedSubscription(**value) for value in (await self._state.under(_DEFINITION)).values()]
 
     async def define(self, name: str, metadata: Mapping[str, Any]) -> ManagedSubscription:
-        """Make or change a subscription; its position stays. Raises InvalidMetadata."""
+        """Create or change a subscription; its position stays. Raises InvalidMetadata."""
         made = _parsed(name, metadata)
         stored = await self._state.get(_DEFINITION + name.lower())
         if stored is None and len(await self._state.under(_DEFINITION)) >= _MAX:
@@ -114,12 +117,12 @@ class ManagedSubscriptions:
         return made
 
     async def delete(self, name: str) -> None:
-        """Forget a subscription and its position."""
+        """Delete a subscription and its position."""
         for prefix in (_DEFINITION, _POSITION, _HOLDER, _LEASE):
             await self._state.put(prefix + name.lower(), None)
 
     async def find(self, *, subscription_id: str, name: str) -> ManagedSubscription:
-        """By id or by developer name; raises UnknownManagedSubscription."""
+        """A subscription by id or by developer name. Raises UnknownManagedSubscription."""
         if name:
             stored = await self._state.get(_DEFINITION + name.lower())
             subscription = None if stored is None else ManagedSubscription(**stored)
@@ -135,7 +138,7 @@ class ManagedSubscriptions:
         return subscription
 
     async def start(self, subscription: ManagedSubscription) -> Start:
-        """Where its stream begins; raises SubscriptionStopped when it is not to run."""
+        """The start of its stream. Raises SubscriptionStopped if it is stopped."""
         if subscription.state != "RUN":
             raise SubscriptionStopped(subscription.name, subscription.state)
         return self._start(
@@ -152,30 +155,33 @@ class ManagedSubscriptions:
             return Start(_PRESETS[subscription.default_replay])
         if stored["topic"] != identity:
             return Start(_PRESETS[subscription.error_recovery_replay])
-        # Before a topic's first event, which is no number that a replay id has: -1 means something else.
+        # The position before a topic's first event is not a valid replay id: -1 has another meaning.
         replay_id = stored["replayId"] if stored["replayId"] >= 0 else EARLIEST
         return Start(replay_id, stale=Stale[subscription.error_recovery_replay])
 
     async def hold(self, name: str, holder: str, user: User) -> None:
-        """Take the subscription over for a stream of this user. Raises SubscriptionActive where it is another's to give up."""
+        """Take the subscription over for a stream of this user.
+
+        Raises SubscriptionActive if only another user may release it.
+        """
         current_holder = await self._holder(name)
         if current_holder.user not in ("", user.id) and not user.may(Permission.CUSTOMIZE):
             raise SubscriptionActive(name)
         await self._state.put(_HOLDER + name.lower(), _Holder(holder, user.id)._asdict())
 
     async def give_up(self, name: str, holder: str) -> None:
-        """The stream has ended: whoever comes next may have the subscription."""
+        """Release the subscription, because the stream has ended."""
         if (await self._holder(name)).stream == holder:
             await self._state.put(_HOLDER + name.lower(), None)
 
     async def _holder(self, name: str) -> _Holder:
         holder = await self._state.get(_HOLDER + name.lower())
         if isinstance(holder, str):
-            return _Holder(holder)  # an earlier version noted no user
+            return _Holder(holder)  # an earlier version stored no user
         return _Holder() if holder is None else _Holder(**holder)
 
     async def check(self, name: str, holder: str) -> None:
-        """Raise what ends a holder's stream: deleted, stopped, or taken over by another."""
+        """Raise the reason why a holder's stream must end: deleted, stopped, or taken over by another."""
         try:
             subscription = await self.find(subscription_id="", name=name)
         except UnknownManagedSubscription:
@@ -186,12 +192,12 @@ class ManagedSubscriptions:
             raise SubscriptionTakenOver(name)
 
     async def commit(self, name: str, holder: str, replay_id: int, identity: str) -> None:
-        """Keep a position in the topic of this identity; when this returns, the log has it."""
+        """Store a position in the topic with this identity. When this returns, the log has it."""
         await self.check(name, holder)
         await self._state.put(_POSITION + name.lower(), {"replayId": replay_id, "topic": identity})
 
     async def shared_start(self, subscription: ManagedSubscription) -> tuple[Start, SharedPosition]:
-        """Where dealing out begins, and how far it had come."""
+        """Where distribution starts, and the progress so far."""
         start = await self.start(subscription)
         stored = await self._state.get(_POSITION + subscription.name.lower())
         if stored is None or "next" not in stored or stored["topic"] != await self._identity(subscription):
@@ -199,17 +205,17 @@ class ManagedSubscriptions:
         return start, SharedPosition(stored["next"], tuple(stored["open"]))
 
     async def keep_shared(self, name: str, position: SharedPosition, identity: str) -> None:
-        """Keep how far a subscription has come in the topic of this identity."""
+        """Store a subscription's progress in the topic with this identity."""
         kept = {"replayId": min((position.next, *position.open)) - 1, "next": position.next, "open": position.open}
         await self._state.put(_POSITION + name, kept | {"topic": identity})
 
     async def lease(self, name: str, server: str, now_ms: int, lasts_ms: int) -> bool:
-        """Take or renew the right to deal a shared subscription out; False while another server has it."""
+        """Acquire or renew the right to distribute a shared subscription; False while another server has it."""
         lease_ = await self._state.get(_LEASE + name)
         if lease_ is not None and lease_["server"] != server and lease_["until"] > now_ms:
             return False
         await self._state.put(_LEASE + name, {"server": server, "until": now_ms + lasts_ms})
-        now_held = await self._state.get(_LEASE + name)  # of two that take it at once the later one has it
+        now_held = await self._state.get(_LEASE + name)  # if two acquire it at once, the later one wins
         return now_held is not None and bool(now_held["server"] == server)
 
     async def release(self, name: str, server: str) -> None:
@@ -218,7 +224,7 @@ class ManagedSubscriptions:
             await self._state.put(_LEASE + name, None)
 
     def listening(self, name: str, listener: Callable[[], None]) -> AbstractContextManager[None]:
-        """Have ``listener`` told of every change that may end a stream of this subscription."""
+        """Call ``listener`` on every change that may end a stream of this subscription."""
         keys = (_DEFINITION + name.lower(), _HOLDER + name.lower())
         return self._state.listening(lambda key: listener() if key in keys else None)
 

@@ -1,9 +1,8 @@
-"""Shared subscriptions: several workers on one managed subscription, each event to one of them.
+"""Shared subscriptions: several workers on one managed subscription; each event goes to one of them.
 
-What a worker was given and has not committed goes to the others when its stream ends, however it ends. What is not
-committed is kept event by event, so that a worker that is ahead of the others is not asked again after a restart; so there is
-a limit to it. One events server at a time deals the events of a subscription out; it holds a lease in the state the servers
-share.
+When a worker's stream ends, however it ends, its uncommitted events go to other workers. Uncommitted events are stored
+individually, so that events committed out of order are not repeated after a restart; so their number is limited. One
+events server at a time distributes a subscription's events; it holds a lease in the servers' shared state.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ logger = get_logger(__name__)
 _LEASE_MS: Final = 10_000
 _RENEW_S: Final = 3.0
 MOST_OPEN: Final = 1000
-"""Events that a worker may have without having committed them; until it commits it gets no more."""
+"""The most uncommitted events of a worker; it gets no more until it commits."""
 _MOST_OPEN_IN_ALL: Final = 50_000
-"""The same over all workers: their numbers are written down with each commit."""
+"""The same over all workers, because their numbers are written with each commit."""
 
 
 def _now_ms() -> int:
@@ -40,14 +39,14 @@ def _now_ms() -> int:
 
 @dataclass(eq=False, slots=True)
 class Worker:
-    """One stream's share: it is taken from as a Subscription is."""
+    """One stream's share, with the interface of a Subscription."""
 
     dealer: _Dealer
     wake: asyncio.Event
     fail: Callable[[TidegateError], None]
     position: int
     in_progress: dict[int, Event] = field(default_factory=dict)
-    """Given to this worker and not committed, in the order it was given."""
+    """Uncommitted events of this worker, in the order of delivery."""
 
     @property
     def available(self) -> bool:
@@ -60,7 +59,7 @@ class Worker:
         return events
 
     async def commit(self, replay_id: int) -> None:
-        """What this worker was given up to this event, in the order of the topic, is done; kept when this returns."""
+        """Mark this worker's events up to this one, in topic order, as done. When this returns, that is stored."""
         await self.dealer.commit(self, replay_id)
 
     def close(self) -> None:
@@ -68,7 +67,7 @@ class Worker:
 
 
 class _Dealer:
-    """The events of one subscription on the server that holds its lease."""
+    """Distributes the events of one subscription, on the server that holds its lease."""
 
     def __init__(
         self,
@@ -78,7 +77,7 @@ class _Dealer:
         before: SharedPosition,
         managed: ManagedSubscriptions,
     ) -> None:
-        """``wake`` is what the subscription wakes; ``before`` how far it had come when somebody dealt it out last."""
+        """``wake`` is set by the subscription; ``before`` is the progress stored by the last distributor."""
         self._wake = wake
         self.name, self._subscription, self._managed = name, subscription, managed
         self._before, self._left_open = before, frozenset(before.open)
@@ -89,7 +88,7 @@ class _Dealer:
 
     @property
     def position(self) -> int:
-        """The offset of the next event to look for."""
+        """The offset of the next event to read."""
         return self._subscription.position
 
     @property
@@ -126,7 +125,7 @@ class _Dealer:
         await self._keep()
 
     async def _keep(self) -> None:
-        """Write down how far the subscription has come."""
+        """Store the subscription's progress."""
         new_position = self._subscription.position
         open_numbers = {number for number in self._left_open if number >= new_position} | self._returned.keys()
         for worker in self.workers:
@@ -148,7 +147,7 @@ class _Dealer:
             worker.wake.set()
 
     async def follow(self) -> None:
-        """Wake the workers whenever the topic has something."""
+        """Wake the workers whenever the topic has events."""
         while True:
             self._wake.clear()
             if self._subscription.available:
@@ -165,7 +164,7 @@ class _Dealer:
 
 
 class SharedSubscriptions:
-    """The subscriptions that this server deals out; to be used on one event loop."""
+    """The subscriptions that this server distributes. Use it on one event loop."""
 
     def __init__(self, managed: ManagedSubscriptions, bus: EventBus) -> None:
         self._managed, self._bus = managed, bus
@@ -180,9 +179,9 @@ class SharedSubscriptions:
         wake: asyncio.Event,
         fail: Callable[[TidegateError], None],
     ) -> Worker:
-        """Another worker. Raises SubscriptionElsewhere while another server deals this subscription out.
+        """Add a worker. Raises SubscriptionElsewhere while another server distributes this subscription.
 
-        ``fail`` is told when the subscription is not this server's any more.
+        ``fail`` is called when this server loses the subscription.
         """
         name = subscription.name.lower()
         async with self._turn:
@@ -196,14 +195,14 @@ class SharedSubscriptions:
         return worker
 
     async def leave(self, worker: Worker) -> None:
-        """End a worker; the last one gives the subscription up."""
+        """Remove a worker. The last one releases the subscription."""
         worker.close()
         dealer = worker.dealer
         async with self._turn:
             if not dealer.workers and self._dealers.get(dealer.name) is dealer:
                 del self._dealers[dealer.name]
                 dealer.end()
-                with contextlib.suppress(TidegateError):  # the lease then runs out by itself
+                with contextlib.suppress(TidegateError):  # the lease then expires by itself
                     await self._managed.release(dealer.name, self._server)
 
     async def _begin(self, subscription: ManagedSubscription, topic: str) -> _Dealer:

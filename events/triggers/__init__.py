@@ -1,6 +1,6 @@
 """Triggers: Python functions that are called with platform events in batches, as Salesforce calls an Apex trigger.
 
-This is what a trigger imports; `server.py` runs the triggers of a project folder in a process of their own.
+Triggers import this package; `server.py` runs the triggers of a project folder in a separate process.
 """
 
 from events.triggers.api import (

@@ -1,4 +1,4 @@
-"""What a trigger is and what it is given. Names and rules are those of Salesforce's EventBus namespace (Apex Reference)."""
+"""The API of triggers. Names and rules are those of Salesforce's EventBus namespace (Apex Reference)."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ hookimpl = pluggy.HookimplMarker("tidegate")
 
 
 class RetryableException(Exception):
-    """Raised by a trigger: call me again with the same events later. Nothing that it handed to the context is kept."""
+    """Raise it in a trigger to be called again later with the same events. Output of the failed call is discarded."""
 
 
 class InvalidReplayIdException(UsageError):
-    """A resume checkpoint that is not the replay id of an event in the current batch."""
+    """The resume checkpoint is not the replay id of an event in the current batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerEvent:
-    """One event. ``fields`` are as CometD shows them: instants and dates as ISO 8601 text, absent values None.
+    """One event. ``fields`` have CometD's form: instants and dates as ISO 8601 text, absent values None.
 
-    A change event has its ChangeEventHeader among them, and None for what did not change.
+    For a change event they include the ChangeEventHeader, and None for unchanged fields.
     """
 
     name: str
@@ -64,7 +64,7 @@ class TriggerEvent:
 
 @dataclass(slots=True)
 class Output:
-    """Something to write when the batch is done: an event by its fields, or a record of any topic."""
+    """Output to write when the batch is done: an event by its fields, or a record of any topic."""
 
     topic: str
     fields: Mapping[str, Any] | None = None
@@ -73,7 +73,7 @@ class Output:
 
 
 class TriggerContext:
-    """The surroundings of one call. Used by the trigger's own thread, during the call only."""
+    """The context of one call. Use it only in the trigger's own thread, during the call."""
 
     def __init__(self, trigger: Trigger, events: Sequence[TriggerEvent], retries: int) -> None:
         self.trigger, self.retries = trigger, retries
@@ -83,11 +83,11 @@ class TriggerContext:
         self._checkpoint: tuple[int, int] | None = None
 
     def set_resume_checkpoint(self, replay_id: int | str) -> None:
-        """What comes up to this event is done: a failure resumes after it.
+        """Mark the events up to this one as done: after a failure the trigger resumes after it.
 
-        What was handed to ``publish`` and ``send`` before is kept with it. A call that returns early without an error is
-        called again with the events after its checkpoint, as in Salesforce. Raises InvalidReplayIdException for an id
-        that no event in this batch has.
+        Earlier ``publish`` and ``send`` calls are kept with it. If a call returns early without an error, the trigger
+        is called again with the events after its checkpoint, as in Salesforce. Raises InvalidReplayIdException for an
+        id that no event in this batch has.
         """
         number = int(replay_id) if str(replay_id).isdecimal() else -1
         if number not in self._ids:
@@ -105,11 +105,11 @@ class TriggerContext:
         return [] if self._checkpoint is None else self.outputs[: self._checkpoint[1]]
 
     def publish(self, event: str, fields: Mapping[str, Any]) -> None:
-        """Publish an event together with this batch's position: both or neither."""
+        """Publish an event atomically with this batch's position."""
         self.outputs.append(Output(event, fields=dict(fields)))
 
     def send(self, topic: str, key: bytes | None, value: bytes | None) -> None:
-        """Write a record to any topic together with this batch's position: both or neither."""
+        """Write a record to any topic atomically with this batch's position."""
         self.outputs.append(Output(topic, key=key, value=value))
 
 
@@ -118,12 +118,13 @@ TriggerFunction = Callable[[Sequence[TriggerEvent], TriggerContext], Any]
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A function, plain or ``async``, and when it is called. ``name`` keeps the position: renamed is new.
+    """A function, plain or ``async``, and the events it is called with. The position is stored by ``name``: a renamed
+    trigger is a new one.
 
-    ``batch_size`` counts events, 2,000 at most. With ``partitions`` above 1 (10 at most) so many calls run side by side,
-    each with the events whose ``partition_key`` field (EventUuid unless said) falls to it, in their order. ``replay``
-    says where a trigger that is new begins. Events that do not pass ``filter`` are passed over (the expressions of channel
-    members: ``Amount__c > 100 AND Express__c = true``).
+    ``batch_size`` counts events, 2,000 at most. With ``partitions`` above 1 (10 at most) that many calls run
+    concurrently, each with the events that its share of ``partition_key`` values selects (EventUuid by default), in
+    order. A new trigger begins at ``replay``. Events that do not pass ``filter`` are skipped (the expressions of
+    channel members: ``Amount__c > 100 AND Express__c = true``).
     """
 
     name: str
@@ -165,7 +166,9 @@ def trigger(
     replay: Literal["latest", "earliest"] = "latest",
     filter: str = "",  # noqa: A002 - as in Salesforce's filterExpression
 ) -> Callable[[TriggerFunction], TriggerFunction]:
-    """Make a function ``(events, context)`` of a project's module a trigger; its name is the function's unless given."""
+    """Make a function ``(events, context)`` in a project's module a trigger, named after the function unless ``name``
+    is set.
+    """
 
     def mark(function: TriggerFunction) -> TriggerFunction:
         made = Trigger(
@@ -186,9 +189,10 @@ def trigger(
 
 @hookspec
 def register_triggers() -> list[Trigger]:  # type: ignore[empty-body]
-    """Triggers that a distribution brings.
+    """Triggers of an installed distribution.
 
-    The process that runs triggers calls it when it loads the project, and again when a file of the project has changed::
+    The process that runs triggers calls it when it loads the project, and again when a file of the project has
+    changed::
 
         @hookimpl
         def register_triggers() -> list[Trigger]:

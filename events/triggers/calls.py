@@ -1,4 +1,4 @@
-"""Calling a trigger: in a thread of its own, with a note on disk while it runs."""
+"""Calls a trigger: in a separate thread, with a mark on disk while it runs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Mark", "call"]
 
 
 class Mark:
-    """A file that says which batch a call is working on.
+    """A file with the batch that a call is processing.
 
-    One that is left says that the process ended during that call: killed, or brought down by the trigger itself. Without
-    it a trigger that ends its process would do so for ever.
+    A remaining file means that the process died during that call: killed, or crashed by the trigger itself. Without it
+    such a trigger would crash its process forever.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -26,7 +26,7 @@ class Mark:
         self._path = folder / name
 
     def read(self) -> int | None:
-        """The first replay id of the batch that was never ended."""
+        """The first replay id of an unfinished batch."""
         try:
             return int(self._path.read_text())
         except (FileNotFoundError, ValueError):
@@ -40,9 +40,9 @@ class Mark:
 
 
 async def call(trigger: Trigger, events: Sequence[TriggerEvent], context: TriggerContext) -> BaseException | None:
-    """Call and wait; what the function raised, SystemExit included.
+    """Call the function and wait. Returns its exception, including SystemExit.
 
-    The thread is a daemon: a call that never returns does not keep the process from ending.
+    The thread is a daemon, so that a call that never returns does not keep the process alive.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[BaseException | None] = loop.create_future()

@@ -10,7 +10,7 @@ __all__ = ["TriggersConfig"]
 
 @config
 class TriggersConfig:
-    """Everything that process reads."""
+    """All keys of that process."""
 
     folder: str = key(
         "triggers.dir",

@@ -1,4 +1,4 @@
-"""Which events of a fetch pass a trigger's filter, worked out for all of one schema at once."""
+"""Evaluates a trigger's filter, for all fetched events of one schema at once."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ __all__ = ["Passing", "filterable"]
 
 
 async def filterable(catalog: Catalog, event: str) -> Filterable | None:
-    """What a filter of an event may compare; None for the change event of a table of which nothing was seen yet."""
+    """The comparable fields of an event; None for a change event whose table has no record yet."""
     if is_change_event(event):
         return await catalog.change_event(event)
     return (await catalog.find(event)).definition
 
 
 class Passing:
-    """Collects the payloads of events in their order, then says which events pass. Without a filter all do, at no cost."""
+    """Collects the payloads of events in order, then returns the events that pass.
+
+    Without a filter all pass, at no cost.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -32,9 +35,10 @@ class Passing:
             self._filtered_events.append((schema, payload))
 
     def of(self, events: Sequence[TriggerEvent], newest: Filterable | None) -> list[TriggerEvent]:
-        """``events`` are those whose payloads were added; a field that an older one lacks is one without a value.
+        """``events`` are those whose payloads were added. A field that an older event lacks has no value.
 
-        Raises InvalidFilter where the newest definition (of those collected, if there is no newer) has no such field.
+        Raises InvalidFilter if the newest definition (the newest collected one if ``newest`` is None) has no such
+        field.
         """
         import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""What the events service tells and takes of triggers: EventBusSubscriber's rows, and commands."""
+"""Monitoring and control of triggers in the events service: EventBusSubscriber's rows, and commands."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class UnknownTrigger(NotThere):
 
 
 class Positions(Protocol):
-    """Where groups stand, and how far topics go."""
+    """Positions of groups and ends of topics."""
 
     async def of(self, state: SubscriptionState) -> tuple[int | None, int | None]:
-        """The position (offset of the next event) of a subscription and the end of its topic; None where there is none."""
+        """The position of a subscription (offset of the next event) and the end of its topic; None if unknown."""
         ...
 
 
 class GroupPositions:
-    """Positions from a cluster, which is connected to when first asked."""
+    """Positions from a cluster, connected on first use."""
 
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
@@ -62,13 +62,13 @@ class GroupPositions:
 
 
 class Monitor:
-    """Lists subscriptions and changes what state they are in."""
+    """Lists subscriptions and changes their states."""
 
     def __init__(self, states: TriggerStates, positions: Positions) -> None:
         self._states, self._positions = states, positions
 
     async def subscribers(self) -> list[dict[str, Any]]:
-        """Rows with the fields of Salesforce's EventBusSubscriber, and ours (waiting, changedMs) below."""
+        """Rows with the fields of Salesforce's EventBusSubscriber, followed by ours (waiting, changedMs)."""
         return [await self._row(state) for _, state in sorted((await self._states.states()).items())]
 
     async def problems(self) -> dict[str, str]:
@@ -105,7 +105,7 @@ class Monitor:
         await self._states.put_command(trigger, Command(str(status), str(replay)))
 
     async def forget(self, trigger: str) -> None:
-        """Remove the states of a trigger that is no more; one that still runs writes its own again."""
+        """Remove the states of a trigger that no longer exists. A running one writes its own again."""
         for state in await self._known(trigger):
             await self._states.forget_state(state.name)
 

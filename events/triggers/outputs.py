@@ -1,4 +1,4 @@
-"""What triggers write: events and records, in one Kafka transaction with the position of the batch that led to them."""
+"""Output of triggers: events and records, in one Kafka transaction with the position of their batch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from tidegate.kit.errors import TidegateError
 __all__ = ["Outputs"]
 
 _TIMEOUT_MS: Final = 10_000
-"""An open transaction holds readers back: one whose process died is ended after this long."""
+"""Transaction timeout: an open transaction holds readers back, so one of a dead process is aborted after this time."""
 
 
 class Outputs:
-    """One transactional producer per subscription, made anew with each tenure; the group's name is its transactional id."""
+    """One transactional producer per subscription, recreated with each tenure.
+
+    The group's name is its transactional id.
+    """
 
     def __init__(self, config: ClientConfig, catalog: Catalog, group: str, user_id: str) -> None:
         properties = {"transactional.id": group, "transaction.timeout.ms": str(_TIMEOUT_MS), "acks": "all"}
@@ -29,12 +32,15 @@ class Outputs:
         self._producer: BatchProducer | None = None
 
     async def renew(self) -> None:
-        """Start a producer anew: returns when every earlier transaction of this subscription is over, here or elsewhere."""
+        """Start a new producer.
+
+        Returns when every earlier transaction of this subscription is over, here or elsewhere.
+        """
         await self.stop()
         self._producer = await BatchProducer(self._config).start()
 
     async def write(self, outputs: Sequence[Output], partition: TopicPartition, position: int) -> None:
-        """Write all, and commit the position with it. After an error nobody knows which position holds: ask the broker."""
+        """Write everything and commit the position with it. After an error the position is unknown: ask the broker."""
         records = [await self._record(output) for output in outputs]
         if self._producer is None:
             self._producer = await BatchProducer(self._config).start()
@@ -57,7 +63,7 @@ class Outputs:
         return schema.definition.name, str(uuid.uuid4()).encode(), frame(schema.id, payload), 0
 
     async def stop(self) -> None:
-        """End an open transaction by leaving; the next producer of the same id aborts it."""
+        """Leave an open transaction; the next producer with the same id aborts it."""
         producer, self._producer = self._producer, None
         if producer is not None:
             try:

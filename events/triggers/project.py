@@ -1,4 +1,4 @@
-"""A project folder: its triggers and flows, what is wrong with its files, and whether it has changed."""
+"""A project folder: its triggers and flows, the problems of its files, and changes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ FlowReader = Callable[[Path], Trigger]
 
 @dataclass(slots=True)
 class Project:
-    """``problems`` says per file why its triggers do not run; the other files' do."""
+    """A loaded project. ``problems`` has per file why its triggers do not run; those of other files do."""
 
     triggers: dict[str, Trigger] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
 
 def load(folder: Path, read_flow: FlowReader | None = None, *, plugins: bool = True) -> Project:
-    """Import a project's files, in the order of their names. The folder is where its modules import each other from."""
+    """Import a project's files, in the order of their names. The folder is their import root."""
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder} with triggers")
     project = Project()
@@ -105,7 +105,7 @@ def _of_plugins() -> Iterator[tuple[str, list[Trigger]]]:
 
 
 def fingerprint(folder: Path) -> str:
-    """Changes whenever a .py or .toml file at or below the folder is made, changed or removed."""
+    """Changes whenever a .py or .toml file in the folder or below is created, changed or removed."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.suffix in (".py", ".toml"):

@@ -1,8 +1,8 @@
-"""What is known of triggers beyond their positions: states and commands, kept in the state that all events servers share.
+"""States of triggers and commands to them, in the shared state of all events servers.
 
-``trigger/state/SUBSCRIPTION`` is written by the process that runs the triggers, ``trigger/command/TRIGGER`` by whoever asks,
-``trigger/problem/FILE`` says why a file's triggers do not run. A command has an id; a state says which command it has
-obeyed, so none is obeyed twice.
+The process that runs the triggers writes ``trigger/state/SUBSCRIPTION``, and ``trigger/problem/FILE`` with the reason
+why a file's triggers do not run. Events servers write ``trigger/command/TRIGGER``. A command has an id, and a state
+names the last executed command, so that none is executed twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PROBLEM: Final = "trigger/problem/"
 
 
 class Status:
-    """The words of EventBusSubscriber.Status that there are here; Retrying is ours."""
+    """The supported values of EventBusSubscriber.Status; Retrying is Tidegate's."""
 
     RUNNING: Final = "Running"
     RETRYING: Final = "Retrying"
@@ -37,7 +37,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionState:
-    """One subscription of a trigger: ``part`` of ``parts``, and the group that keeps its position."""
+    """One subscription of a trigger: ``part`` of ``parts``, and the group that stores its position."""
 
     trigger: str
     event: str
@@ -59,7 +59,7 @@ class SubscriptionState:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a person asked of a trigger: ``status`` Running (resume) or Suspended; ``replay`` latest skips what is waiting."""
+    """A user's command to a trigger: ``status`` Running (resume) or Suspended; ``replay`` latest skips waiting events."""
 
     status: str
     replay: str = "processed"
@@ -76,7 +76,7 @@ def _read(cls: type[T], value: Any) -> T | None:
 
 
 class TriggerStates:
-    """Triggers' part of the shared state. Every method raises BusUnavailable when the log does not answer."""
+    """The triggers' part of the shared state. Every method raises BusUnavailable if the log does not answer."""
 
     def __init__(self, state: EventState) -> None:
         self._state = state

@@ -1,7 +1,7 @@
-"""One subscription of a trigger: reads its event's topic, calls the function batch by batch, and keeps the position.
+"""One subscription of a trigger: reads its event's topic, calls the function batch by batch, and commits the position.
 
-The position is a consumer group's offset; the group's one partition goes to one process, so several may stand by. It
-moves only past events that a call has done with, whatever happens in between.
+The position is a consumer group's offset. The group's only partition goes to one process, so that others can stand by.
+The position moves only past events that a call has finished, whatever happens in between.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DAY_MS: Final = 86_400_000
 _PAUSE_S: Final = 1.0
 _LOOK_MS: Final = 500
 _USER_ID: Final = "005TG0000000000AAA"
-"""CreatedById of what triggers publish: Salesforce's "Automated Process" user."""
+"""CreatedById of triggers' events: Salesforce's "Automated Process" user."""
 
 
 class Subscription:
@@ -65,7 +65,7 @@ class Subscription:
             "isolation.level": "read_committed",
             "enable.auto.commit": "false",
             "max.poll.interval.ms": str(_DAY_MS),
-            "group.instance.id": f"{instance}-{state.name}",  # a process that comes back keeps its partitions
+            "group.instance.id": f"{instance}-{state.name}",  # a restarted process keeps its partitions
             "session.timeout.ms": str(config.session_timeout_ms),
             "heartbeat.interval.ms": str(max(1, config.session_timeout_ms // 3)),
         }
@@ -77,7 +77,7 @@ class Subscription:
         self._tenure, self._settled = 0, -1
 
     async def run(self) -> None:
-        """Work until cancelled; what a broker or a registry that is away raises is waited out."""
+        """Work until cancelled; waits while a broker or a registry is unavailable."""
         while True:
             try:
                 async with BatchConsumer(self._reading) as consumer:
@@ -103,7 +103,7 @@ class Subscription:
         self._forget()
 
     def _forget(self) -> None:
-        """Positions held in memory are another process's now, or will be read anew."""
+        """Drop the positions in memory: another process has them now, or they will be read again."""
         self._tenure += 1
         self._events, self._next = [], -1
 
@@ -129,10 +129,10 @@ class Subscription:
         await self._call(consumer, batch)
 
     async def _begin_tenure(self, consumer: BatchConsumer) -> None:
-        """Begin a tenure: end what the one before left open, then read the position.
+        """Begin a tenure: end transactions of the previous one, then read the position.
 
-        A transaction that was committed may not have reached the group's offsets yet. A producer of the same
-        transactional id starts only when it has, and nobody of before can write after that.
+        A committed transaction may not have reached the group's offsets yet. A producer with the same transactional id
+        starts only when it has, and fences all earlier ones.
         """
         tenure = self._tenure
         await self._outputs.renew()
@@ -152,7 +152,7 @@ class Subscription:
         await self._note(status=command.status, retries=0, last_error="", obeyed=command.id)
 
     async def _fill(self, consumer: BatchConsumer) -> None:
-        """Take what there is, up to a batch; waits for the first event only."""
+        """Collect available events, up to a batch. Waits only for the first one."""
         while len(self._events) < self._trigger.batch_size:
             tenure = self._tenure
             fetched = await consumer.fetch(0 if self._events else _LOOK_MS)
@@ -170,7 +170,7 @@ class Subscription:
                     events = await self._decoded(part.records())
                 except InvalidFilter as error:
                     await self._note(status=Status.ERROR, last_error=str(error))
-                    raise  # what was fetched is fetched again from the committed position
+                    raise  # fetched events are fetched again from the committed position
                 if tenure != self._tenure:
                     return
                 self._events += events
@@ -178,7 +178,7 @@ class Subscription:
             if not self._events:
                 await consumer.commit(
                     {self._partition: self._next}
-                )  # all of it was for other partitions of the trigger
+                )  # all of them were for other partitions of the trigger
 
     async def _decoded(self, records: Iterable[KafkaRecord]) -> list[TriggerEvent]:
         events = []
@@ -251,7 +251,7 @@ class Subscription:
                 await consumer.commit({self._partition: position})
         except TidegateError as failure:
             if failure.retriable:
-                raise  # the log is away, or another process has the group: the committed position says where to go on
+                raise  # the log is unavailable, or another process has the group: continue at the committed position
             await self._failed(str(failure))
             self._forget()
             return

@@ -1,4 +1,4 @@
-"""A client of any schema registry with Confluent's REST API: blocking, cached, safe to share between threads.
+"""A client for any schema registry with Confluent's REST API: blocking, cached, thread-safe.
 
 Asynchronous callers run it in ``asyncio.to_thread``.
 """

@@ -25,7 +25,7 @@ _KEPT: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """A version of a subject. ``text`` is the schema as stored, ``references`` what it builds on."""
+    """A version of a subject. ``text`` is the schema as stored, ``references`` are the schemas it builds on."""
 
     subject: str
     version: int
@@ -36,7 +36,7 @@ class RegisteredSchema:
 
 
 class RegistryClient:
-    """Schemas by id are kept for good (an id never changes its meaning), registrations by subject and text."""
+    """Caches schemas by id forever (an id never changes its meaning), and registrations by subject and text."""
 
     def __init__(
         self,
@@ -48,7 +48,10 @@ class RegistryClient:
         timeout_s: float = 30,
         attempts: int = 4,
     ) -> None:
-        """``url`` may be several, separated by commas. ``attempts`` are made in all, with growing pauses."""
+        """``url`` may have several addresses, separated by commas.
+
+        ``attempts`` is the total number of attempts, with growing pauses.
+        """
         self._open(
             Transport(
                 url,
@@ -67,13 +70,13 @@ class RegistryClient:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
-        """A client from ``schema.registry.url`` and its companions; other keys are passed over. Raises ConfigError."""
+        """A client from ``schema.registry.url`` and related keys; other keys are ignored. Raises ConfigError."""
         settings = parse(RegistryClientConfig, properties)
         return cls.configured(settings, settings.url)
 
     @classmethod
     def configured(cls, settings: RegistryClientConfig, url: str) -> Self:
-        """A client of the registries at ``url``, as the settings say. Raises ConfigError and Refused."""
+        """A client for the registries at ``url`` with these settings. Raises ConfigError and Refused."""
         made = cls.__new__(cls)
         made._open(Transport.configured(settings, url))
         return made
@@ -90,7 +93,7 @@ class RegistryClient:
     # -- schemas
 
     def schema(self, schema_id: int, subject: str | None = None) -> AvroSchema:
-        """The Avro schema with an id, its references resolved; ``subject`` names the context, where there are several."""
+        """The Avro schema with an id, its references resolved. ``subject`` names the context, if there are several."""
         schema = self.any_schema(schema_id, subject)
         if not isinstance(schema, AvroSchema):
             raise Refused(f"Schema {schema_id} is of type {schema.schema_type}, not AVRO")
@@ -119,9 +122,9 @@ class RegistryClient:
         normalize: bool = False,
         schema_type: str = "AVRO",
     ) -> int:
-        """The id of a schema under a subject, registered if it was not. Raises Incompatible.
+        """The id of a schema under a subject. Registers the schema if necessary. Raises Incompatible.
 
-        ``schema_type`` is for a schema given as text.
+        ``schema_type`` is for schemas passed as text.
         """
         body = _body(schema, references, schema_type)
         return self._id_of(subject, body, normalize, f"/subjects/{_quoted(subject)}/versions")
@@ -150,7 +153,7 @@ class RegistryClient:
         return schema_id
 
     def version(self, subject: str, version: int | str = "latest") -> RegisteredSchema:
-        """A version of a subject; never from the cache, since "latest" moves. Raises NotFound."""
+        """A version of a subject; never from the cache, because "latest" changes. Raises NotFound."""
         return _registered(self._transport.ask("GET", f"/subjects/{_quoted(subject)}/versions/{version}"))
 
     def parsed(self, registered: RegisteredSchema) -> AvroSchema:
@@ -181,7 +184,10 @@ class RegistryClient:
         references: Sequence[Reference] = (),
         schema_type: str = "AVRO",
     ) -> list[str]:
-        """Why the subject would refuse the schema, empty if it would not; ``version`` None compares with all."""
+        """Why the subject would refuse the schema; empty if it would not.
+
+        With ``version`` None it is compared with all versions.
+        """
         path = f"/compatibility/subjects/{_quoted(subject)}/versions" + ("" if version is None else f"/{version}")
         answer = self._transport.ask(
             "POST", path, query=_flags(verbose=True), body=_body(schema, references, schema_type)
@@ -193,7 +199,7 @@ class RegistryClient:
         return int(self._transport.ask("DELETE", path, query=_flags(permanent=permanent)))
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
-        """The versions that were deleted. Forgets what was cached for the subject, here only."""
+        """Delete a subject and return the deleted versions. Also drops this client's cache for the subject."""
         deleted = list(
             self._transport.ask("DELETE", f"/subjects/{_quoted(subject)}", query=_flags(permanent=permanent))
         )
@@ -205,7 +211,7 @@ class RegistryClient:
     # -- settings
 
     def compatibility(self, subject: str | None = None) -> str:
-        """The level in force for a subject, or the global one."""
+        """The effective level of a subject, or the global one."""
         path = "/config" if subject is None else f"/config/{_quoted(subject)}"
         query = {} if subject is None else _flags(defaultToGlobal=True)
         return str(self._transport.ask("GET", path, query=query)["compatibilityLevel"])
@@ -222,7 +228,7 @@ class RegistryClient:
         return parse_schema(schema_type, text, texts, strict=False)
 
     def _collect(self, references: Sequence[Reference], texts: dict[str, str]) -> None:
-        """Texts of referenced schemas by their names, each once and after those it needs itself."""
+        """Collect the texts of referenced schemas by name, each once and after its own references."""
         for reference in references:
             if reference.name in texts:
                 continue

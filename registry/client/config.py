@@ -1,4 +1,4 @@
-"""How a client reaches a registry, under the names that Confluent's Java client has."""
+"""A client's settings for a registry, under the names of Confluent's Java client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SSL = "schema.registry.ssl."
 
 @config
 class RegistryClientConfig:
-    """How to reach a registry, under the names Confluent's serializers use."""
+    """A client's settings for a registry, under the names of Confluent's serializers."""
 
     url: str = key(
         "schema.registry.url",
@@ -124,7 +124,7 @@ class RegistryClientConfig:
             yield Problem("proxy.port", "proxy.host needs proxy.port")
 
     def basic_credentials(self) -> tuple[str, str] | None:
-        """User and password, None where they are in the addresses or there are none. Raises ConfigError."""
+        """User and password; None if they are in the addresses or there are none. Raises ConfigError."""
         if self.user_info is not None:
             user, _, password = self.user_info.reveal().partition(":")
             return user, password
@@ -139,7 +139,7 @@ class RegistryClientConfig:
         return options.get("username", ""), options.get("password", "")
 
     def bearer(self) -> StaticToken | ClientCredentials | None:
-        """What puts a bearer token on requests."""
+        """The source of bearer tokens for requests, if any."""
         if self.bearer_source == "OAUTHBEARER" and self.client_secret is not None:
             return ClientCredentials(
                 self.issuer_url or "",
@@ -151,7 +151,10 @@ class RegistryClientConfig:
         return StaticToken(self.bearer_token.reveal()) if self.bearer_token is not None else None
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """What connections are encrypted with; None for what is usual. Raises ConfigError, its keys with their prefix."""
+        """The TLS context for connections; None for the default.
+
+        Raises ConfigError that names keys with their prefix.
+        """
         ssl_keys = {f"ssl.{name}": value for name, value in self.tls.items() if name != "ca.location"}
         check_host = ssl_keys.pop("ssl.endpoint.identification.algorithm", "https") != ""
         if self.ca_location is not None:
@@ -170,12 +173,12 @@ class RegistryClientConfig:
             ) from error
 
     def all_headers(self) -> dict[str, str]:
-        """The headers that requests carry beside the usual ones."""
+        """The headers of requests in addition to the usual ones."""
         by_header = {"target-sr-cluster": self.logical_cluster, "Confluent-Identity-Pool-Id": self.identity_pool}
         return {**{name: value for name, value in by_header.items() if value is not None}, **self.headers}
 
     def proxies(self) -> dict[str, str]:
-        """The proxy by scheme, as ``requests`` wants it."""
+        """The proxy by scheme, in the form ``requests`` expects."""
         if self.proxy_host is None:
             return {}
         return dict.fromkeys(("http", "https"), f"http://{self.proxy_host}:{self.proxy_port}")

@@ -1,4 +1,4 @@
-"""Bearer tokens of a client: one that is given, or those of an issuer (OAuth 2.0 client credentials, RFC 6749 4.4)."""
+"""Bearer tokens of a client: a fixed one, or those of an issuer (OAuth 2.0 client credentials, RFC 6749 4.4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from registry.client.errors import Refused, Unavailable
 __all__ = ["ClientCredentials", "StaticToken"]
 
 _EARLY_S: Final = 30.0
-"""A token is asked for anew this long before it ends, so that none ends on its way."""
+"""A token is renewed this long before it expires, so that none expires in transit."""
 
 
 class StaticToken(AuthBase):
@@ -27,7 +27,7 @@ class StaticToken(AuthBase):
 
 
 class ClientCredentials(AuthBase):
-    """Asks the issuer for a token when the first is needed and when one ends. Threads may share it."""
+    """Requests a token from the issuer with the first use and when one expires. Thread-safe."""
 
     def __init__(self, url: str, client_id: str, secret: str, scope: str | None, timeout_s: float) -> None:
         self._url, self._client, self._scope, self._timeout_s = url, (client_id, secret), scope, timeout_s
@@ -35,7 +35,7 @@ class ClientCredentials(AuthBase):
         self._lock = threading.Lock()
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Raises Unavailable where the issuer does not answer, Refused where it answers otherwise than with a token."""
+        """Raises Unavailable if the issuer does not answer, Refused if its answer is not a token."""
         with self._lock:
             if time.monotonic() >= self._ends_at:
                 self._fetch()

@@ -1,10 +1,8 @@
-"""What can go wrong between a client and a registry.
+"""The errors of a registry client.
 
-RegistryClientError
-├── NotFound         no such subject, version or id
-├── Incompatible     the schema breaks the subject's compatibility level
-├── Refused          anything else that has to change before it can succeed
-└── Unavailable      no registry answered, or its log did not: the same call may succeed later
+RegistryClientError ├── NotFound no such subject, version or id ├── Incompatible the schema breaks the subject's
+compatibility level ├── Refused the request has to change for another reason └── Unavailable no registry answered, or
+its log did not answer: the same call may succeed later
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ __all__ = ["Incompatible", "NotFound", "Refused", "RegistryClientError", "Unavai
 
 
 class RegistryClientError(TidegateError):
-    """What a registry answered. ``error_code`` is Confluent's; 0 where no registry answered."""
+    """An error answered by a registry. ``error_code`` is Confluent's, or 0 if no registry answered."""
 
     def __init__(self, message: str, error_code: int = 0) -> None:
         super().__init__(message)

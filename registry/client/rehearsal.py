@@ -1,4 +1,4 @@
-"""A registry client that writes nothing: it reads what there is, and keeps in memory what it would have registered."""
+"""A registry client that writes nothing: it reads from the registry, and keeps would-be registrations in memory."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from registry.client import (
 __all__ = ["Rehearsal", "RehearsingClient"]
 
 _LAST_ID: Final = 2**31 - 1
-"""Made-up ids count down from here, far from those that a registry gives."""
+"""Invented ids count down from here, far from those that a registry assigns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What ``register`` was asked for. ``schema_id`` is the registry's where it has the schema already, else None."""
+    """A call of ``register``. ``schema_id`` is the registry's id if it has the schema already, otherwise None."""
 
     subject: str
     text: str
@@ -31,11 +31,11 @@ class Rehearsal:
 
 
 class RehearsingClient(RegistryClient):
-    """For previews. A registry that cannot be reached counts as an empty one; ``rehearsed`` tells what was asked for."""
+    """For previews. An unreachable registry counts as empty. ``rehearsed`` lists the registrations."""
 
     @classmethod
     def over(cls, client: RegistryClient, rehearsed: list[Rehearsal]) -> Self:
-        """A rehearsing client of the same registry with the same settings; the given one is not to be used any more."""
+        """A rehearsing client for the same registry with the same settings. Don't use the original client any more."""
         made = cls.__new__(cls)
         made._open(client._transport.impatient())
         made.rehearsed = rehearsed
@@ -54,7 +54,10 @@ class RehearsingClient(RegistryClient):
         normalize: bool = False,
         schema_type: str = "AVRO",
     ) -> int:
-        """The id that the registry has for it, else one that is made up. Raises Incompatible as the registry would."""
+        """The registry's id if it has the schema, otherwise an invented one.
+
+        Raises Incompatible as the registry would.
+        """
         more: dict[str, Any] = {"references": references, "schema_type": schema_type}
         text = schema if isinstance(schema, str) else schema.canonical
         try:

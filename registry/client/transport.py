@@ -1,4 +1,4 @@
-"""Requests to registries: over several addresses, again where that may help, failures as errors by kind."""
+"""Requests to registries: over several addresses, with retries, and with failures as typed errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RETRIED: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class Transport:
-    """Sends to the address that answered last, and goes on to the next when it does not. Threads may share it."""
+    """Sends to the address that answered last, and tries the next one on failure. Thread-safe."""
 
     def __init__(
         self,
@@ -41,7 +41,10 @@ class Transport:
         wait_s: float = 0.2,
         max_wait_s: float = 2.0,
     ) -> None:
-        """``timeout_s`` is that of one request, or one to connect and one to be answered. Raises Refused for a bad address."""
+        """``timeout_s`` is the timeout of a request, or a pair for connecting and for the answer.
+
+        Raises Refused for an invalid address.
+        """
         self._addresses = [_address(part) for part in url.split(",") if part.strip()]
         if not self._addresses:
             raise Refused(f"'{url}' is no schema registry address: give http://HOST:PORT, several with commas between")
@@ -59,7 +62,7 @@ class Transport:
 
     @classmethod
     def configured(cls, settings: RegistryClientConfig, url: str) -> Self:
-        """As the settings say; raises ConfigError and Refused."""
+        """A transport with these settings. Raises ConfigError and Refused."""
         return cls(
             url,
             auth=settings.bearer() or settings.basic_credentials(),
@@ -73,7 +76,7 @@ class Transport:
         )
 
     def impatient(self) -> Self:
-        """The same registries, each asked once."""
+        """The same registries, with one attempt for each address."""
         made = copy.copy(self)
         made._attempts = 1
         return made
@@ -84,11 +87,14 @@ class Transport:
     def ask(
         self, method: str, path: str, *, query: Mapping[str, str] | None = None, body: Mapping[str, Any] | None = None
     ) -> Any:
-        """Send a request until it is answered. A DELETE whose answer got lost is not repeated: it may have been done."""
+        """Send a request until it is answered.
+
+        A DELETE with a lost answer is not repeated, because it may have been carried out.
+        """
         failure = Unavailable("no attempt was made")
         count, first = len(self._addresses), self._answered
         for attempt in range(max(self._attempts, count)):
-            if attempt >= count:  # every address had its turn
+            if attempt >= count:  # every address was tried
                 pause_s = self._wait_s * 2.0 ** min(attempt - count, 20)
                 time.sleep(min(self._max_wait_s, pause_s) * random.uniform(0.5, 1))
             index = (first + attempt) % count
@@ -116,7 +122,7 @@ class Transport:
 
 
 def _address(text: str) -> tuple[str, tuple[str, str] | None]:
-    """An address without user and password, and these; what is shown of it in messages has no secret."""
+    """An address without user and password, and these separately, so that messages contain no secret."""
     address = text.strip().rstrip("/")
     try:
         parts = urlsplit(address)
@@ -145,7 +151,7 @@ def _read(answer: requests.Response) -> Any:
 
 
 def _described(answer: requests.Response) -> tuple[str, int]:
-    """Message and error code of a failure, whoever wrote it."""
+    """Message and error code of a failure, in whatever format."""
     try:
         body = answer.json()
         return str(body["message"]), int(body["error_code"])

@@ -1,4 +1,4 @@
-"""Making, changing and deleting associations: what may go together, and the schemas registered along the way."""
+"""Creates, changes and deletes associations: checks which combinations are allowed, and registers their schemas."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ __all__ = ["Checked", "check", "check_deletion", "made"]
 
 
 class Checked(NamedTuple):
-    """A request that may be carried out.
+    """A validated request.
 
-    ``every`` is all it asks for, ``changed`` what is not so already, ``before`` what there is, by kind.
+    ``every`` has all its associations, ``changed`` those that differ from the current state, ``before`` the current
+    ones by kind.
     """
 
     request: Request
@@ -40,7 +41,7 @@ class Checked(NamedTuple):
 
 
 def check(catalog: Catalog, request: Request, *, context: str, create: bool, dry_run: bool) -> Checked:
-    """Raises where the request does not go together with what is there. ``context`` is the one of the path."""
+    """Raises if the request conflicts with the current state. ``context`` is that of the path."""
     resolved = [_resolved(catalog, each, context) for each in request.associations]
     kinds = request.kinds
     for kind in kinds:
@@ -51,7 +52,7 @@ def check(catalog: Catalog, request: Request, *, context: str, create: bool, dry
     index = catalog.state.associations
     existing = index.of_id(request.id, request.type, kinds)
     if not existing and create and dry_run and request.id is None:
-        # Before a topic has an id, its name tells whether this is a retry.
+        # Before a topic has an id, its name decides whether this is a retry.
         existing = _latest(index.of_name(request.name, request.namespace, request.type, kinds))
     before = {each.kind: each for each in existing}
     placed: list[RequestedAssociation] = []
@@ -70,7 +71,7 @@ def check(catalog: Catalog, request: Request, *, context: str, create: bool, dry
 
 
 def _resolved(catalog: Catalog, association: RequestedAssociation, context: str) -> RequestedAssociation:
-    """The subject with its context and behind its alias; raises OperationNotPermitted where it is read-only."""
+    """The subject with its context and its alias resolved. Raises OperationNotPermitted if it is read-only."""
     if association.subject is None:
         return association
     subject = catalog.unaliased(within(context, association.subject))
@@ -87,7 +88,7 @@ def _check_writable(catalog: Catalog, subject: str) -> None:
 def _settled(
     catalog: Catalog, request: Request, association: RequestedAssociation, before: Association | None, *, create: bool
 ) -> tuple[RequestedAssociation, bool]:
-    """What one association is to be, and whether it is so already."""
+    """The resulting association, and whether it equals the current one."""
     if before is None and not create:
         association = with_defaults(association, create=False)
     default = default_subject(request.name, request.namespace, association.kind)
@@ -147,7 +148,7 @@ def _registered(catalog: Catalog, association: RequestedAssociation) -> bool:
 def _check_change(
     catalog: Catalog, association: RequestedAssociation, before: Association, default: str, *, create: bool
 ) -> bool:
-    """Whether the association is as wanted already; raises where it cannot become so."""
+    """Whether the association already has the requested values. Raises if it can't be changed to them."""
     equal = (
         before.subject == association.subject
         and association.lifecycle in (None, before.lifecycle)
@@ -175,7 +176,7 @@ def _check_change(
 
 
 def _check_uniform(catalog: Catalog, request: Request, associations: Sequence[RequestedAssociation]) -> None:
-    """All associations of a resource are STRONG, or all are WEAK."""
+    """Require all associations of a resource to be STRONG, or all to be WEAK."""
     index = catalog.state.associations
     if request.id is not None:
         existing = index.of_id(request.id, request.type)
@@ -196,7 +197,7 @@ def _check_subject(
     association: RequestedAssociation,
     before: Association | None,
 ) -> None:
-    """A STRONG association has its subject for itself, and nothing may refer to it; a WEAK one shares it with WEAK ones."""
+    """Check the subject: a STRONG association owns its subject exclusively and unreferenced; WEAK ones may share it."""
     subject = str(association.subject)
     if association.schema is not None and catalog.settings.mode_in_scope(subject) is Mode.IMPORT:
         raise InvalidAssociation("schema", f"cannot be provided while subject '{subject}' is in IMPORT mode")
@@ -242,7 +243,7 @@ def _check_schema(catalog: Catalog, association: RequestedAssociation) -> None:
 
 
 def _latest(associations: Sequence[Association]) -> list[Association]:
-    """Those of the resource that was written last: a name may have belonged to several."""
+    """The associations of the resource that was written last, because a name may have belonged to several."""
     if not associations:
         return []
     last = max(associations, key=lambda each: (each.updated_ms or -1, each.created_ms or -1, each.resource_id))
@@ -273,7 +274,7 @@ def _made(request: Request, association: RequestedAssociation, before: Associati
 
 
 def check_deletion(catalog: Catalog, doomed: Sequence[Association], *, cascade: bool) -> None:
-    """Frozen associations go only together with their subjects."""
+    """Frozen associations can be deleted only together with their subjects."""
     for each in doomed:
         _check_writable(catalog, each.subject)
         if not cascade and each.frozen:

@@ -1,4 +1,4 @@
-"""What a request asks of associations, and what it means where it says nothing."""
+"""Requests for associations, and the defaults of what they leave out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Change", "Delete", "Request", "RequestedAssociation", "unfitting", "
 
 @dataclass(frozen=True, slots=True)
 class RequestedAssociation:
-    """One association to make or change. ``lifecycle`` and ``frozen`` None are "as it is"."""
+    """An association to create or change. None for ``lifecycle`` or ``frozen`` means unchanged."""
 
     subject: str | None
     kind: str
@@ -26,7 +26,7 @@ class RequestedAssociation:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Associations of one resource; ``id`` may be missing only where nothing is to be written."""
+    """Associations of one resource. ``id`` may be missing only if nothing will be written."""
 
     name: str
     namespace: str
@@ -47,14 +47,14 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One request of a batch: ``steps`` are lists of associations to make (True) or change (False), and deletions."""
+    """One request of a batch. ``steps`` are lists of associations to create (True) or change (False), and deletions."""
 
     request: Request
     steps: tuple[tuple[bool, tuple[RequestedAssociation, ...]] | Delete, ...]
 
 
 def with_defaults(association: RequestedAssociation, *, create: bool) -> RequestedAssociation:
-    """What a new association is where nothing is said: STRONG and frozen with a schema, else WEAK."""
+    """A new association with defaults: STRONG and frozen with a schema, otherwise WEAK."""
     if not create and association.schema is not None:
         raise InvalidAssociation(
             "schema",

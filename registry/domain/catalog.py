@@ -1,4 +1,4 @@
-"""What the registry answers from memory: subjects, versions, schemas by id and guid, lookups, compatibility."""
+"""Answers from memory: subjects, versions, schemas by id and guid, lookups, compatibility."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ from registry.model.subjects import (
 __all__ = ["LATEST", "Candidate", "Catalog", "parse_version"]
 
 LATEST: Final = -1
-"""The version number that means the newest one not deleted."""
+"""The version number of the newest version that is not deleted."""
 
 _RESERVED: Final = "confluent:reserved"
-"""The property of metadata that lists field names no version may use."""
+"""The metadata property that lists field names no version may use."""
 
 
 class Candidate(NamedTuple):
-    """A schema sent by a client, understood: what would be stored, and its parsed form."""
+    """A parsed schema of a client: the form to store, and the parsed form."""
 
     definition: Definition
     parsed: ParsedSchema
 
 
 class Catalog:
-    """Questions to the state. Nothing waits, nothing changes.
+    """Queries of the state. Nothing waits, nothing changes.
 
-    Subjects are given in their normal form (``subjects.normalize``), aliases replaced.
+    Pass subjects in their normal form (``subjects.normalize``), with aliases resolved.
     """
 
     def __init__(self, state: State, default_level: Level) -> None:
         self.state = state
         self.settings = Settings(state, default_level)
-        # One thread: each takes its share of the interpreter from the event loop.
+        # A single thread, because each takes its share of the interpreter from the event loop.
         thread = ThreadPoolExecutor(1, thread_name_prefix="schemas")
         self.schemas, self.comparisons = Schemas(state, thread), Comparisons(thread)
 
@@ -91,25 +91,25 @@ class Catalog:
         return [version for version in versions if version.deleted] if deleted_only else versions
 
     def version(self, subject: str, number: int, *, deleted: bool = False) -> SchemaVersion:
-        """One version; an unqualified subject that has none is sought in other contexts. Raises a 404."""
+        """One version. An unqualified subject without versions is looked up in other contexts. Raises a 404."""
         for name in self._in_contexts(subject):
             if (version := self.find_version(name, number, deleted=deleted)) is not None:
                 return version
         raise self.missing(subject, number, deleted=deleted)
 
     def missing(self, subject: str, number: int, *, deleted: bool) -> SubjectNotFound | VersionNotFound:
-        """What to say when a version was not found."""
+        """The error for a missing version."""
         return VersionNotFound(number) if self.has(subject, deleted=deleted) else SubjectNotFound(subject)
 
     def find_version(self, subject: str, number: int, *, deleted: bool) -> SchemaVersion | None:
-        """The version of that number, or the newest for LATEST; None where there is none, or only a deleted one."""
+        """The version of that number, or the newest for LATEST; None if it does not exist or is deleted."""
         if number == LATEST:
             return next(reversed(self.state.versions(subject)), None)
         version = self.state.version(subject, number)
         return version if version is not None and (deleted or not version.deleted) else None
 
     def _in_contexts(self, subject: str) -> Iterator[str]:
-        """The subject, and if it names no context, its namesakes in all others."""
+        """The subject, and if it names no context, the same name in all other contexts."""
         yield subject
         if context_of(subject) == DEFAULT_CONTEXT:
             for context in self.state.contexts()[1:]:
@@ -133,7 +133,7 @@ class Catalog:
         rule_type: str = "",
         aliases: bool = False,
     ) -> Iterator[tuple[SchemaVersion, Sequence[str]]]:
-        """Versions by subject and number, each with the aliases under which its subject is known where asked for."""
+        """Versions by subject and number, each with the aliases of its subject if requested."""
         named = self._aliases(prefix) if aliases else {}
         subjects = set(self.subjects(prefix, deleted=True)) | named.keys()
         for subject in sorted(subjects):
@@ -143,7 +143,7 @@ class Catalog:
                     yield version, named.get(subject, ())
 
     def _aliases(self, prefix: str) -> dict[str, list[str]]:
-        """Real subjects with the aliases under the prefix that lead to them."""
+        """Real subjects with the aliases under the prefix that point to them."""
         matches, aliases = prefix_matcher(prefix), dict[str, list[str]]()
         for scope in sorted(name for name in self.state.configs if name is not None and matches(name)):
             if alias := self.settings.alias(scope):
@@ -158,10 +158,10 @@ class Catalog:
     # -- ids
 
     def by_id(self, schema_id: int, subject: str = "") -> SchemaVersion:
-        """A version with the id, a deleted one too; raises SchemaNotFound.
+        """A version with the id, even a deleted one. Raises SchemaNotFound.
 
-        Of the subject itself or, for a bare context, of any there; for an unqualified name of that name in any context,
-        else of any in the default context.
+        It is a version of the subject itself; for a bare context, of any subject there; for an unqualified name, of
+        that name in any context, or else of any subject in the default context.
         """
         context, name = split(subject)
         if not name:
@@ -176,7 +176,7 @@ class Catalog:
         return version[-1] if name else version[0]
 
     def with_id(self, schema_id: int, subject: str = "", *, deleted: bool = False) -> list[SchemaVersion]:
-        """Every version that has the id in the context that ``by_id`` finds; raises SchemaNotFound."""
+        """Every version that has the id in the context that ``by_id`` selects; raises SchemaNotFound."""
         try:
             context = context_of(self.by_id(schema_id, subject).subject)
         except SchemaNotFound:
@@ -200,7 +200,10 @@ class Catalog:
         raise SchemaNotFound(guid)
 
     def referenced_by(self, version: SchemaVersion, *, deleted: bool = False) -> list[int]:
-        """Ids of the schemas that refer to a version, by context and id; unless ``deleted``, of those with a live version."""
+        """Ids of the schemas that refer to a version, by context and id.
+
+        Without ``deleted`` only schemas with a live version.
+        """
         ids = {(context_of(r.subject), r.id) for r in self.state.referrers(version.subject, version.version)}
         return [
             schema_id
@@ -213,10 +216,10 @@ class Catalog:
     async def understand(
         self, subject: str, definition: Definition, *, normalize: bool, strict: Sequence[bool | None], versions: bool
     ) -> None:
-        """Have parsed in a thread what is long: then the question that follows takes no time, and nobody waits for it.
+        """Parse long schemas in a thread, so that the following query is fast and does not block the event loop.
 
-        ``strict`` says how the question has it parsed (None: as the subject's settings say), ``versions`` whether it compares
-        it with the subject's. Raises nothing: the question tells what is wrong.
+        ``strict`` is how the query will parse it (None: as the subject's settings say). ``versions`` is whether the
+        query compares it with the subject's versions. Raises nothing: the query reports errors.
         """
         scoped, normalized = self.settings.scoped(subject), self._normalizes(subject, normalize)
         if not definition.schema.strip() or self.schemas.too_large(subject, definition) is not None:
@@ -240,7 +243,7 @@ class Catalog:
         return checked and (asked or self.settings.scoped(subject).normalize)
 
     def candidate(self, subject: str, definition: Definition, *, normalize: bool, strict: bool) -> Candidate:
-        """Understand what a client sent for a subject; raises InvalidSchema."""
+        """Parse a client's schema for a subject. Raises InvalidSchema."""
         if (reason := self.schemas.too_large(subject, definition)) is not None:
             raise InvalidSchema(reason)
         scoped = self.settings.scoped(subject)
@@ -263,7 +266,7 @@ class Catalog:
     def lookup(
         self, subject: str, definition: Definition, *, normalize: bool = False, deleted: bool = False
     ) -> SchemaVersion:
-        """Where this schema is registered under the subject; raises SubjectNotFound or SchemaNotFound."""
+        """The version under which this schema is registered. Raises SubjectNotFound or SchemaNotFound."""
         for name in self._in_contexts(subject):
             try:
                 if (version := self._lookup(name, definition, normalize=normalize, deleted=deleted)) is not None:
@@ -282,7 +285,7 @@ class Catalog:
         sent = self.candidate(subject, definition, normalize=normalize, strict=False)
         version = self.same(subject, sent, deleted=deleted)
         if version is None and latest is not None:
-            # What a client leaves out would be filled in when it registers, so it is filled in here.
+            # Registration would fill in what the client left out, so the lookup does the same.
             filled = fill_in(self.settings.scoped(subject), sent.definition, latest, None)
             if filled != sent.definition:
                 version = self.same(subject, Candidate(filled, sent.parsed), deleted=deleted)
@@ -291,7 +294,7 @@ class Catalog:
     def same(
         self, subject: str, sent: Candidate, *, deleted: bool = False, latest_only: bool = False
     ) -> SchemaVersion | None:
-        """The version of the subject that is this very schema, or the newest that is it but for how it was sent."""
+        """The subject's version with exactly this schema, or the newest one that differs only in how it was sent."""
         if latest_only:
             versions = self.state.versions(subject)[-1:]
         else:
@@ -303,9 +306,9 @@ class Catalog:
         return next((version for version in reversed(versions) if self.finds(sent, version)), None)
 
     def finds(self, sent: Candidate, version: SchemaVersion) -> bool:
-        """Whether the one may have been sent for the other.
+        """Whether ``version`` may have been registered from ``sent``.
 
-        References may have been written out, attributes put in another order, and ``confluent:version`` left out or claimed rightly.
+        References may have been inlined, attributes reordered, and ``confluent:version`` left out or claimed correctly.
         """
         definition = sent.definition
         if definition.schema_type != version.schema_type or definition.rule_set != version.rule_set:
@@ -321,7 +324,7 @@ class Catalog:
     # -- compatibility
 
     def check(self, subject: str, definition: Definition, number: int | None, *, normalize: bool = False) -> list[str]:
-        """Why the schema would be refused after version ``number`` (None: all); empty when it is compatible."""
+        """Why the schema would be refused after version ``number`` (None: all); empty if it is compatible."""
         versions = self.state.versions(subject)
         if number is not None:
             version = self.find_version(subject, number, deleted=False)
@@ -336,7 +339,7 @@ class Catalog:
         )
 
     def incompatibilities(self, subject: str, sent: Candidate, versions: Sequence[SchemaVersion]) -> list[str]:
-        """What the config in force has against the schema after these versions (oldest first), in Confluent's words."""
+        """Why the effective config refuses the schema after these versions (oldest first), in Confluent's words."""
         scoped = self.settings.scoped(subject)
         reserved = _reserved_problems(sent, versions[-1] if versions else None) if scoped.validate_fields else []
         if (group := scoped.group) is not None:
@@ -358,7 +361,7 @@ class Catalog:
 
 
 def as_version(subject: str, definition: Definition) -> SchemaVersion:
-    """A definition as it would be stored, without number and id."""
+    """A definition in stored form, without number and id."""
     return SchemaVersion(
         subject,
         0,
@@ -374,9 +377,11 @@ def as_version(subject: str, definition: Definition) -> SchemaVersion:
 def fill_in(
     scoped: Scoped, definition: Definition, latest: SchemaVersion | None, new_version: int | None, claimed: int = 0
 ) -> Definition:
-    """Metadata and rules that a client left out come from the latest version, over defaults and under overrides.
+    """Fill in metadata and rules that a client left out from the latest version; defaults come below them, overrides
+    above.
 
-    ``claimed`` is the version number the client named (0: none); it, or one in the metadata, is kept true to ``new_version``.
+    ``claimed`` is the version number that the client sent (0: none). A version in the request or its metadata is set to
+    ``new_version``.
     """
     metadata, rule_set = definition.metadata, definition.rule_set
     if latest is not None:
@@ -408,7 +413,7 @@ def _same_metadata(metadata: str | None, version: SchemaVersion) -> bool:
 
 
 def _reserved_problems(sent: Candidate, latest: SchemaVersion | None) -> list[str]:
-    """Reserved names stay reserved, and no field bears one."""
+    """Reserved names must stay reserved, and no field may use one."""
     reserved = _reserved(sent.definition.metadata)
     before = set() if latest is None else _reserved(latest.metadata)
     removed = (

@@ -1,4 +1,4 @@
-"""Comparisons of two schemas in a thread: one may take seconds, for alternatives are tried in pairs."""
+"""Compares schemas in a thread: a comparison may take seconds, because alternatives are tried in pairs."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from registry.formats.parsed import ParsedSchema
 __all__ = ["Comparisons"]
 
 _LONG: Final = 100_000
-"""The product of the lengths of two texts from which on a comparison may take more than a tenth of a second."""
+"""The product of two texts' lengths above which a comparison may take more than a tenth of a second."""
 _KEPT: Final = 32
 
 
 class Comparisons:
-    """Compares, and knows what came of the last comparisons that were made in the thread."""
+    """Compares schemas, and caches the last results from the thread."""
 
     def __init__(self, thread: Executor) -> None:
         self._thread = thread
         self._outcomes: OrderedDict[
             tuple[int, int, bool], tuple[ParsedSchema, ParsedSchema, list[str] | RegistryError]
         ] = OrderedDict()
-        """By the identities of both, which are kept beside the outcome and so stay theirs."""
+        """By the identities of both schemas, which are stored with the result so that the identities stay valid."""
 
     def problems(self, reader: ParsedSchema, writer: ParsedSchema, *, lenient: bool) -> list[str]:
-        """``reader.reading_problems``; raises what that raises."""
+        """Like ``reader.reading_problems``, with the same errors."""
         known = self._outcomes.get((id(reader), id(writer), lenient))
         if known is None:
             return reader.reading_problems(writer, lenient=lenient)
@@ -41,7 +41,7 @@ class Comparisons:
     async def compare_aside(
         self, level: Level, new: ParsedSchema, previous: Sequence[Previous], *, lenient: bool
     ) -> None:
-        """Do in the thread what ``compatibility.check`` will ask for, as far as it may take long."""
+        """Compute in the thread what ``compatibility.check`` will need, as far as it may take long."""
         for old in reversed(previous):
             if new.schema_type != old.schema.schema_type:
                 return
@@ -50,7 +50,7 @@ class Comparisons:
             pairs = [(old.schema, new)] * level.forward + [(new, old.schema)] * level.backward
             for reader, writer in pairs:
                 if await self._compare(reader, writer, lenient):
-                    return  # nothing else is asked once there are problems
+                    return  # nothing else is needed once there are problems
 
     async def _compare(self, reader: ParsedSchema, writer: ParsedSchema, lenient: bool) -> bool:
         key = (id(reader), id(writer), lenient)

@@ -1,4 +1,4 @@
-"""What a registration comes to: a version that is there already, or the records that make a new one. Writes nothing."""
+"""Decides about a registration: the existing version, or the records for a new one. Writes nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ __all__ = ["NewSchema", "Planned", "Registration", "TagChange"]
 
 @dataclass(frozen=True, slots=True)
 class NewSchema:
-    """A schema to register. ``id`` is for import; ``version`` 0 is the next one, -1 the next unless the latest is the same."""
+    """A schema to register.
+
+    ``id`` is for import. ``version`` 0 is the next one, -1 the next unless the latest is equal.
+    """
 
     definition: Definition
     id: int | None = None
@@ -52,7 +55,7 @@ class TagChange:
 
 
 class Planned(NamedTuple):
-    """The new version and everything to write for it, in order."""
+    """The new version and all its records, in order."""
 
     version: SchemaVersion
     records: list[tuple[RecordKey, SchemaVersion | dict[str, str] | None]]
@@ -62,7 +65,7 @@ class Planned(NamedTuple):
 
 
 class Registration:
-    """Decides by the state; whoever writes the outcome keeps others from writing meanwhile."""
+    """Decides by the state. The caller that writes the result must prevent concurrent writes."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -73,7 +76,7 @@ class Registration:
         return self._catalog.state
 
     def known(self, subject: str, new: NewSchema, *, normalize: bool) -> SchemaVersion | None:
-        """The version that answers a registration without a write; most registrations are of this kind."""
+        """The version that answers a registration without a write, which is the usual case."""
         if new.changes_tags or self._settings.scoped(subject).fills_in or not new.definition.schema.strip():
             return None
         if not self._state.versions(subject):
@@ -92,15 +95,21 @@ class Registration:
         return older if same else None
 
     def prepare(self, subject: str, new: NewSchema, *, normalize: bool) -> None:
-        """Do what takes longest, the parsing, before it is this one's turn to write: ``plan`` finds it done."""
+        """Parse the schema, which takes longest, before the registration's turn to write.
+
+        ``plan`` then uses the cached result.
+        """
         if new.changes_tags or not new.definition.schema.strip():
             return
         strict = new.id is None and self._settings.scoped(subject).validate_new
-        with contextlib.suppress(RegistryError):  # plan raises it, after what comes first
+        with contextlib.suppress(RegistryError):  # plan raises it, after the checks that come first
             self._catalog.candidate(subject, new.definition, normalize=normalize, strict=strict)
 
     def plan(self, subject: str, new: NewSchema, *, normalize: bool, force: bool) -> SchemaVersion | Planned:
-        """The version to answer with, or what to write. Raises where mode, compatibility or the client's numbers forbid it."""
+        """The existing version, or what to write.
+
+        Raises if the mode, compatibility or the client's numbers forbid it.
+        """
         self._settings.check_register(subject, with_id=new.id is not None)
         scoped = self._settings.scoped(subject)
         importing = self._settings.mode_in_scope(subject).imports
@@ -136,7 +145,7 @@ class Registration:
         return self._planned(subject, sent, number, schema_id)
 
     def _check_references(self, subject: str, definition: Definition) -> None:
-        """What belongs to a topic alone cannot be referred to."""
+        """Refuse references to subjects that belong to one topic."""
         for reference in definition.references:
             if self._state.associations.of_subject(within(subject, reference.subject), lifecycle=STRONG):
                 raise OperationNotPermitted(
@@ -161,7 +170,7 @@ class Registration:
         live: list[SchemaVersion],
         next_version: int,
     ) -> Definition:
-        """What a client leaves out is taken from the latest version: the schema itself, tags, metadata, rules."""
+        """Take what a client left out from the latest version: the schema itself, tags, metadata, rules."""
         latest = live[-1] if live else None
         if latest is not None and not definition.schema.strip():
             definition = dataclasses.replace(
@@ -169,7 +178,7 @@ class Registration:
             )
         if new.propagate_tags and latest is not None and (tags := tagged_entities(latest.schema_type, latest.schema)):
             definition = self._with_tags(subject, definition, tags, {})
-        # Tags that came with the request count as a version named, so that the metadata says which one it became.
+        # Tags in the request count as a named version, so that the metadata records the resulting version.
         claimed = new.version or (LATEST if new.add_tags or new.remove_tags else 0)
         return fill_in(self._settings.scoped(subject), definition, latest, next_version, claimed)
 
@@ -183,7 +192,7 @@ class Registration:
                 f"Overwrite new schema with id {schema_id} in context {bare_context(context)} is not permitted."
             )
         made = dataclasses.replace(made, id=schema_id)
-        if self._state.closes_circle(made):  # an import may write a version anew that others refer to
+        if self._state.closes_circle(made):  # an import may overwrite a version that others refer to
             raise InvalidSchema(f"The schema in {subject}, version {number}, refers to itself")
         records: list[tuple[RecordKey, SchemaVersion | dict[str, str] | None]] = []
         if context != DEFAULT_CONTEXT and context not in self._state.contexts():
@@ -193,14 +202,17 @@ class Registration:
         return Planned(made, records)
 
     def _twins(self, made: SchemaVersion) -> Iterable[SchemaVersion]:
-        """Soft-deleted earlier versions of the same id, which go for good unless something refers to them."""
+        """Soft-deleted earlier versions with the same id.
+
+        They are removed permanently unless something refers to them.
+        """
         for old in self._state.versions(made.subject, deleted=True):
             twin = old.deleted and old.id == made.id and old.version < made.version
             if twin and not self._state.referrers(old.subject, old.version):
                 yield old
 
     def tag_change(self, version: SchemaVersion, change: TagChange) -> NewSchema:
-        """The registration that a change of tags, metadata or rules comes to."""
+        """The registration that results from a change of tags, metadata or rules."""
         text = with_tags(version.schema_type, version.schema, change.add, change.remove)
         metadata = change.metadata if change.metadata is not None else version.metadata
         definition = Definition(

@@ -1,4 +1,4 @@
-"""The registry's operations that write: register, delete, change settings. ``catalog`` has those that read. No HTTP here."""
+"""The registry's write operations: register, delete, change settings. ``catalog`` has the reads. No HTTP here."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ __all__ = ["LATEST", "Registry", "parse_version"]
 
 
 class Registry:
-    """The operations that write to the schema log. ``catalog`` answers reads from memory.
+    """Writes to the schema log. ``catalog`` answers reads from memory.
 
-    Subjects have their normal form (``subjects.normalize``), aliases replaced. In settings, the subject None is the default
-    context.
+    Subjects have their normal form (``subjects.normalize``), with aliases resolved. In settings, the subject None means
+    the default context.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Registry:
         self._registration = Registration(self.catalog)
 
     async def require_caught_up(self) -> None:
-        """Raises NotCaughtUp, with the reason, unless all that the schema log holds is known here."""
+        """Raises NotCaughtUp, with the reason, unless the whole schema log has been read."""
         await self._store.require_caught_up()
 
     # -- registering
@@ -62,9 +62,9 @@ class Registry:
     async def register(
         self, subject: str, new: NewSchema, *, normalize: bool = False, force: bool = False
     ) -> SchemaVersion:
-        """Register a schema and return its version once the log has it; the same schema again gives the same one.
+        """Register a schema and return its version once the log has it. The same schema gets the same version again.
 
-        ``force`` leaves out the compatibility check.
+        ``force`` skips the compatibility check.
         """
         if not is_valid(subject):
             raise InvalidSubject(subject)
@@ -80,13 +80,13 @@ class Registry:
         return await self._register(subject, new, normalize=normalize, force=force)
 
     async def change_tags(self, subject: str, version: SchemaVersion, change: TagChange) -> SchemaVersion:
-        """Register a version that is ``version`` with other tags, metadata or rules."""
+        """Register a version like ``version`` with other tags, metadata or rules."""
         new = self._registration.tag_change(version, change)
         return await self._register(subject, new, normalize=False, force=False)
 
     async def _register(self, subject: str, new: NewSchema, *, normalize: bool, force: bool) -> SchemaVersion:
         if new.id is not None:
-            # An id of the client's own may clash with any other.
+            # An id chosen by the client may clash with any other.
             async with self._store.writing():
                 outcome = self._plan(subject, new, normalize=normalize, force=force)
                 return await self._written(outcome) if isinstance(outcome, Planned) else outcome
@@ -94,7 +94,7 @@ class Registry:
             return await self._register_among_others(subject, new, normalize=normalize, force=force)
 
     async def _written(self, planned: Planned) -> SchemaVersion:
-        """Within ``Store.writing``: write what was planned."""
+        """Write a planned version. Call it within ``Store.writing``."""
         await self._store.put_all(planned.encoded())
         self._metrics.registered.labels(planned.version.schema_type).inc()
         return planned.version
@@ -102,7 +102,10 @@ class Registry:
     async def _register_among_others(
         self, subject: str, new: NewSchema, *, normalize: bool, force: bool
     ) -> SchemaVersion:
-        """Others may be registering: what goes to the same subject, or is the same schema, waits for what was first."""
+        """Register concurrently with others.
+
+        A registration for the same subject or of the same schema waits for the earlier one.
+        """
         while True:
             outcome = self._plan(subject, new, normalize=normalize, force=force)
             context = context_of(subject)
@@ -130,7 +133,7 @@ class Registry:
     # -- deleting
 
     async def delete_version(self, subject: str, number: int, *, permanent: bool = False) -> int:
-        """Delete a version, softly first and for good the second time; returns its number."""
+        """Delete a version, softly first and permanently the second time. Returns its number."""
         async with self._store.writing():
             version = self.catalog.find_version(subject, number, deleted=True)
             if version is None:
@@ -156,7 +159,7 @@ class Registry:
             return version.version
 
     async def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
-        """Delete every version of a subject, softly first and for good the second time; returns their numbers."""
+        """Delete every version of a subject, softly first and permanently the second time. Returns their numbers."""
         async with self._store.writing():
             return await self._delete_subject(subject, permanent=permanent)
 
@@ -174,7 +177,7 @@ class Registry:
             if permanent and not version.deleted:
                 raise SubjectNotSoftDeleted(subject)
         if permanent:
-            # Newest first: a version may refer to an older one of its own subject.
+            # Newest first: a version may refer to an older one of the same subject.
             await self._store.put_all(
                 (RecordKey(KeyType.SCHEMA, subject, version.version), None) for version in reversed(doomed)
             )
@@ -186,7 +189,7 @@ class Registry:
         return [version.version for version in doomed]
 
     def _check_unreferenced(self, version: SchemaVersion, *, deleted: bool) -> None:
-        """Raises ReferenceExists where another subject refers to the version."""
+        """Raises ReferenceExists if another subject refers to the version."""
         for referrer in self.catalog.state.referrers(version.subject, version.version):
             if referrer.subject != version.subject and (deleted or not referrer.deleted):
                 raise ReferenceExists(version.subject, version.version)
@@ -198,7 +201,7 @@ class Registry:
             await self._store.put(RecordKey(KeyType.CONFIG, subject), None)
 
     async def delete_context(self, subject: str) -> None:
-        """Forget a context (given as a bare one) that has no versions, deleted ones neither; raises ContextNotEmpty."""
+        """Delete a context (a bare one) without versions, including deleted ones. Raises ContextNotEmpty."""
         async with self._store.writing():
             if self.catalog.has(subject, deleted=True):
                 raise ContextNotEmpty(subject)
@@ -211,9 +214,9 @@ class Registry:
     async def associate(
         self, request: Request, *, context: str, create: bool, dry_run: bool
     ) -> tuple[list[Association], dict[str, SchemaVersion]]:
-        """Make (``create``) or change the associations of a resource, registering the schemas that come with them.
+        """Create (``create``) or change the associations of a resource, and register their schemas.
 
-        Returns what was written, and the registered versions by kind. ``dry_run`` only checks.
+        Returns the written associations, and the registered versions by kind. ``dry_run`` only checks.
         """
         async with self._store.writing():
             return await self._associate(request, context=context, create=create, dry_run=dry_run)
@@ -242,7 +245,7 @@ class Registry:
     async def disassociate(
         self, resource_id: str, type_: str, kinds: Sequence[str], *, cascade: bool, dry_run: bool
     ) -> None:
-        """Delete associations of a resource; ``cascade`` deletes the subjects that belong to it alone, for good.
+        """Delete associations of a resource. ``cascade`` permanently deletes the subjects that belong to it alone.
 
         Raises AssociationNotFound.
         """
@@ -282,7 +285,7 @@ class Registry:
     # -- settings
 
     async def set_config(self, subject: str | None, changes: dict[str, Any]) -> dict[str, Any]:
-        """Change a config; a None takes a setting away. Returns what is set now."""
+        """Change a config. None removes a setting. Returns the current settings."""
         self._check_settings_subject(subject)
         async with self._store.writing() as state:
             self.catalog.settings.check_not_read_only(subject)
@@ -292,7 +295,10 @@ class Registry:
             return value
 
     async def delete_config(self, subject: str | None) -> dict[str, Any]:
-        """Go back to what is in force above; returns what was set. Raises SubjectNotFound where nothing was."""
+        """Remove a config, so that the inherited one applies.
+
+        Returns the old one. Raises SubjectNotFound if none was set.
+        """
         async with self._store.writing():
             before = self.catalog.settings.config(subject)
             if before is None:
@@ -302,7 +308,7 @@ class Registry:
             return before
 
     async def set_mode(self, subject: str | None, mode: Mode | None, *, force: bool = False) -> None:
-        """Set or (None) take away a mode. IMPORT needs an empty subject, context or registry unless ``force``."""
+        """Set or (None) remove a mode. IMPORT needs an empty subject, context or registry unless ``force`` is set."""
         self._check_settings_subject(subject)
         self._check_mode_mutable()
         async with self._store.writing():
@@ -313,7 +319,10 @@ class Registry:
             await self._store.put(RecordKey(KeyType.MODE, subject), None if named is None else encode_value(named))
 
     async def delete_mode(self, subject: str | None, *, recursive: bool = False) -> Mode | None:
-        """Go back to the mode in force above; returns what was set. ``recursive`` includes the subjects of a context."""
+        """Remove a mode, so that the inherited one applies.
+
+        Returns the old one. ``recursive`` includes the subjects of a context.
+        """
         async with self._store.writing():
             before = self.catalog.settings.mode(subject)
             if before is None and not recursive:
@@ -328,7 +337,7 @@ class Registry:
             return before
 
     async def _clear_for_import(self, subject: str | None) -> None:
-        """Remove soft-deleted versions, so that imported ones can take their ids; live ones forbid the import."""
+        """Remove soft-deleted versions, so that imported ones can use their ids. Live versions forbid the import."""
         if self.catalog.has(subject):
             raise OperationNotPermitted("Cannot import since found existing subjects")
         matches = subject_matcher(subject)

@@ -1,4 +1,4 @@
-"""From what is stored or sent to parsed schemas: references resolved, results kept."""
+"""Parses stored and sent schemas, resolves their references, and caches the results."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["Definition", "Schemas"]
 _MAX_REFERENCES: Final = 1000
 _MAX_DEPTH: Final = 200
 _MAX_TEXT: Final = 1024 * 1024
-"""Characters of a schema that a client sends. A longer one has no room in a record of the schema log, by its default bound."""
+"""The most characters of a client's schema. A longer one exceeds the default size limit of a log record."""
 _MAX_TEXTS: Final = 4 * 1024 * 1024
-"""Likewise of all schemas that one refers to."""
+"""The most characters of all schemas that one refers to."""
 _KEPT: Final = 1000
 _MAX_KEPT_TEXT: Final = 16 * 1024 * 1024
-"""Characters of all parsed schemas that are kept. Parsed, they take up to 40 times as many bytes."""
+"""The most characters of all cached schemas. Parsed, they take up to 40 times as many bytes."""
 _LONG: Final = 20_000
-"""A text of so many characters takes some 40 ms to parse: others do not wait for it."""
+"""A text of this many characters takes about 40 ms to parse, so it is parsed in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Definition:
 
 
 class _Kept:
-    """The schemas that were parsed last, bounded in number and in characters."""
+    """The most recently parsed schemas, limited in number and in characters."""
 
     def __init__(self) -> None:
         self._schemas: OrderedDict[tuple[object, ...], tuple[ParsedSchema, int]] = OrderedDict()
@@ -71,9 +71,9 @@ class _Kept:
 
 
 class Schemas:
-    """Parses, and remembers the last thousand versions and the last thousand texts it parsed.
+    """Parses schemas, and caches the last thousand versions and the last thousand texts.
 
-    A long text is parsed in a thread beforehand (``parse_aside``), so that the event loop is free for others.
+    ``parse_aside`` parses a long text in a thread first, so that the event loop stays free.
     """
 
     def __init__(self, state: State, thread: Executor) -> None:
@@ -81,8 +81,8 @@ class Schemas:
         self._parsed, self._sent = _Kept(), _Kept()
 
     def parse(self, subject: str, definition: Definition, *, strict: bool, normalized: bool) -> ParsedSchema:
-        """Understand a definition sent for ``subject``; raises InvalidSchema."""
-        # Every producer that starts sends its schema again, so most of what comes has just been here.
+        """Parse a definition sent for ``subject``. Raises InvalidSchema."""
+        # Every producer sends its schema again when it starts, so most texts are in the cache.
         texts = self._resolve(subject, definition.references)
         key = _key(definition, texts, strict=strict, normalized=normalized)
         parsed = self._sent.get(key)
@@ -92,7 +92,7 @@ class Schemas:
         return parsed
 
     async def parse_aside(self, subject: str, definition: Definition, *, strict: bool, normalized: bool) -> None:
-        """Have a long text parsed in a thread: the next ``parse`` of it takes no time. What is wrong with it, that one tells."""
+        """Parse a long text in a thread, so that the next ``parse`` of it is fast and reports any error."""
         if len(definition.schema) < _LONG and not definition.references:
             return
         with contextlib.suppress(RegistryError):
@@ -103,7 +103,7 @@ class Schemas:
                 self._sent.put(key, await self._aside(definition, texts, strict, normalized), characters)
 
     async def stored_aside(self, version: SchemaVersion) -> None:
-        """Likewise for ``stored``."""
+        """The same for ``stored``."""
         key = (context_of(version.subject), version.fingerprint)
         if (len(version.schema) < _LONG and not version.references) or key in self._parsed:
             return
@@ -124,18 +124,18 @@ class Schemas:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def too_large(self, subject: str, definition: Definition) -> str | None:
-        """Why a client sends more than is worth parsing; None where it does not."""
+        """Why a client's schema is too large to parse; None if it is not."""
         if len(definition.schema) > _MAX_TEXT:
             return f"The schema has {len(definition.schema)} characters; it may have {_MAX_TEXT}"
         if definition.references:
-            with contextlib.suppress(RegistryError):  # parsing tells of a missing one
+            with contextlib.suppress(RegistryError):  # parsing reports missing references
                 texts = self._resolve(subject, definition.references)
                 if (size := sum(map(len, texts.values()))) > _MAX_TEXTS:
                     return f"The schemas it refers to have {size} characters; they may have {_MAX_TEXTS}"
         return None
 
     def stored(self, version: SchemaVersion) -> ParsedSchema:
-        """A registered version, parsed; it is fixed for good, so it is parsed once."""
+        """The parsed form of a registered version. It never changes, so it is parsed once."""
         key = (context_of(version.subject), version.fingerprint)
         parsed = self._parsed.get(key)
         if parsed is None:
@@ -146,7 +146,7 @@ class Schemas:
         return parsed
 
     def _resolve(self, subject: str, references: Iterable[Reference]) -> dict[str, str]:
-        """The texts that ``references`` stand for, by their names, each once and after those it needs itself."""
+        """The texts of ``references`` by name, each once and after its own references."""
         texts: dict[str, str] = {}
         self._collect(subject, references, texts, set())
         return texts
@@ -161,15 +161,15 @@ class Schemas:
             key = (version.subject, version.version)
             if len(texts) >= _MAX_REFERENCES or len(open_) >= _MAX_DEPTH:
                 raise InvalidSchema(f"The schema needs more than {_MAX_REFERENCES} other schemas")
-            if key in open_:  # an import can bring schemas that refer to one another
+            if key in open_:  # an import can contain schemas that refer to one another
                 raise InvalidSchema(f"The schema in {key[0]}, version {key[1]}, refers to itself")
             self._collect(version.subject, version.references, texts, open_ | {key})
             texts[reference.name] = version.schema
 
     def referenced(self, parent: str, reference: Reference) -> SchemaVersion:
-        """The version that a reference of a schema under ``parent`` means; raises InvalidSchema.
+        """The version that a reference of a schema under ``parent`` refers to. Raises InvalidSchema.
 
-        Version -1 is the latest; a soft-deleted version still serves.
+        Version -1 is the latest. Soft-deleted versions can be referenced.
         """
         subject = within(parent, reference.subject)
         if reference.version == -1:

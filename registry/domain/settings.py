@@ -1,6 +1,7 @@
-"""Compatibility configs and modes: what is set where, and what is in force for a subject.
+"""Compatibility configs and modes: where they are set, and which are effective for a subject.
 
-Settings stand under a subject, a whole context (``:.staging:``), nothing (the default context) or ``:.__GLOBAL:`` (all contexts).
+Settings can be set on a subject, a whole context (``:.staging:``), the default context (no name) or ``:.__GLOBAL:``
+(all contexts).
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ class Mode(Enum):
     READONLY_OVERRIDE = "READONLY_OVERRIDE"
     """READONLY for everything below, whatever is set there."""
     IMPORT = "IMPORT"
-    """Schemas come with their ids and versions, and are not checked against one another."""
+    """Schemas come with their ids and versions, and are not checked for compatibility."""
     FORWARD = "FORWARD"
-    """As IMPORT, for everything: another registry writes and passes on what it wrote. Only under ``:.__GLOBAL:``."""
+    """Like IMPORT, for everything: another registry writes and forwards its writes. Only for ``:.__GLOBAL:``."""
 
     @property
     def imports(self) -> bool:
@@ -81,13 +82,13 @@ def _rules(value: object, name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One member of a config: its name in requests, its name in the log and in answers, and how it is read."""
+    """One member of a config: its name in requests, its name in the log and in answers, and its parser."""
 
     name: str
     read: Callable[[object, str], Any]
     stored: str = ""
     inherited: bool = True
-    """Whether a subject with a config of its own takes this one from the global config where it sets none."""
+    """Whether a subject with its own config inherits this setting from the global config."""
 
     @property
     def key(self) -> str:
@@ -109,11 +110,11 @@ SETTINGS: Final = (
     Setting("defaultRuleSet", _rules, inherited=False),
     Setting("overrideRuleSet", _rules, inherited=False),
 )
-"""Everything a config may hold, in the order in which Confluent's answers have it."""
+"""All members of a config, in the order of Confluent's answers."""
 
 
 def read_config(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What a PUT /config asks for, in the words of the log; a None takes the setting away. Raises a 400 or 422."""
+    """The config in a PUT /config, with the log's names. None removes a setting. Raises a 400 or 422."""
     return {
         setting.key: None if body[setting.name] is None else setting.read(body[setting.name], setting.name)
         for setting in SETTINGS
@@ -122,7 +123,7 @@ def read_config(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_mode(value: object) -> Mode | None:
-    """The mode a client names, None for null; raises InvalidMode."""
+    """The mode in a request; None for null. Raises InvalidMode."""
     if value is None:
         return None
     if isinstance(value, str) and value.upper() in Mode.__members__:
@@ -130,12 +131,12 @@ def read_mode(value: object) -> Mode | None:
     raise InvalidMode
 
 
-# -- what is in force
+# -- effective settings
 
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
-    """The config in force for a subject."""
+    """The effective config of a subject."""
 
     level: Level
     normalize: bool
@@ -156,7 +157,7 @@ class Scoped:
 
 
 class Settings:
-    """Looks settings up: the subject's own, then its context's, then those of all contexts, then the server's default."""
+    """Looks settings up: on the subject, then its context, then all contexts, then the server's default."""
 
     def __init__(self, state: State, default_level: Level) -> None:
         self._state = state
@@ -167,7 +168,10 @@ class Settings:
     # -- configs
 
     def config(self, scope: str | None) -> dict[str, Any] | None:
-        """What is set right there, in the order of answers; the global config and that of all contexts always are."""
+        """The config set exactly there, in the order of answers.
+
+        The global config and that of all contexts always exist.
+        """
         configured = self._state.configs.get(scope)
         if configured is None:
             return {"compatibilityLevel": self._default.value} if scope in (None, GLOBAL) else None
@@ -175,7 +179,7 @@ class Settings:
         return ordered(shown)
 
     def config_in_scope(self, subject: str | None) -> dict[str, Any]:
-        """A config of the subject's own is completed from the global one; without one that of its context counts."""
+        """The subject's own config, completed from the global one; or its context's config if it has none."""
         configured = self._state.configs.get(subject)
         if configured is not None and subject is not None:
             above = self.config(None) or {}
@@ -187,7 +191,7 @@ class Settings:
         return {"compatibilityLevel": self._default.value}
 
     def scoped(self, subject: str) -> Scoped:
-        """The config in force, understood. What another registry wrote wrongly counts as not set."""
+        """The effective config, parsed. Invalid values written by another registry count as unset."""
         if self._kept_at != self._state.revision:
             self._kept, self._kept_at = {}, self._state.revision
         scoped = self._kept.get(subject)
@@ -211,18 +215,18 @@ class Settings:
         )
 
     def alias(self, subject: str) -> str | None:
-        """The other name under which requests for this subject are answered."""
+        """The real subject if this subject is an alias."""
         alias = (self._state.configs.get(subject) or {}).get("alias")
         return alias if isinstance(alias, str) and alias else None
 
     # -- modes
 
     def mode(self, scope: str | None) -> Mode | None:
-        """What is set right there; globally and for all contexts READWRITE unless set."""
+        """The mode set exactly there; READWRITE by default for the global mode and for all contexts."""
         value = self._state.modes.get(scope)
         if value is None:
             return Mode.READWRITE if scope in (None, GLOBAL) else None
-        # A mode of a newer registry is one in which clients do not write here.
+        # An unknown mode of a newer registry means that clients do not write here.
         return Mode[value] if value in Mode.__members__ else Mode.READONLY
 
     def mode_in_scope(self, subject: str | None) -> Mode:
@@ -235,7 +239,7 @@ class Settings:
             raise OperationNotPermitted(f"{_named(subject)} is in read-only mode")
 
     def check_register(self, subject: str, *, with_id: bool) -> None:
-        """Raises OperationNotPermitted when the mode forbids to register, with an id of the client's or without."""
+        """Raises OperationNotPermitted if the mode forbids registration, with or without an id chosen by the client."""
         self.check_not_read_only(subject)
         mode = self.mode_in_scope(subject)
         if with_id and not mode.imports:
@@ -245,7 +249,7 @@ class Settings:
 
 
 def ordered(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config as answers and records have it: known settings only, in Confluent's order, without what is not set."""
+    """A config as in answers and records: known settings only, in Confluent's order, without unset ones."""
     return {setting.key: config[setting.key] for setting in SETTINGS if config.get(setting.key) is not None}
 
 
@@ -257,7 +261,7 @@ def _tolerant(read: Callable[[object], str | None], value: object) -> str | None
 
 
 def _scope(subject: str | None) -> list[str | None]:
-    """Where to look, nearest first."""
+    """The scopes to search, nearest first."""
     context = None if subject is None else bare_context(context_of(subject)) or None
     return list(dict.fromkeys([subject, context, GLOBAL]))
 

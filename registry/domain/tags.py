@@ -1,4 +1,4 @@
-"""Tags inside schemas of any type: read from requests, found, changed."""
+"""Tags inside schemas of any type: parsed from requests, read, changed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def read_tags(value: object, where: str) -> dict[Entity, list[str]]:
 
 
 def tagged_entities(schema_type: str, text: str) -> dict[Entity, list[str]]:
-    """What bears tags in a schema; nothing in one that another registry stored and this one cannot read."""
+    """The tagged entities of a schema; none for an unreadable schema that another registry stored."""
     if schema_type not in _FORMATS:
         return {}
     try:
@@ -59,12 +59,12 @@ def tagged_entities(schema_type: str, text: str) -> dict[Entity, list[str]]:
 
 
 def with_tags(schema_type: str, text: str, add: Tags, remove: Tags) -> str:
-    """The schema text with tags added, then removed; raises InvalidSchema for a path it does not have."""
+    """The schema text with tags added, then removed. Raises InvalidSchema for a path that it lacks."""
     return _FORMATS[schema_type].with_tags(text, add, remove) if add or remove else text
 
 
 def found_tags(schema_type: str, text: str, tag_names: Sequence[str]) -> list[dict[str, Any]]:
-    """The answer to ``findTags``: what bears one of the tags, or any for ``*``."""
+    """The answer to ``findTags``: the entities with one of the tags, or with any for ``*``."""
     if not tag_names:
         return []
     return [

@@ -1,1 +1,1 @@
-"""Incompatibilities as a person would tell them: which field, which rule, what would fix it. A module for each format."""
+"""Explains incompatibilities: which field, which rule, how to fix it. One module per format."""

@@ -1,4 +1,4 @@
-"""Avro: which field, which rule, what would fix it."""
+"""Explanations for Avro: field, rule and fix."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def explained(reader: AvroSchema, writer: AvroSchema, sides: Sides) -> list[Expl
 
 
 class _Context:
-    """A path into the reader's schema followed: the field it is in, and the types on both sides where they are found."""
+    """Follows a path into the reader's schema: the current field, and the types on both sides, if found."""
 
     def __init__(self, reader: AvroType, writer: AvroType, path: str) -> None:
         self.reader: AvroType | None = reader
@@ -69,7 +69,7 @@ class _Context:
         self.reader = self.field.type
 
     def _branch(self, number: int) -> None:
-        """A branch of the writer's union."""
+        """Go to a branch of the writer's union."""
         if isinstance(self.writer, UnionType) and number < len(self.writer.branches):
             self.writer = self.writer.branches[number]
 
@@ -99,7 +99,7 @@ def _shown(type_: AvroType | None) -> str:
 
 
 def _example(type_: AvroType) -> Any:
-    """A default that fits a type, for the reader to improve on."""
+    """An example default for a type, for the user to improve."""
     match type_:
         case UnionType() if type_.branches:
             return _example(type_.branches[0])

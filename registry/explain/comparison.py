@@ -1,4 +1,4 @@
-"""All that a schema, or a compatibility level, has against another schema."""
+"""All incompatibilities between two schemas, or under a compatibility level."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["explain", "unreadable"]
 
 
 def unreadable(reader: ParsedSchema, writer: ParsedSchema, sides: Sides, *, lenient: bool = False) -> list[Explanation]:
-    """Why ``reader`` cannot read data of ``writer``; empty when it can."""
+    """Why ``reader`` cannot read data of ``writer``; empty if it can."""
     if isinstance(reader, AvroSchema) and isinstance(writer, AvroSchema):
         from registry.explain.avro import explained
 
@@ -43,7 +43,7 @@ def unreadable(reader: ParsedSchema, writer: ParsedSchema, sides: Sides, *, leni
 def explain(
     level: Level, new: ParsedSchema, previous: Sequence[Previous], *, lenient: bool = False
 ) -> list[Explanation]:
-    """What ``level`` has against ``new`` after ``previous`` (oldest first), of every version that it looks at."""
+    """Why ``level`` refuses ``new`` after ``previous`` (oldest first), for every version that it compares."""
     explanations: list[Explanation] = []
     looked_at = previous if level.transitive else previous[-1:]
     for old in reversed(looked_at):

@@ -10,17 +10,17 @@ __all__ = ["Explanation", "Sides"]
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """How the two schemas are called in an explanation: the one that reads, and the one that data was written with."""
+    """The names of the two schemas in an explanation: the reader, and the writer of the data."""
 
     reader: str
     writer: str
     forward: bool
-    """Whether it is an old schema that reads new data; then only the new schema, the writer, can still be changed."""
+    """Whether an old schema reads new data. Then only the new schema, the writer, can still be changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """``where`` is a field in dotted form, ``rule`` Confluent's name of the incompatibility, ``path`` its path."""
+    """``where`` is a field in dotted form, ``rule`` is Confluent's name of the incompatibility, ``path`` its path."""
 
     where: str
     problem: str

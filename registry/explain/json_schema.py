@@ -1,4 +1,4 @@
-"""JSON Schema: which part, which rule, what would fix it."""
+"""Explanations for JSON Schema: part, rule and fix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from registry.formats.json_schema.schema import JsonSchema
 
 __all__ = ["explained"]
 
-# Rule, what is wrong, what helps while the reader can still be changed, what helps while only the writer can.
+# Rule, problem, fix while the reader can still be changed, fix while only the writer can.
 _WORDS: Final[Sequence[tuple[str, str, str, str]]] = (
     (
         (
@@ -98,7 +98,7 @@ _LIMIT: Final = (
 
 
 def explained(reader: JsonSchema, writer: JsonSchema, sides: Sides, *, lenient: bool) -> list[Explanation]:
-    """Why ``reader`` refuses what ``writer`` allowed."""
+    """Why ``reader`` refuses values that ``writer`` allowed."""
     compatible = LENIENT if lenient else STRICT
     changes = reader.changes_from(writer, lenient=lenient)
     return [_explanation(change, sides) for change in changes if change.kind not in compatible]
@@ -116,7 +116,7 @@ def _explanation(change: Change, sides: Sides) -> Explanation:
 
 
 def _where(path: str) -> str:
-    """``#/properties/a/items/properties/b`` as ``a[].b``; the keyword that a limit stands at is left out."""
+    """``#/properties/a/items/properties/b`` as ``a[].b``, without the keyword of a limit."""
     names: list[str] = []
     tokens = [token for token in path.removeprefix("#/").split("/") if token]
     while tokens:

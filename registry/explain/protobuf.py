@@ -1,4 +1,4 @@
-"""Protobuf: which field, which rule, what would fix it."""
+"""Explanations for Protobuf: field, rule and fix."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def explained(reader: ProtobufSchema, writer: ProtobufSchema, sides: Sides) -> l
 
 
 def _where(schema: ProtobufSchema, path: str) -> str | None:
-    """``#/Order/choice/3`` as ``Order.card (3)``; None where the schema has no such field."""
+    """``#/Order/choice/3`` as ``Order.card (3)``; None if the schema has no such field."""
     names = [part for part in path.removeprefix("#/").split("/") if part]
     messages = schema.file.messages
     innermost: Message | None = None

@@ -1,4 +1,4 @@
-"""Schema formats side by side behind one contract, ``parsed.ParsedSchema``; ``parser_of`` finds the one for a type."""
+"""Schema formats behind one contract, ``parsed.ParsedSchema``; ``parser_of`` returns the parser of a type."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _CLASSES: Final[Mapping[str, tuple[str, str]]] = {
     "PROTOBUF": ("registry.formats.protobuf.schema", "ProtobufSchema"),
     "AVRO": ("registry.formats.avro.schema", "AvroSchema"),
 }
-"""Every format this registry knows, by its ``schemaType``: the class whose ``parse`` reads it, imported when used."""
+"""The class of every format by ``schemaType``; its ``parse`` reads the format. Imported on use."""
 
 SCHEMA_TYPES: Final = tuple(_CLASSES)
-"""In the order in which Confluent lists them."""
+"""In Confluent's order."""
 
 
 def parser_of(schema_type: str) -> Parser:
-    """The parser of a schema type; raises InvalidSchema for one that is not known."""
+    """The parser of a schema type. Raises InvalidSchema for an unknown type."""
     class_path = _CLASSES.get(schema_type.upper())
     if class_path is None:
         raise InvalidSchema(f"Invalid schema type {schema_type}: this registry knows {', '.join(_CLASSES)}")
@@ -35,5 +35,5 @@ def parser_of(schema_type: str) -> Parser:
 def parse(
     schema_type: str, text: str, references: Mapping[str, str] = NO_REFERENCES, *, strict: bool = True
 ) -> ParsedSchema:
-    """A schema of any type; see ``Parser``."""
+    """Parse a schema of any type; see ``Parser``."""
     return parser_of(schema_type)(text, references, strict=strict)

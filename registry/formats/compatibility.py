@@ -1,4 +1,4 @@
-"""Compatibility levels: which earlier versions a new schema is held against, in which direction, in Confluent's words."""
+"""Compatibility levels: which earlier versions a new schema is compared with, in which direction, in Confluent's words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from registry.formats.parsed import ParsedSchema
 __all__ = ["Compare", "Level", "Previous", "check"]
 
 Compare = Callable[[ParsedSchema, ParsedSchema, bool], list[str]]
-"""Takes reader, writer and whether to be lenient; gives ``ParsedSchema.reading_problems``."""
+"""Takes the reader, the writer and whether to be lenient; returns ``ParsedSchema.reading_problems``."""
 
 MAX_SCHEMA_IN_MESSAGE: Final = 10 * 1024
 
@@ -30,7 +30,7 @@ class Level(Enum):
 
     @property
     def transitive(self) -> bool:
-        """Whether every earlier version counts, not only the latest."""
+        """Whether every earlier version is compared, not only the latest."""
         return self.value.endswith("_TRANSITIVE")
 
     @property
@@ -64,11 +64,11 @@ def check(
     validate_fields: bool = False,
     reserved: Sequence[str] = (),
 ) -> list[str]:
-    """What ``level`` has against ``new`` after ``previous`` (oldest first); empty when compatible.
+    """Why ``level`` refuses ``new`` after ``previous`` (oldest first); empty if compatible.
 
-    As Confluent does, the latest version is looked at first and the first incompatible version is the one reported.
-    ``lenient`` is the compatibility policy of that name, ``validate_fields`` what the answer says of that setting, and
-    ``reserved`` what it found: messages that come first.
+    As in Confluent, the latest version is compared first, and the first incompatible version is reported. ``lenient``
+    is the compatibility policy of that name. ``validate_fields`` is that setting, for the answer; ``reserved`` are its
+    messages, which come first.
     """
     messages = list(reserved)
     for old in reversed(previous):
@@ -93,7 +93,7 @@ def _against(level: Level, new: ParsedSchema, old: Previous, lenient: bool, comp
     if level.backward:
         backward = [_filled(message, "new", "old") for message in compare(new, old.schema, lenient)]
     messages += backward
-    # Under FULL, Confluent names the old schema only when the second direction, backward, found something.
+    # Under FULL, Confluent names the old schema only if the second direction, backward, found something.
     if backward or (messages and not level.backward):
         text = old.schema.canonical
         cut = len(text) > MAX_SCHEMA_IN_MESSAGE

@@ -1,4 +1,4 @@
-"""A bound on the work of comparing two schemas: alternatives are tried in pairs, and a stranger may send thousands."""
+"""Limits the work of comparing two schemas: alternatives are tried in pairs, and a client may send thousands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from registry.errors import RegistryError
 __all__ = ["MOST_STEPS", "Effort", "TooManySteps"]
 
 MOST_STEPS: Final = 1_000_000
-"""Steps of one comparison, some 2 µs each, in a thread (``registry/domain/comparisons.py``): 300 alternatives against 300 others, or records of 100,000 fields."""
+"""The most steps of one comparison, about 2 µs each, in a thread (``registry/domain/comparisons.py``): enough for 300
+alternatives against 300 others, or records of 100,000 fields.
+"""
 
 _PAIR: Final = 10
 
@@ -36,11 +38,11 @@ class Effort:
         self._left = MOST_STEPS
 
     def pair(self) -> None:
-        """Two parts are compared: ten steps. Raises TooManySteps."""
+        """Count the comparison of two parts: ten steps. Raises TooManySteps."""
         self.steps(_PAIR)
 
     def steps(self, count: int) -> None:
-        """Members of two parts are matched by name. Raises TooManySteps."""
+        """Count matching members of two parts by name. Raises TooManySteps."""
         self._left -= count
         if self._left < 0:
             raise TooManySteps

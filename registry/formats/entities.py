@@ -1,4 +1,4 @@
-"""What bears tags inside a schema, of whatever format."""
+"""The taggable entities of a schema of any format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Tags = Mapping[Entity, Sequence[str]]
 
 
 def retagged(entity: Entity, tags: Sequence[str], add: Tags, remove: Tags) -> list[str]:
-    """The tags of one that has ``tags``, once those of ``add`` are added and then those of ``remove`` taken away."""
+    """The tags of an entity after adding those of ``add`` and then removing those of ``remove``."""
     gone = remove.get(entity, ())
     return [tag for tag in dict.fromkeys((*tags, *add.get(entity, ()))) if tag not in gone]
 

@@ -1,4 +1,4 @@
-"""JSON as Java's Jackson writes it, so that equal schemas are equal text here and there."""
+"""Writes JSON like Java's Jackson, so that equal schemas have equal text in both."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, Final
 __all__ = ["write_json"]
 
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-# Half surrogate pairs are escaped too: JSON can carry them, UTF-8 cannot.
+# Lone surrogates are escaped too: JSON can represent them, UTF-8 can't.
 _ESCAPED_CODES: Final = (*range(0x20), *range(0xD800, 0xE000))
 _ESCAPED: Final = str.maketrans({**{chr(code): f"\\u{code:04X}" for code in _ESCAPED_CODES}, **_ESCAPES})
 
 
 def write_json(value: Any) -> str:
-    """Compact JSON as Jackson writes it: Java's doubles and decimals, upper-case escapes."""
+    """Compact JSON like Jackson's: Java's doubles and decimals, upper-case escapes."""
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPED)}"'
     if isinstance(value, dict):
@@ -31,7 +31,7 @@ def write_json(value: Any) -> str:
 
 
 def _java_double(value: float) -> str:
-    """``Double.toString``: plain between 10^-3 and 10^7, else one digit before the point and an exponent."""
+    """``Double.toString``: plain between 10^-3 and 10^7, otherwise one digit before the point and an exponent."""
     if not math.isfinite(value):
         return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
     sign = "-" if math.copysign(1, value) < 0 else ""
@@ -48,7 +48,7 @@ def _java_double(value: float) -> str:
 
 
 def _java_decimal(value: Decimal) -> str:
-    """``BigDecimal.toString``: digits as they were given; it knows no negative zero."""
+    """``BigDecimal.toString``: digits as written; there is no negative zero."""
     if not value.is_finite():
         return '"NaN"' if value.is_nan() else '"Infinity"' if value > 0 else '"-Infinity"'
     return str(value.copy_abs() if value.is_zero() else value)

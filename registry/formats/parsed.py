@@ -1,4 +1,4 @@
-"""What the registry, its client and the converters ask of a schema format."""
+"""The interface of a schema format for the registry, its client and the converters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_REFERENCES: Final[Mapping[str, str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Another schema that this one builds on, under the name it calls it: a full name, a URI, or an import's path."""
+    """Another schema that this one builds on, by the name it uses: a full name, a URI, or an import's path."""
 
     name: str
     subject: str
@@ -25,7 +25,7 @@ class Reference:
 
 
 class ParsedSchema(Protocol):
-    """One schema, understood. Immutable; equal when the texts with all references written out are."""
+    """A parsed schema. Immutable. Schemas whose texts with all references inlined are equal are equal."""
 
     @property
     def schema_type(self) -> str:
@@ -37,41 +37,42 @@ class ParsedSchema(Protocol):
 
     @property
     def resolved(self) -> str:
-        """The text with every reference written out, where the format can do that; else ``canonical``."""
+        """The text with every reference inlined, if the format supports that; otherwise ``canonical``."""
 
     @property
     def name(self) -> str | None:
-        """What the schema calls itself: a record's full name, a ``title``, the full name of the first message."""
+        """The schema's own name: a record's full name, a ``title``, the full name of the first message."""
 
     @property
     def top_level_fields(self) -> frozenset[str]:
-        """Names of the fields of the outermost type; reserved fields (``confluent:reserved``) are held against them."""
+        """Names of the fields of the outermost type, which are checked against reserved ones (``confluent:reserved``)."""
 
     def formatted(self, form: str) -> str:
-        """The text in a form of the format's own (the ``format`` of a request), ``canonical`` where it has no such form.
+        """The text in a form specific to the format (the ``format`` of a request); ``canonical`` if it has no such
+        form.
 
         AVRO: ``resolved``. PROTOBUF: ``serialized`` (the descriptor in base64), ``ignore_extensions``.
         """
 
     def normalized(self) -> ParsedSchema:
-        """The same schema with differences that mean nothing removed."""
+        """The same schema without meaningless differences."""
 
     def check_fields(self) -> None:
-        """Raise InvalidSchema where a field bears a name that is kept for the registry (``validateFields``: ``$$``)."""
+        """Raise InvalidSchema if a field has a name reserved for the registry (``validateFields``: ``$$``)."""
 
     def reading_problems(self, writer: Any, *, lenient: bool = False) -> list[str]:
-        """Why this schema cannot read data of ``writer`` (of the same format); empty when it can.
+        """Why this schema cannot read data of ``writer`` (of the same format); empty if it can.
 
-        Each message is Confluent's, with ``%s`` where the reader's and then the writer's name (``new``, ``old``) belong.
-        ``lenient`` is the compatibility policy of that name, which allows more of JSON Schema.
+        Messages are Confluent's, with ``%s`` for the reader's and then the writer's name (``new``, ``old``).
+        ``lenient`` is the compatibility policy of that name, which allows more changes of JSON Schema.
         """
 
 
 class Parser(Protocol):
-    """Makes a ParsedSchema of text; raises InvalidSchema.
+    """Parses text into a ParsedSchema. Raises InvalidSchema.
 
-    ``references`` are the texts of the referenced schemas by the names under which they are referred to, those they need
-    themselves before them. ``strict`` is for schemas registered now; what is stored already is read without.
+    ``references`` are the texts of referenced schemas by the names used in references; their own dependencies come
+    first. ``strict`` is for new schemas; stored ones are parsed without it.
     """
 
     def __call__(

@@ -1,1 +1,3 @@
-"""The schema log: the records of ``_schemas``, replayed at the start and appended by every write; which server may write."""
+"""The schema log: the records of ``_schemas``, replayed at the start and appended by every write; and the election of
+the writer.
+"""

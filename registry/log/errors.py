@@ -1,4 +1,4 @@
-"""What can go wrong between registries; further branches of ``registry.errors.StoreError``."""
+"""Errors between registries; further subclasses of ``registry.errors.StoreError``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ForwardingFailed(StoreError):
 
 
 class UnknownLeader(StoreError):
-    """Nobody may write at the moment: an election is under way, or nobody is eligible."""
+    """No registry may write at the moment: an election is in progress, or none is eligible."""
 
     error_code = 50004
     retriable = True
@@ -24,7 +24,7 @@ class UnknownLeader(StoreError):
 
 
 class NotLeader(UnknownLeader):
-    """Another registry writes. Clients see it only where a write was passed on to one that lost its office meanwhile."""
+    """Another registry writes. Clients see this only if the write was forwarded to one that has just been replaced."""
 
     def __init__(self, url: str) -> None:
         super().__init__(f"Leader not known. This registry does not write; the last known leader is {url}")
@@ -32,7 +32,7 @@ class NotLeader(UnknownLeader):
 
 
 class NotCaughtUp(StoreError):
-    """This registry knows that it has not read everything, and so whether the thing asked for exists."""
+    """This registry has not read the whole log, so it can't tell whether an object exists."""
 
     http_status = 503
     error_code = 503

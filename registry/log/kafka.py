@@ -1,4 +1,4 @@
-"""The schema log in any Kafka: one compacted topic of one partition."""
+"""The schema log in any Kafka: a compacted topic with one partition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ logger = get_logger(__name__)
 
 
 class KafkaLog:
-    """A ``store.Log`` over ``broker.client``. Started once; after ``stop`` or a failed ``start`` make a new one."""
+    """A ``store.Log`` over ``broker.client``. Start it once; after ``stop`` or a failed ``start`` create a new one."""
 
     def __init__(
         self,
@@ -39,13 +39,13 @@ class KafkaLog:
     ) -> None:
         defaults = {
             "client.id": "registry",
-            # Half of what a write may take, so that one lost answer can be asked for again.
+            # Half the time of a write, so that a lost answer can be requested again.
             "request.timeout.ms": str(min(max(timeout_ms // 2, 500), 30_000)),
-            # A write that was given up must not sit in the producer for longer than its caller waited.
+            # An abandoned write must not stay in the producer longer than its caller waited.
             "delivery.timeout.ms": str(timeout_ms),
             "max.request.size": str(16 * 1024 * 1024),
         }
-        # What decides about order and about what is read is not for the configuration to change.
+        # Settings that determine order and visibility can't be configured.
         fixed = {
             "auto.offset.reset": "earliest",
             "enable.auto.commit": "false",
@@ -61,7 +61,7 @@ class KafkaLog:
         self.cluster_id = ""
 
     async def start(self) -> None:
-        """Make sure of the topic and connect. Raises StoreMisconfigured where trying again cannot help."""
+        """Check the topic and connect. Raises StoreMisconfigured if a retry can't help."""
         with _translating(f"opening the schema log {self._topic} at {self._config.bootstrap_servers}"):
             self._admin = await Admin(self._config).start()
             await self._ensure_topic(self._admin)
@@ -149,7 +149,7 @@ class KafkaLog:
 
 @contextlib.contextmanager
 def _translating(doing: str) -> Iterator[None]:
-    """Kafka's errors become the registry's; a message too large is left to the caller."""
+    """Translates Kafka's errors into the registry's, except for a message that is too large."""
     try:
         yield
     except (StoreError, MessageTooLarge):

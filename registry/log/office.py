@@ -1,4 +1,4 @@
-"""The right to write, as the store asks for it; an ``election`` gives it, or nobody needs to."""
+"""The right to write, as the store requires it. An election grants it; a single registry always has it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ __all__ = ["Alone", "Office"]
 
 
 class Office(Protocol):
-    """Who may write. ``require`` raises NotLeader or UnknownLeader where it is not this registry; ``term`` counts how
-    often it has been elected anew; ``confirm`` asks the election whether it still is the one, and ``certain`` is whether,
-    without asking, nobody else can have been elected."""
+    """Tells whether this registry may write.
+
+    ``require`` raises NotLeader or UnknownLeader if not. ``term`` counts its elections. ``confirm`` asks the election
+    whether this registry is still the writer. ``certain`` is whether, without asking, no other one can have been
+    elected.
+    """
 
     @property
     def term(self) -> int: ...
@@ -24,7 +27,7 @@ class Office(Protocol):
 
 
 class Alone:
-    """The office of a registry that shares its log with no other."""
+    """For a registry that shares its log with no other."""
 
     certain = True
     term = 1

@@ -1,4 +1,7 @@
-"""The registry's memory: a log of records, replayed at the start, appended to by every write and read back before it counts."""
+"""The registry's memory: a log of records, replayed at the start.
+
+Every write is appended, and takes effect when it is read back.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ _MOST_TOGETHER: Final = 100
 _LONGEST_REASON: Final = 200
 _READ_AGAIN_S: Final = 0.2
 _NO_PROGRESS_S: Final = 30.0
-"""How long a start waits for the next records of a log that says it has more."""
+"""How long a start waits for the next records if the log has more."""
 _STOPPED: Final = "The registry stopped before the schema log acknowledged a write"
 
 
@@ -39,20 +42,20 @@ class LogRecord:
 
 
 class Fenced(StoreError):
-    """Another registry has claimed the log: what was to be written was not, and will not be."""
+    """Another registry has claimed the log. The records were not written and will not be."""
 
     error_code = 50004
     retriable = True
 
 
 class Log(Protocol):
-    """One partition, in order. Methods raise StoreError; StoreTimeout where the outcome of an append is unknown.
+    """One ordered partition. Methods raise StoreError; StoreTimeout if the outcome of an append is unknown.
 
-    ``claim`` makes this the one that appends: who claimed before is refused from our first append on. ``append``
-    returns the offset of the first of the records, which lie side by side, once the log has acknowledged them; raises
-    Fenced when another has claimed the log. After any other failure but SchemaTooLarge it has to be claimed again.
-    ``read`` waits for the records after those it returned before, beginning with the first of the log, and returns them
-    with the offset up to which there is nothing else. ``end`` asks for the offset after the last record.
+    ``claim`` makes this the only writer: previous claimants are refused from our first append on. ``append`` returns
+    the offset of the first record once the log has acknowledged all of them; their offsets are consecutive. It raises
+    Fenced if another registry has claimed the log. After any other failure but SchemaTooLarge the log has to be claimed
+    again. ``read`` waits for the next records, starting with the first of the log, and returns them with the offset up
+    to which they are complete. ``end`` returns the offset after the last record.
     """
 
     async def start(self) -> None: ...
@@ -78,18 +81,18 @@ def _fail(writes: Iterable[_Write], error: RegistryError) -> None:
     for write in writes:
         if not write.done.done():
             write.done.set_exception(error)
-            write.done.exception()  # who waits for it raises it; where nobody does any more, nobody is to be warned
+            write.done.exception()  # mark as retrieved: waiting callers raise it
 
 
 class Store:
-    """State that follows a log.
+    """The state, which follows a log.
 
-    Writers hold ``writing`` from the look at the state until their last write has come back, one at a time. Those that
-    only register hold ``registering``, many at a time, and their writes share batches.
+    A writer holds ``writing`` from its first read of the state until its last write is read back; only one can.
+    Registrations hold ``registering``; many can, and their writes share batches.
 
-    A term of office begins with a claim of the log, then the question whether this registry is still the elected one
-    (so that any later one's claim comes after ours), then a record of our own, read back: all that earlier writers
-    wrote lies before it, and after it nobody but us can write. The same clears up a write whose outcome is unknown.
+    A term begins with a claim of the log. Then the election is asked whether this registry is still the writer, so that
+    the claim of any later one comes after ours. Then a record of ours is written and read back: all earlier writers'
+    records are before it, and only we can write after it. The same resolves a write whose outcome is unknown.
     """
 
     def __init__(self, source: Log, metrics: RegistryMetrics, *, timeout_ms: int, office: Office | None = None) -> None:
@@ -104,37 +107,39 @@ class Store:
         self._reader: asyncio.Task[None] | None = None
         self._stopped = False
         self._unread: str | None = None
-        """Why the log cannot be read at the moment; None while it can."""
+        """Why the log can't be read at the moment; None if it can."""
         self._asking: asyncio.Future[int] | None = None
         self._queue: list[_Write] = []
         self._flushing: asyncio.Task[None] | None = None
         self._claims: dict[Hashable, asyncio.Future[None]] = {}
         self._alone: asyncio.Future[None] | None = None
-        """The write of who holds ``writing``."""
+        """The write of the holder of ``writing``."""
         self._sharing = 0
         self._changed = asyncio.Event()
-        """Set, and replaced, when one who shares leaves or the queue has become empty."""
+        """Set, and replaced, when a holder of ``registering`` leaves or the queue becomes empty."""
         self._term: int | None = None
-        """The term of office for which the log has been taken over; None when a write may lie about in it."""
+        """The term for which the log was taken over; None if a write with unknown outcome may be in it."""
         self._invalid = 0
         self._unknown: set[str] = set()
         self._refused: dict[int, str] = {}
-        """The records that were passed over since the last append began, by offset: a writer must not take its own for stored."""
+        """Records skipped since the last append began, by offset: a writer must not consider its own skipped record
+        stored.
+        """
 
     @property
     def authoritative(self) -> bool:
-        """Whether what is not known here does not exist: this registry writes, has taken over, and is still elected."""
+        """Whether the state is complete: this registry writes, has taken over, and is still elected."""
         return self._term == self.office.term and self.office.certain
 
     @property
     def position(self) -> int:
-        """The offset up to which the state has everything."""
+        """The offset up to which the state is complete."""
         return self._position
 
     async def start(self) -> None:
-        """Replay the log; returns when everything written before is known.
+        """Replay the log. Returns when everything written before the call was read.
 
-        Raises StoreError, and StoreTimeout where the log has more records but gives none for a while.
+        Raises StoreError, and StoreTimeout if the log has more records but returns none for a while.
         """
         await self._log.start()
         if self._reader is None:
@@ -156,11 +161,11 @@ class Store:
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
-        self._fail_pending((), StoreError(_STOPPED))  # where the task had not begun
+        self._fail_pending((), StoreError(_STOPPED))  # if the task had not started
         await self._log.stop()
 
     async def require_caught_up(self) -> None:
-        """Raises NotCaughtUp, with the reason, unless all that the log holds now has been read in time."""
+        """Raises NotCaughtUp, with the reason, unless everything in the log was read in time."""
         try:
             if self._unread is not None:
                 raise StoreError(self._unread)
@@ -176,14 +181,14 @@ class Store:
         )
 
     async def take_office(self) -> None:
-        """Do now what the first write of a term would have to do. Raises StoreError, or UnknownLeader if it is over."""
+        """Do the work of a term's first write now. Raises StoreError, or UnknownLeader if the term is over."""
         async with self.writing():
             pass
 
     async def catch_up(self) -> bool:
-        """Read what was written before this call; whether there was anything new. Raises NotCaughtUp.
+        """Read what was written before this call. Returns whether there was anything new. Raises NotCaughtUp.
 
-        The one that writes has nothing to ask: what is in the log, it wrote.
+        The writer need not read: it wrote everything in the log.
         """
         if self.authoritative:
             return False
@@ -196,7 +201,10 @@ class Store:
         return self._position > before
 
     async def _end(self) -> int:
-        """The end of the log, asked once for all who wait: only a question that goes out after theirs counts."""
+        """The end of the log, requested once for all waiting callers.
+
+        A request sent before a call does not count for it.
+        """
         if self._asking is not None:
             with contextlib.suppress(StoreError):
                 await asyncio.shield(self._asking)
@@ -217,20 +225,25 @@ class Store:
     def _asked(self, asking: asyncio.Future[int]) -> None:
         self._asking = None
         if not asking.cancelled():
-            asking.exception()  # whoever waits raises it
+            asking.exception()  # mark as retrieved: waiting callers raise it
 
     @contextlib.asynccontextmanager
     async def writing(self) -> AsyncIterator[State]:
-        """The right to write anything, alone, and the state to decide by. Raises NotLeader or UnknownLeader where it is
-        another's."""
+        """The exclusive right to write, and the state to decide by.
+
+        Raises NotLeader or UnknownLeader if another registry writes.
+        """
         async with self._turn():
             await self._within(self._drained())
             yield self.state
 
     @contextlib.asynccontextmanager
     async def registering(self) -> AsyncIterator[State]:
-        """The right to write together with others who do the same: what one decides must not depend on what another's
-        ``enqueue`` has under way, which its ``claims`` tell (see ``under_way``). Raises as ``writing`` does."""
+        """The right to write concurrently with other holders.
+
+        A decision must not depend on pending ``enqueue`` calls of others; their ``claims`` identify them (see
+        ``under_way``). Raises the errors of ``writing``.
+        """
         async with self._turn():
             self._sharing += 1
         try:
@@ -241,12 +254,12 @@ class Store:
 
     @contextlib.asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """One's place in the line, with the log taken over and no write of an earlier ``writing`` under way."""
+        """A turn in the queue, with the log taken over and no write of an earlier ``writing`` pending."""
         self.office.require()
         await self._within(self._lock.acquire())
         try:
             if self._alone is not None:
-                await self._within(asyncio.wait([self._alone]))  # its owner was cancelled, or it is done
+                await self._within(asyncio.wait([self._alone]))  # its owner was cancelled or is done
                 self._alone = None
             self.office.require()
             if self._term != self.office.term:
@@ -257,7 +270,7 @@ class Store:
             self._lock.release()
 
     async def _within(self, waiting: Coroutine[Any, Any, object]) -> None:
-        """Wait for earlier writes, but not for ever."""
+        """Wait for earlier writes, with a time limit."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 await waiting
@@ -296,26 +309,31 @@ class Store:
         logger.info("writing to the schema log", from_offset=self._position)
 
     async def put(self, key: RecordKey, value: bytes | None) -> None:
-        """Within ``writing``: write one record and wait until it is part of the state. A deletion covers foreign
-        spellings of the key."""
+        """Write one record and wait until it is part of the state.
+
+        Call it within ``writing``. A deletion also covers foreign spellings of the key.
+        """
         await self.put_all([(key, value)])
 
     async def put_all(self, records: Iterable[tuple[RecordKey, bytes | None]]) -> None:
-        """Within ``writing``: write records side by side, all of them or none. Returns when they are part of the state."""
+        """Write all records with consecutive offsets, or none.
+
+        Call it within ``writing``. Returns when they are part of the state.
+        """
         self._alone = self.enqueue(records)
         await asyncio.shield(self._alone)
         self._alone = None
 
     def under_way(self, claims: Iterable[Hashable]) -> asyncio.Future[None] | None:
-        """A write that was enqueued with one of these claims and is not done."""
+        """A pending write that was enqueued with one of these claims."""
         return next((self._claims[claim] for claim in claims if claim in self._claims), None)
 
     def enqueue(
         self, records: Iterable[tuple[RecordKey, bytes | None]], claims: Sequence[Hashable] = ()
     ) -> asyncio.Future[None]:
-        """Write records side by side with what others enqueue meanwhile; done when they are part of the state.
+        """Write records, batched with other callers' records. Done when they are part of the state.
 
-        ``claims`` is what this write decides about, for ``under_way``; it is given up when the write is done.
+        ``claims`` identify what this write decides about, for ``under_way``. They are released when the write is done.
         """
         written: list[tuple[bytes, bytes | None]] = []
         for key, value in records:
@@ -339,9 +357,9 @@ class Store:
             self._claims.pop(claim, None)
 
     async def _flush(self) -> None:
-        """Append what is queued, as one batch what came while the batch before was on its way.
+        """Append the queue. Records that arrive during an append form the next batch.
 
-        However this ends, every write that it took or that is queued then is settled.
+        However this ends, every write that it took, or that is queued then, gets an outcome.
         """
         taken: list[_Write] = []
         error = StoreError(_STOPPED)
@@ -358,25 +376,28 @@ class Store:
             self._fail_pending(taken, error)
 
     def _fail_pending(self, taken: Iterable[_Write], error: StoreError) -> None:
-        """Fail the writes that have no outcome yet."""
+        """Fail the writes without an outcome."""
         writes, self._queue = [*taken, *self._queue], []
         _fail(writes, error)
         self._flushing = None
         self._wake()
 
     async def _append_together(self, writes: list[_Write]) -> None:
-        """Raises what ``_append`` does."""
+        """Raises the errors of ``_append``."""
         try:
             await self._append(writes)
         except SchemaTooLarge as error:
             if len(writes) == 1:
                 _fail(writes, error)
-            else:  # one of them is, or all together
+            else:  # one of them is too large, or all together
                 for write in writes:
                     await self._append_together([write])
 
     async def _append(self, writes: list[_Write]) -> None:
-        """Raises StoreError when they are not, or may not be, part of the log: nothing can be written before the next term."""
+        """Raises StoreError if the records are not, or may not be, in the log.
+
+        Nothing can be written before the next term then.
+        """
         try:
             self.office.require()
             if self._term != self.office.term:
@@ -405,7 +426,7 @@ class Store:
             offset = behind
 
     def _answer(self, write: _Write, offsets: range) -> None:
-        """Say that a write is part of the state, unless the state would not have it."""
+        """Complete a write, with an error if the state refused its records."""
         reason = next((self._refused[offset] for offset in offsets if offset in self._refused), None)
         if reason is not None:
             _fail([write], StoreError(f"The schema log has the write, but this registry cannot take it in: {reason}"))
@@ -413,12 +434,12 @@ class Store:
             write.done.set_result(None)
 
     async def _write(self, records: Sequence[tuple[bytes, bytes | None]]) -> int:
-        """The offset of the first of them, once all are part of the state."""
+        """The offset of the first record, once all are part of the state."""
         timestamp_ms = int(time.time() * 1000)
         self._refused.clear()
         offset = await self._log.append(records, timestamp_ms)
         if self._position == offset:
-            # The reader has everything before: what lies here now is known, and need not be waited for.
+            # The reader has everything before, so the records here are known and need not be awaited.
             for number, (key, value) in enumerate(records):
                 self._apply(LogRecord(offset + number, key, value, timestamp_ms))
             self._advance(offset + len(records))
@@ -441,7 +462,7 @@ class Store:
         self._reader.add_done_callback(self._read_on)
 
     def _read_on(self, reader: asyncio.Task[None]) -> None:
-        """Start the reader again when it ended and nobody wanted that."""
+        """Restart the reader if it ended unexpectedly."""
         if reader is not self._reader:
             return
         error = asyncio.CancelledError() if reader.cancelled() else reader.exception()
@@ -459,7 +480,7 @@ class Store:
         while True:
             try:
                 records, position = await self._log.read()
-            except Exception as error:  # whatever it is, the registry must not go deaf
+            except Exception as error:  # whatever the error is, the registry must continue to read
                 if self._unread is None:
                     trace = None if isinstance(error, StoreError) else error
                     logger.warning("the schema log cannot be read; trying on", error=str(error), exc_info=trace)
@@ -474,7 +495,7 @@ class Store:
             self._advance(position)
 
     def _apply(self, record: LogRecord) -> None:
-        """Take in the next record; one that makes no sense is named, counted and passed over."""
+        """Apply the next record. An invalid one is logged, counted and skipped."""
         trace: Exception | None = None
         try:
             self.state.apply(record.key, record.value, offset=record.offset, timestamp_ms=record.timestamp_ms)

@@ -1,1 +1,1 @@
-"""The registry's state as values: subjects, versions, contracts, associations, and the records that they are kept in."""
+"""The registry's state as values: subjects, versions, contracts, associations, and their records."""

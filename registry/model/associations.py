@@ -1,4 +1,4 @@
-"""An association, and what is known of all of them."""
+"""Associations, and an index of all of them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, Final, NamedTuple
 __all__ = ["ANY", "STRONG", "TOPIC", "WEAK", "Association", "AssociationIndex", "Resource", "default_subject"]
 
 STRONG: Final = "STRONG"
-"""The subject belongs to this resource alone, and goes with it where the deletion says so."""
+"""The subject belongs exclusively to this resource, and can be deleted with it."""
 WEAK: Final = "WEAK"
-"""The subject is used by the resource and may be by others."""
+"""The resource uses the subject, and others may too."""
 TOPIC: Final = "topic"
-"""The only type of resource there is."""
+"""The only resource type."""
 ANY: Final = "-"
-"""In the place of a resource's name or namespace: any."""
+"""As a resource's name or namespace: any."""
 
 
 class Resource(NamedTuple):
-    """What tells the associations of a subject apart; ``association`` is ``key`` or ``value``."""
+    """Distinguishes the associations of a subject; ``association`` is ``key`` or ``value``."""
 
     name: str
     namespace: str
@@ -68,7 +68,7 @@ class Association:
         timestamp_ms: int | None,
         old: Association | None,
     ) -> Association:
-        """From a record; ``old`` is what the same key said before. Raises ValueError."""
+        """From a record; ``old`` is the previous value of the key. Raises ValueError."""
         guid, resource_id, lifecycle = value.get("guid"), value.get("resourceId"), value.get("lifecycle")
         if not isinstance(guid, str) or not isinstance(resource_id, str) or lifecycle not in (STRONG, WEAK):
             raise ValueError("an association needs a guid, a resourceId and a lifecycle")
@@ -86,7 +86,7 @@ class Association:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """As answers have it: ``frozen`` only where it is not what the lifecycle implies."""
+        """As in answers: ``frozen`` only if it differs from the lifecycle's default."""
         shown: dict[str, Any] = {
             "subject": self.subject,
             "guid": self.guid,
@@ -107,12 +107,12 @@ class Association:
 
 
 def default_subject(resource_name: str, namespace: str, kind: str) -> str:
-    """The subject that belongs to a resource by its name."""
+    """The default subject of a resource by name."""
     return f":.{namespace}:{resource_name}-{kind}"
 
 
 class AssociationIndex:
-    """All associations, by what they are asked for. Answers are in the order of resources."""
+    """Indexes all associations for queries. Results are in the order of resources."""
 
     def __init__(self) -> None:
         self._all: dict[tuple[str, Resource], Association] = {}
@@ -141,7 +141,7 @@ class AssociationIndex:
     def of_name(
         self, name: str, namespace: str, type_: str | None, kinds: Sequence[str] = (), lifecycle: str | None = None
     ) -> list[Association]:
-        """``ANY`` stands for every name and every namespace."""
+        """``ANY`` matches every name and every namespace."""
         mine = (
             each
             for each in self._all.values()

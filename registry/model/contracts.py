@@ -1,7 +1,7 @@
-"""What a schema carries beside its text: metadata (tags, properties) and rule sets (data contracts).
+"""The data contract of a schema: metadata (tags, properties) and rule sets.
 
-Both are kept as JSON text in one order of members, Confluent's, so that equal ones are equal text; None is "none given", which
-is not the same as empty. Rules are kept and handed out; whoever serializes executes them.
+Both are stored as JSON text in Confluent's order of members, so that equal ones have equal text. None means absent,
+which differs from empty. The registry stores and returns rules; serializers execute them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 CONFLUENT_VERSION: Final = "confluent:version"
-"""The property in which a schema says its own version number."""
+"""The property with a schema's own version number."""
 
 _RULE_LISTS: Final = ("migrationRules", "domainRules", "encodingRules")
 _KINDS: Final = ("TRANSFORM", "CONDITION")
@@ -43,7 +43,7 @@ _MAX_NAME: Final = 256
 
 
 def read_metadata(value: object, where: str = "metadata") -> str | None:
-    """Metadata of a request or a record; members that are not known are passed over. Raises InvalidBody."""
+    """Metadata of a request or a record. Unknown members are ignored. Raises InvalidBody."""
     if value is None:
         return None
     members = _object(value, where)
@@ -68,7 +68,7 @@ def _metadata_text(tags: Mapping[str, Sequence[str]], properties: Mapping[str, s
 
 
 def read_rule_set(value: object, where: str = "ruleSet") -> str | None:
-    """A rule set of a request or a record; raises InvalidBody. ``check_rules`` says whether the rules make sense."""
+    """A rule set of a request or a record. Raises InvalidBody. ``check_rules`` validates the rules."""
     if value is None:
         return None
     members = _object(value, where)
@@ -103,7 +103,7 @@ def _rule(value: object, where: str) -> dict[str, Any]:
 
 
 def check_rules(rule_set: str | None) -> None:
-    """Raise InvalidRuleSet where a rule has no usable name or type, or a mode that does not belong in its list."""
+    """Raise InvalidRuleSet if a rule has no valid name or type, or a mode that does not belong in its list."""
     for kind, rules in _rules(rule_set):
         names: set[str] = set()
         for rule in rules:
@@ -135,7 +135,7 @@ def _check_rule(rule: Mapping[str, Any]) -> None:
         raise InvalidRuleSet("Multiple actions only valid with WRITEREAD and UPDOWN")
 
 
-# -- questions
+# -- queries
 
 
 def property_of(metadata: str | None, name: str) -> str | None:
@@ -147,7 +147,7 @@ def property_of(metadata: str | None, name: str) -> str | None:
 
 
 def confluent_version(metadata: str | None) -> int | None:
-    """The version that metadata claims for its schema; None where there is none or it is no number."""
+    """The version that metadata claims for its schema; None if there is none or it is not a number."""
     claimed = property_of(metadata, CONFLUENT_VERSION)
     try:
         return int(claimed) if claimed is not None and len(claimed) <= 11 else None
@@ -160,7 +160,7 @@ def has_rule_type(rule_set: str | None, type_: str) -> bool:
 
 
 def hashed(metadata: str | None, rule_set: str | None) -> Iterator[str]:
-    """What enters the hash behind a schema's guid, in Confluent's order; ``\\x01`` tells empty from absent."""
+    """The input of the hash behind a schema's guid, in Confluent's order; ``\\x01`` distinguishes empty from absent."""
     if metadata is not None:
         yield "\x01"
         value = json.loads(metadata)
@@ -193,7 +193,7 @@ def _rules(rule_set: str | None) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def merge_metadata(old: str | None, new: str | None) -> str | None:
-    """``new`` over ``old``: a tag or property of the same name is replaced, sensitive names are joined."""
+    """Merge ``new`` into ``old``: a tag or property of the same name is replaced, sensitive names are combined."""
     if old is None or new is None:
         return new if old is None else old
     first, second = json.loads(old), json.loads(new)
@@ -205,7 +205,7 @@ def merge_metadata(old: str | None, new: str | None) -> str | None:
 
 
 def merge_rule_sets(old: str | None, new: str | None) -> str | None:
-    """``new`` behind ``old``, list by list; a rule of the same name is replaced."""
+    """Append ``new`` to ``old``, list by list; a rule of the same name is replaced."""
     if old is None or new is None:
         return new if old is None else old
     first, second = json.loads(old), json.loads(new)
@@ -246,7 +246,7 @@ def without_confluent_version(metadata: str | None) -> str | None:
     return _metadata_text(value.get("tags", {}), properties, value.get("sensitive", ()))
 
 
-# -- JSON in, JSON out
+# -- JSON
 
 
 def _text(value: Mapping[str, Any]) -> str:
@@ -284,7 +284,7 @@ def _optional(value: object, where: str) -> str | None:
 
 
 def _scalar(value: object, where: str) -> str:
-    """Text; numbers and truth values are taken as their text, as Confluent's parser does."""
+    """Text; numbers and booleans become their text, as in Confluent's parser."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool | int | float):

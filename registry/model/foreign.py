@@ -1,7 +1,7 @@
-"""Schemas as other registries spell them: Karapace sorts the members of its Avro schemas, Java does not.
+"""Schemas in other registries' spelling: Karapace sorts the members of its Avro schemas, Java does not.
 
-Under its own spelling the same schema would be another one, get another id and another version when it is registered
-again after a move from Karapace. So the text is put into Java's order when it is read from the log.
+With Karapace's spelling a schema that is registered again after a migration would count as a different one, with a new
+id and version. So the text is converted to Java's order when it is read from the log.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from registry.model.subjects import within
 __all__ = ["Find", "canonical", "is_foreign"]
 
 Find = Callable[[str, int], SchemaVersion | None]
-"""The version of a subject, if it is known."""
+"""Looks up the version of a subject, if it is known."""
 
 _FIRST_OBJECT: Final = re.compile(r'\{"(?!type":"map",)')
 _MOST_REFERENCES: Final = 1000
@@ -28,7 +28,7 @@ _DEEPEST: Final = 200
 
 
 def is_foreign(version: SchemaVersion) -> bool:
-    """Whether the members of an Avro schema are not in Java's order, by its first object: sorted, ``type`` is a late one."""
+    """Whether an Avro schema is not in Java's member order, judged by its first object: if sorted, ``type`` comes late."""
     if version.schema_type != "AVRO":
         return False
     text = version.schema
@@ -39,7 +39,7 @@ def is_foreign(version: SchemaVersion) -> bool:
 
 
 def canonical(version: SchemaVersion, find: Find) -> SchemaVersion:
-    """The version with its text as Java would write it; as it is where it cannot be understood."""
+    """The version with its text in Java's order; unchanged if it can't be parsed."""
     texts: dict[str, str] = {}
     try:
         _collect(version, find, texts)
@@ -50,7 +50,10 @@ def canonical(version: SchemaVersion, find: Find) -> SchemaVersion:
 
 
 def _collect(version: SchemaVersion, find: Find, texts: dict[str, str], depth: int = 0) -> None:
-    """The texts of what a version refers to, dependencies first. Raises InvalidSchema where that goes too deep."""
+    """Collect the texts of a version's references, dependencies first.
+
+    Raises InvalidSchema if they are nested too deeply.
+    """
     if depth > _DEEPEST:
         raise InvalidSchema(f"The references of {version.subject}, version {version.version}, are nested too deep")
     for reference in version.references:

@@ -1,6 +1,6 @@
-"""The records of the ``_schemas`` topic: Confluent's keys byte for byte, and whatever other registries wrote there.
+"""The records of the ``_schemas`` topic: Confluent's keys byte for byte, and the variants of other registries.
 
-Keys are compact JSON in a fixed order of members (keytype, subject, version, magic); compaction goes by their bytes.
+Keys are compact JSON in a fixed order of members (keytype, subject, version, magic), because compaction compares bytes.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ __all__ = [
 
 
 TENANT: Final = "default"
-"""The tenant that CONTEXT records name; registries of one's own have no other."""
+"""The tenant in CONTEXT records; self-managed registries have no other."""
 
 
 class InvalidRecord(ValueError):
-    """The bytes are no record of a schema registry."""
+    """The bytes are not a record of a schema registry."""
 
 
 class UnknownKeyType(InvalidRecord):
-    """A record of a registry that knows more than this one: to be kept away, not complained about each time."""
+    """A record of a newer registry: kept silently, without a warning for each."""
 
     def __init__(self, keytype: str) -> None:
         super().__init__(f"records of keytype {keytype[:100]!r} are unknown to this registry")
@@ -60,7 +60,7 @@ class KeyType(Enum):
     CLEAR_SUBJECT = "CLEAR_SUBJECT"
     CONTEXT = "CONTEXT"
     ASSOC = "ASSOC"
-    """Which resource a subject belongs to (Confluent 8)."""
+    """The resource that a subject belongs to (Confluent 8)."""
 
 
 _RESOURCE: Final = ("resourceName", "resourceNamespace", "resourceType", "associationType")
@@ -69,9 +69,9 @@ _KEY_TYPES: Final = {kind.value: kind for kind in KeyType}
 
 @dataclass(frozen=True, slots=True)
 class RecordKey:
-    """What a record is about. ``subject`` None is the global config or mode; ``version`` belongs to SCHEMA keys.
+    """The key of a record. ``subject`` None is the global config or mode. SCHEMA keys have a ``version``.
 
-    ``context`` belongs to CONTEXT keys, ``resource`` to ASSOC keys.
+    CONTEXT keys have a ``context``, ASSOC keys a ``resource``.
     """
 
     type: KeyType
@@ -85,7 +85,7 @@ class RecordKey:
 class SchemaVersion:
     """A schema registered under a subject. ``metadata`` and ``rule_set`` are JSON text in the order of ``contracts``.
 
-    ``timestamp_ms`` is the time of the record it was read from, None before it was written.
+    ``timestamp_ms`` is the time of its record; None before it was written.
     """
 
     subject: str
@@ -101,17 +101,20 @@ class SchemaVersion:
 
     @property
     def fingerprint(self) -> bytes:
-        """Equal for the same schema under any subject: these share an id. The hash behind ``guid``, and the type."""
+        """Equal for the same schema under any subject, so that these share an id.
+
+        The hash behind ``guid``, and the type.
+        """
         digest = self._digest()
         return digest if self.schema_type == "AVRO" else digest + self.schema_type.encode()
 
     @property
     def guid(self) -> str:
-        """Confluent's name for a schema in every context and registry: a hash of text, references, metadata and rules."""
+        """Confluent's name for a schema across contexts and registries: a hash of text, references, metadata and rules."""
         return str(UUID(bytes=self._digest()))
 
     def _digest(self) -> bytes:
-        # Java turns half surrogate pairs into "?".
+        # Java replaces lone surrogates by "?".
         hashed = hashlib.md5(self.schema.encode(errors="replace"), usedforsecurity=False)
         for reference in self.references:
             hashed.update(f"{reference.name}{reference.subject}".encode(errors="replace"))
@@ -122,7 +125,7 @@ class SchemaVersion:
         return hashed.digest()
 
     def as_record(self) -> dict[str, Any]:
-        """Confluent's members of a record in Confluent's order, without what is empty."""
+        """Confluent's members of a record in Confluent's order, without empty ones."""
         value: dict[str, Any] = {
             "subject": self.subject,
             "version": self.version,
@@ -139,7 +142,7 @@ class SchemaVersion:
 
 
 def encode_key(key: RecordKey) -> bytes:
-    # Called for each record that is read, to see whether its key is spelt as ours: so without a detour by a mapping.
+    # Called for each record read, to compare its key with our spelling: so it avoids an intermediate mapping.
     parts = [f'{{"keytype":"{key.type.value}"']
     if key.context is not None:
         parts.append(f'"tenant":"{TENANT}","context":{write_json(key.context)}')
@@ -161,7 +164,7 @@ def encode_value(value: SchemaVersion | Mapping[str, Any]) -> bytes:
 
 
 def decode_key(data: bytes | None) -> RecordKey:
-    """Read a key of any registry; raises InvalidRecord."""
+    """Decode a key of any registry. Raises InvalidRecord."""
     value = _object(data, "key")
     kind = value.get("keytype")
     if not isinstance(kind, str):
@@ -195,7 +198,10 @@ def decode_key(data: bytes | None) -> RecordKey:
 def decode_value(
     key: RecordKey, data: bytes | None, timestamp_ms: int | None = None
 ) -> SchemaVersion | dict[str, Any] | None:
-    """Read the value that belongs to ``key``; None is a deletion, as is Karapace's empty value. Raises InvalidRecord."""
+    """Decode the value that belongs to ``key``.
+
+    None is a deletion, and so is Karapace's empty value. Raises InvalidRecord.
+    """
     if not data or data == b"null":
         return None
     value = _object(data, "value")
@@ -232,7 +238,7 @@ def _contract(read: Callable[[object], str | None], value: object) -> str | None
     try:
         return read(value)
     except InvalidBody:
-        return None  # the schema is worth more than what was wrongly noted beside it
+        return None  # keep the schema although its metadata is invalid
 
 
 def _is_int(value: object) -> bool:
@@ -250,7 +256,7 @@ def _object(data: bytes | None, what: str) -> dict[str, Any]:
 
 
 def _lenient(data: bytes, what: str) -> Any:
-    """What the strict parser refuses but other registries may have written: half surrogate pairs, NaN."""
+    """Accept what the strict parser refuses but other registries may have written: lone surrogates, NaN."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:

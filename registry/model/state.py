@@ -1,4 +1,4 @@
-"""Everything the registry knows, rebuilt from the records of its topic in their order. No I/O, no waiting."""
+"""The registry's whole state, rebuilt from the records of its topic in order. No I/O, no waiting."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = ["State"]
 
 
 class State:
-    """Subjects, ids, settings. ``apply`` is the only way to change it, so that every registry on the topic agrees."""
+    """Subjects, ids, settings. Only ``apply`` changes it, so that every registry on the topic agrees."""
 
     def __init__(self) -> None:
         self.revision = 0
-        """Grows with every record: what was answered at one revision is still true at the same one."""
+        """Incremented with every record: an answer for a revision stays valid for that revision."""
         self.promised: dict[str, int] = {}
-        """The highest id by context that was given to what is on its way to the log; no part of what the log says."""
+        """The highest id by context assigned to pending writes; not part of the log's state."""
         self.configs: dict[str | None, dict[str, Any]] = {}
         self.modes: dict[str | None, str] = {}
         self.associations = AssociationIndex()
@@ -43,15 +43,15 @@ class State:
         self._foreign_keys: dict[RecordKey, set[bytes]] = defaultdict(set)
         self._contexts: set[str] = set()
 
-    # -- records in
+    # -- applying records
 
     def apply(
         self, key_bytes: bytes | None, value_bytes: bytes | None, *, offset: int = -1, timestamp_ms: int | None = None
     ) -> None:
-        """Take in the next record. Raises InvalidRecord, and changes nothing then."""
+        """Apply the next record. If it raises InvalidRecord, it has changed nothing."""
         key = decode_key(key_bytes)
         value = decode_value(key, value_bytes, timestamp_ms)
-        # All that may refuse the record comes first.
+        # All checks that may refuse the record come first.
         if isinstance(value, SchemaVersion):
             value = self._readable(value)
         association = self._association(key, value, timestamp_ms)
@@ -97,7 +97,7 @@ class State:
             raise InvalidRecord(str(error)) from error
 
     def _readable(self, version: SchemaVersion) -> SchemaVersion:
-        """The version as it is to be kept. Raises InvalidRecord where it cannot be."""
+        """The version to store. Raises InvalidRecord if it can't be stored."""
         if self.closes_circle(version):
             raise InvalidRecord(
                 f"{version.subject} version {version.version} refers to itself by way of its references"
@@ -108,11 +108,11 @@ class State:
         return version
 
     def closes_circle(self, version: SchemaVersion) -> bool:
-        """Whether a version would refer to itself, directly or by way of others."""
+        """Whether a version would refer to itself, directly or indirectly."""
         mine = version.subject, version.version
         ahead = [(within(version.subject, reference.subject), reference.version) for reference in version.references]
         if mine not in ahead and not self._referrers.get(mine):
-            return False  # as almost always: what is new is referred to by nothing
+            return False  # the usual case: nothing refers to a new version
         seen: set[tuple[str, int]] = set()
         while ahead:
             key = ahead.pop()
@@ -130,7 +130,7 @@ class State:
         return False
 
     def _check_id(self, version: SchemaVersion) -> None:
-        """An id never changes its meaning within a context: a record that would change it is passed over, as by Confluent."""
+        """An id never changes its meaning within a context: a record that would change it is skipped, as in Confluent."""
         for subject, number in self._by_id[context_of(version.subject)].get(version.id, ()):
             if self._subjects[subject][number].schema != version.schema:
                 raise InvalidRecord(
@@ -149,7 +149,7 @@ class State:
     def _add(self, version: SchemaVersion) -> None:
         context = context_of(version.subject)
         for subject, number in self._by_id[context].get(version.id, ()):
-            # One text in memory for a schema, under however many subjects.
+            # Share one text in memory among all subjects with the schema.
             twin = self._subjects[subject][number]
             if twin.schema == version.schema:
                 version = dataclasses.replace(version, schema=twin.schema)
@@ -192,16 +192,16 @@ class State:
                 self._subjects[subject][number] = dataclasses.replace(version, deleted=True)
 
     def _clear(self, subject: str | None) -> None:
-        """Forget the soft-deleted versions of what a subject stands for, before an import."""
+        """Drop the soft-deleted versions of a subject, a context or all, before an import."""
         matches = subject_matcher(subject)
         for name in [name for name in self._subjects if matches(name)]:
             for version in [candidate for candidate in self._subjects[name].values() if candidate.deleted]:
                 self._forget(name, version.version)
 
-    # -- questions
+    # -- queries
 
     def foreign_keys(self, key: RecordKey) -> tuple[bytes, ...]:
-        """Live key bytes of the same meaning that another registry wrote: to be deleted together with ours."""
+        """Live keys of the same meaning that another registry wrote: they have to be deleted together with ours."""
         return tuple(sorted(self._foreign_keys.get(key, ())))
 
     def subjects(self) -> list[str]:
@@ -225,11 +225,11 @@ class State:
         return self._max_id[context]
 
     def id_of(self, context: str, fingerprint: bytes) -> int | None:
-        """The id under which this very schema is known in a context, in whatever subject."""
+        """The id of exactly this schema in a context, under any subject."""
         return self._ids[context].get(fingerprint)
 
     def id_of_guid(self, context: str, guid: bytes) -> int | None:
-        """The id that a schema has in a context by its guid, of whatever type it is."""
+        """The id that a schema has in a context, by its guid, whatever its type."""
         ids = self._ids[context]
         return next((ids[key] for kind in SCHEMA_TYPES if (key := _with_type(guid, kind)) in ids), None)
 
@@ -248,7 +248,7 @@ class State:
         return [DEFAULT_CONTEXT, *sorted(self._contexts)]
 
     def referrers(self, subject: str, number: int) -> list[SchemaVersion]:
-        """The versions that refer to this one, by subject and number; a soft-deleted one still refers."""
+        """The versions that refer to this one, by subject and number; including soft-deleted ones."""
         return [self._subjects[s][n] for s, n in sorted(self._referrers.get((subject, number), ()))]
 
     def all_versions(self, subjects: Iterable[str] | None = None) -> Iterator[SchemaVersion]:

@@ -1,7 +1,7 @@
-"""Subject names and the contexts they may live in: ``:.staging:orders-value`` is ``orders-value`` in ``.staging``.
+"""Subject names and their contexts: ``:.staging:orders-value`` is ``orders-value`` in ``.staging``.
 
-The bare context ``:.staging:`` names settings of the whole context; ``:.__GLOBAL:`` those of every context. ``:*:`` in a prefix is
-any context.
+The bare context ``:.staging:`` names settings of the whole context; ``:.__GLOBAL:`` those of every context. ``:*:`` in
+a prefix means any context.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = [
 DEFAULT_CONTEXT: Final = "."
 ANY_CONTEXT: Final = ":*:"
 GLOBAL: Final = ":.__GLOBAL:"
-"""Where settings of every context stand."""
+"""The name for settings of all contexts."""
 
 _FORBIDDEN: Final = frozenset({"__GLOBAL", "__EMPTY"})
 
 
 def split(subject: str) -> tuple[str, str]:
-    """Context and name; a subject that is not qualified lives in the default context, ``:.ctx`` is a bare context."""
+    """Context and name. An unqualified subject is in the default context; ``:.ctx`` is a bare context."""
     if not subject.startswith(":."):
         return DEFAULT_CONTEXT, subject
     context, _, name = subject[1:].partition(":")
@@ -48,12 +48,15 @@ def context_of(subject: str) -> str:
 
 
 def bare_context(context: str) -> str:
-    """How a context is written before a subject: ``:.staging:``, and nothing for the default one."""
+    """A context in front of a subject: ``:.staging:``, and nothing for the default one."""
     return "" if context == DEFAULT_CONTEXT else f":{context}:"
 
 
 def qualifier(context: str) -> str:
-    """What a context in a path (``staging``, ``.staging``, ``:.staging:``) puts before subjects; raises InvalidContext."""
+    """The prefix for subjects in a path's context (``staging``, ``.staging``, ``:.staging:``).
+
+    Raises InvalidContext.
+    """
     name = context.removeprefix(":").removesuffix(":")
     if ":" in name:
         raise InvalidContext(name)
@@ -61,7 +64,7 @@ def qualifier(context: str) -> str:
 
 
 def normalize(subject: str) -> str:
-    """The one spelling of a subject: the default context is left out, others stand between colons."""
+    """The normal form of a subject: without the default context, other contexts between colons."""
     if not subject.startswith(":."):
         return subject
     context, name = split(subject)
@@ -69,12 +72,12 @@ def normalize(subject: str) -> str:
 
 
 def is_context(subject: str | None) -> bool:
-    """Whether settings under this name are those of a whole context; None is the default context."""
+    """Whether settings under this name apply to a whole context; None is the default context."""
     return subject is None or not split(subject)[1]
 
 
 def is_valid(subject: str, *, for_settings: bool = False) -> bool:
-    """Whether a schema, or with ``for_settings`` a config or mode, can stand under the subject."""
+    """Whether a subject is valid for schemas, or with ``for_settings`` for a config or mode."""
     if any(char < " " or "\x7f" <= char < "\xa0" for char in subject):
         return False
     context, name = split(subject)
@@ -84,19 +87,21 @@ def is_valid(subject: str, *, for_settings: bool = False) -> bool:
 
 
 def within(parent: str, subject: str) -> str:
-    """The subject that a name means beside ``parent``: unless it has a context of its own, one of the parent's."""
+    """The subject that a name refers to from ``parent``: without a context, it is in the parent's."""
     name = normalize(subject)
     return name if context_of(name) != DEFAULT_CONTEXT else bare_context(context_of(parent)) + name
 
 
 def prefix_matcher(prefix: str) -> Callable[[str], bool]:
-    """Whether a subject falls under a prefix: ``:*:a`` in any context, ``:.c:a`` in that one, ``a`` in the default one."""
+    """A test whether a subject matches a prefix: ``:*:a`` in any context, ``:.c:a`` in that one, ``a`` in the default
+    one.
+    """
     if prefix.startswith(ANY_CONTEXT):
         name_prefix = prefix[len(ANY_CONTEXT) :]
         return lambda subject: split(subject)[1].startswith(name_prefix)
     context, name = split(prefix)
     if prefix.startswith(":.") and not prefix.endswith(":") and not name:
-        return lambda subject: context_of(subject).startswith(context)  # the context itself is cut short
+        return lambda subject: context_of(subject).startswith(context)  # the prefix ends within the context
 
     def matches(subject: str) -> bool:
         own_context, rest = split(subject)
@@ -106,7 +111,7 @@ def prefix_matcher(prefix: str) -> Callable[[str], bool]:
 
 
 def subject_matcher(subject: str | None) -> Callable[[str], bool]:
-    """Which subjects a name stands for: itself, those of a bare context, or all (None and ``:.__GLOBAL:``)."""
+    """A test for the subjects that a name covers: itself, those of a bare context, or all (None and ``:.__GLOBAL:``)."""
     if subject is None or subject == GLOBAL:
         return lambda _: True
     context, name = split(subject)

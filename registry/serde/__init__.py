@@ -1,6 +1,6 @@
 """Avro in Confluent framing, for records (``records``) and for Arrow columns (``columns``).
 
-What needs pyarrow is loaded when first asked for, so that a process that handles single records goes without.
+Parts that need pyarrow are loaded on first use, so that a process for single records does not load it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Avro types as Arrow types and back.
+"""Maps Avro types to Arrow types and back.
 
-Record → struct, array → list, map → map, enum → string, fixed → fixed-size binary, a union with null → nullable. A union
-of several values is a struct with one nullable field for each, exactly one of them set (Confluent's form in Connect).
+Record → struct, array → list, map → map, enum → string, fixed → fixed-size binary, a union with null → nullable. A
+union of several types is a struct with one nullable field per type, exactly one of them set (Confluent's form in
+Connect).
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ __all__ = ["DAY", "UnsupportedSchema", "arrow_type", "avro_schema", "is_nullable
 
 MAX_COLUMNS = 10_000
 DAY = {"ms": 86_400_000, "us": 86_400_000_000}
-"""How long a day is in the units of a time of day."""
+"""The length of a day in the units of a time of day."""
 
 
 class UnsupportedSchema(SerializationError):
-    """A schema that has no columns: recursive, too many of them, or decimals of more than 76 digits."""
+    """A schema that can't be represented as columns: recursive, too many columns, or decimals of more than 76 digits."""
 
 
 @lru_cache(maxsize=1000)
@@ -41,7 +42,7 @@ def arrow_type(schema: AvroSchema) -> pa.DataType:
 
 
 def _columns(type_: AvroType, known: dict[int, int]) -> int:
-    """How many columns a type needs, nested ones counted; a record used often counts as often."""
+    """The number of columns for a type, including nested ones; a record counts once per use."""
     match type_:
         case RecordType():
             if id(type_) not in known:
@@ -124,7 +125,7 @@ def _scalar(type_: AvroType, path: str) -> pa.DataType:
 
 
 def is_nullable(type_: AvroType) -> bool:
-    """Whether a column of the type may hold nulls."""
+    """Whether a column of the type may contain nulls."""
     return type_.kind == "null" or (isinstance(type_, UnionType) and any(b.kind == "null" for b in type_.branches))
 
 
@@ -133,10 +134,11 @@ def _join(path: str, name: str) -> str:
 
 
 def avro_schema(type_: pa.DataType, name: str = "Record", namespace: str | None = None) -> AvroSchema:
-    """A schema for values of an Arrow type; nested structs are named after their place. Raises UnsupportedSchema.
+    """A schema for values of an Arrow type. Nested structs are named after their path. Raises UnsupportedSchema.
 
-    Types that Avro lacks take the next wider one: unsigned and small integers, timestamps in seconds (as microseconds),
-    half floats. Times in nanoseconds become microseconds, and one that would lose by it is an error when it is written.
+    Types that Avro lacks become the next wider one: unsigned and small integers, timestamps in seconds (as
+    microseconds), half floats. Times in nanoseconds become microseconds; writing a value that would lose precision is
+    an error.
     """
     full_name = f"{namespace}.{name}" if namespace else name
     return AvroSchema.parse(json.dumps(_to_avro(type_, full_name, "")))

@@ -1,4 +1,4 @@
-"""Arrays and maps of many rows at once: items in blocks, each with a count before it, ended by an empty block."""
+"""Reads arrays and maps of many rows at once: items in blocks, each with a count before it, ended by an empty block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from registry.serde.errors import CorruptRecord
 __all__ = ["read_blocks"]
 
 FEW_ROWS: Final = (16, 64)
-"""So few rows are walked one by one: the first number at once, the second after as many steps as the first says."""
+"""Up to this many rows are processed one by one: at first this many, then after as many steps as the second number
+says.
+"""
 
 ReadItem = Callable[[Cursor], list[pa.Array]]
 
@@ -24,17 +26,17 @@ ReadItem = Callable[[Cursor], list[pa.Array]]
 def read_blocks(
     cursor: Cursor, types: Sequence[AvroType], path: str, read_item: ReadItem
 ) -> tuple[Ints, list[pa.Array]]:
-    """How many items each row has, and the columns of all items in the order of rows (none when there is no item).
+    """The number of items per row, and the columns of all items in row order (none without items).
 
-    An item is a value of each of ``types``. The first items of all rows are read at once, then the second ones, and so
-    on. When only a few rows go on, their items are first found one by one and then read at once: a step costs as much as
-    finding some dozens, and one list of a million would take a million steps.
+    An item is a value of each of ``types``. The first items of all rows are read together, then the second ones, and so
+    on. When only a few rows continue, their items are first located one by one and then read together: a step costs as
+    much as locating some dozens, and a single list of a million items would take a million steps.
     """
     counts = np.zeros(len(cursor), np.int64)
     left = np.zeros(len(cursor), np.int64)
     open_ = np.arange(len(cursor)) if cursor.present is None else np.flatnonzero(cursor.present)
     sizeless = not any(smallest(type_) for type_ in types)
-    # Positions are changed in place, and the caller may still hold the array.
+    # Positions are modified in place, and the caller may still use the array.
     cursor.position = cursor.position.copy()
     owners: list[Ints] = []
     ranks: list[Ints] = []
@@ -64,7 +66,7 @@ def read_blocks(
 
 
 def _in_order(counts: Ints, owners: Ints, ranks: Ints, steps: list[list[pa.Array]]) -> list[pa.Array]:
-    """The items of all steps, each put where it stands in its row."""
+    """The items of all steps, each moved to its row."""
     if len(steps) == 1:
         return steps[0]
     positions = (np.cumsum(counts) - counts)[owners] + ranks
@@ -75,7 +77,7 @@ def _in_order(counts: Ints, owners: Ints, ranks: Ints, steps: list[list[pa.Array
 
 
 def _begin_blocks(cursor: Cursor, left: Ints, open_: Ints, *, sizeless: bool, path: str) -> None:
-    """Read the header of the next block in the rows that have no item left in theirs; 0 ends a list."""
+    """Read the header of the next block in the rows whose current block is finished; 0 ends a list."""
     waiting = open_[left[open_] == 0]
     if not len(waiting):
         return
@@ -83,11 +85,11 @@ def _begin_blocks(cursor: Cursor, left: Ints, open_: Ints, *, sizeless: bool, pa
     announced = part.varints(path)
     if not len(announced) or int(announced.min()) < 0:
         sized = np.flatnonzero(announced < 0)
-        # A negative count is followed by the block's size in bytes, for those who want to skip it.
+        # A negative count is followed by the block's size in bytes, for readers that skip it.
         headed = part.part(sized)
         headed.varints(path)
         part.advance(sized, headed)
-    # Compared before the sign is dropped: the lowest number has no opposite.
+    # Compared before the sign is dropped, because the lowest number has no opposite.
     room = np.full(len(part), part.budget.left) if sizeless else part.end - part.position
     fits = (announced <= room) & (announced >= -room)
     part.check(fits, path, lambda at: f"a block of {announced[at]} items where {max(room[at], 0)} can be at most")
@@ -101,7 +103,9 @@ def _begin_blocks(cursor: Cursor, left: Ints, open_: Ints, *, sizeless: bool, pa
 
 
 def _find(cursor: Cursor, types: Sequence[AvroType], left: Ints, open_: Ints, path: str) -> tuple[Cursor, Ints, Ints]:
-    """Find the items of some rows up to the ends of their lists: a cursor at every item, the row and rank of each."""
+    """Locate the items of some rows up to the ends of their lists: a cursor at every item, with the row and rank of
+    each.
+    """
     starts: list[Ints] = []
     for row in open_.tolist():
         base = int(cursor.position[row])

@@ -1,4 +1,4 @@
-"""Columns in the Arrow types of their schema, and the plain values in their buffers."""
+"""Casts columns to the Arrow types of their schema, and reads plain values from their buffers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["cast", "first_failing", "plain_values"]
 
 
 def plain_values(column: pa.Array, kind: type[np.generic], width: int = 1) -> npt.NDArray[Any]:
-    """What a column of fixed width holds, ``width`` items a row: one dimension for one item, else a matrix.
+    """The values of a fixed-width column with ``width`` items per row: one dimension for one item, otherwise a matrix.
 
-    Where the column is null, whatever lies there.
+    Values of null rows are arbitrary.
     """
     buffer, rows = column.buffers()[1], len(column)
     count = rows * width
@@ -28,14 +28,14 @@ def plain_values(column: pa.Array, kind: type[np.generic], width: int = 1) -> np
 
 
 def cast(column: pa.Array, target: pa.DataType, path: str) -> pa.Array:
-    """The column in the type of its schema, if no value changes by that."""
+    """The column in the type of its schema, if that changes no value."""
     if column.type == target:
         return column
     try:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         if pa.types.is_temporal(target) and pa.types.is_integer(column.type):
-            # A plain number is what Avro has beneath the logical type: in its unit, not in Arrow's idea of one.
+            # A plain number is Avro's underlying value in its own unit, which differs from Arrow's interpretation.
             return column.cast(pa.int32() if target.bit_width == 32 else pa.int64()).view(target)
         if pa.types.is_timestamp(target) and not pa.types.is_timestamp(column.type):
             raise pa.ArrowInvalid(f"{column.type} is no timestamp")
@@ -46,7 +46,7 @@ def cast(column: pa.Array, target: pa.DataType, path: str) -> pa.Array:
 
 
 def first_failing(column: pa.Array, target: pa.DataType) -> int | None:
-    """The row whose value cannot be cast, by halving; None where no value could."""
+    """The first row whose value can't be cast, found by bisection; None if no value can."""
     low, high = 0, len(column)
     try:
         column.slice(0, 0).cast(target)

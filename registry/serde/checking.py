@@ -1,8 +1,8 @@
-"""Stepping over single Avro values, everything checked: before fastavro reads them, and to find the items of long lists.
+"""Steps over single Avro values with all checks, before fastavro reads them and to locate the items of long lists.
 
-fastavro takes a symbol or branch of -1 for the last one, any byte but 0 for true and a decimal with too many digits
-rounded; it dies of 20,000 nested records, and takes any number of nulls on the word of a few bytes. A check of a type is
-compiled once, to a function that says where a value ends or raises Malformed.
+fastavro accepts a symbol or branch of -1 as the last one, any byte but 0 as true, and rounds a decimal with too many
+digits; it crashes with 20,000 nested records, and produces any number of nulls from a few bytes. A type's check is
+compiled once, to a function that returns the end of a value or raises Malformed.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from registry.serde.logical import decimal_of, fits_digits, logical_of
 __all__ = ["SIZELESS", "Budget", "Check", "Malformed", "block", "check_of", "find_items", "number", "smallest", "span"]
 
 SIZELESS: Final = 1 << 20
-"""Items of no bytes that a batch, or a single record, may have."""
+"""The most zero-byte items in a batch, or in a single record."""
 
 MAX_DEPTH: Final = 300
-"""Records, arrays and maps within one another that a single value may have."""
+"""The deepest nesting of records, arrays and maps in a single value."""
 
 _WIDTHS: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _ITEM: Final = ("[]",)
 _ENTRY: Final = ("{}", "[]")
-"""What paths say for an item of an array, and for the key and the value of a map."""
+"""Path elements for an item of an array, and for the key and the value of a map."""
 _DAYS: Final = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
 
 Check = Callable[[bytes, int, int, "Budget"], int]
-"""Takes data, the position of a value, the end of its record and what is left of the budget; gives the value's end."""
+"""Takes data, the position of a value, the end of its record and the remaining budget; returns the value's end."""
 
 
 class Malformed(ValueError):
-    """What is wrong, and the field it is in."""
+    """The problem, and the path of its field."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -49,13 +49,13 @@ class Malformed(ValueError):
         self.path = ""
 
     def within(self, outer: str) -> None:
-        """Seen from one field, list or map further out."""
+        """Prefix the path with an enclosing field, list or map."""
         joint = "." if self.path and not self.path.startswith(("[", "{")) else ""
         self.path = f"{outer}{joint}{self.path}"
 
 
 class Budget:
-    """What bytes may still ask for: items of no bytes (null), which nothing else bounds, and depth."""
+    """The remaining budget: zero-byte items (null), which nothing else limits, and depth."""
 
     __slots__ = ("depth", "left")
 
@@ -75,11 +75,11 @@ class Budget:
 
 
 def smallest(type_: AvroType, known: dict[int, int] | None = None) -> int:
-    """The fewest bytes a value can have: 0 or 1, which is all that matters."""
+    """The minimum size of a value: 0, or 1 for anything larger."""
     if isinstance(type_, RecordType):
         known = {} if known is None else known
         if id(type_) not in known:
-            # A record that holds itself without a union or a list between has no values at all.
+            # A record that contains itself without a union or a list in between has no values at all.
             known[id(type_)] = 0
             known[id(type_)] = max((smallest(field.type, known) for field in type_.fields), default=0)
         return known[id(type_)]
@@ -89,7 +89,7 @@ def smallest(type_: AvroType, known: dict[int, int] | None = None) -> int:
 
 
 def number(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """A zigzag number and where it ends."""
+    """A zigzag number and its end."""
     value = shift = 0
     while shift < 70:
         if position >= end:
@@ -106,7 +106,7 @@ def number(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def span(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Where length-prefixed bytes begin and end."""
+    """The start and end of length-prefixed bytes."""
     length, position = number(data, position, end)
     if length < 0:
         raise Malformed(f"a length of {length}")
@@ -116,7 +116,7 @@ def span(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def block(data: bytes, position: int, end: int, budget: Budget, *, sizeless: bool) -> tuple[int, int]:
-    """How many items the next block of a list has, 0 at its end, and where the first one begins."""
+    """The number of items in the next block of a list (0 at its end), and the start of the first one."""
     count, position = number(data, position, end)
     if count < 0:
         count = -count
@@ -130,7 +130,7 @@ def block(data: bytes, position: int, end: int, budget: Budget, *, sizeless: boo
 
 @lru_cache(maxsize=1000)
 def check_of(type_: AvroType) -> Check:
-    """The check of a type; types compare by identity, and those of a schema are kept as long as it is."""
+    """The check of a type. Types compare by identity; checks live as long as their schema."""
     return _compiled(type_, {})
 
 
@@ -166,7 +166,7 @@ def _record(type_: RecordType, known: dict[int, list[Check]]) -> Check:
     recursive = id(type_) in known
     cell = known.setdefault(id(type_), [])
     if recursive:
-        # Met within itself, or again: its check is looked up when it is run.
+        # Used recursively or again: its check is looked up when it runs.
         return lambda data, position, end, budget: cell[0](data, position, end, budget)  # noqa: PLW0108 - not there yet
     fields = [(field.name, _compiled(field.type, known)) for field in type_.fields]
 
@@ -297,7 +297,7 @@ def _check_digits(type_: AvroType, data: bytes) -> None:
 def find_items(
     types: Sequence[AvroType], data: bytes, position: int, left: int, budget: Budget
 ) -> tuple[list[int], int]:
-    """Where the items of the rest of a list begin, ``left`` of whose block are to come, and where the list ends.
+    """The starts of the remaining items of a list, with ``left`` in the current block, and the end of the list.
 
     ``data`` is the record up to its end; an item is a value of each of ``types``.
     """

@@ -1,7 +1,7 @@
-"""Columns read with one schema, handed out in another: Avro's schema resolution, on whole columns.
+"""Avro's schema resolution on whole columns: converts them from the writer's to the reader's schema.
 
-Names are matched as the compatibility check matches them, numbers are promoted, missing fields take the reader's
-defaults. A value the reader has no place for (a null, an unknown symbol or branch) is an error that names its row.
+Names are matched as in the compatibility check, numbers are promoted, missing fields get the reader's defaults. A value
+that the reader can't represent (a null, an unknown symbol or branch) is an error that names its row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["resolve_column"]
 
 
 def resolve_column(column: pa.Array, writer: AvroType, reader: AvroType, path: str = "") -> pa.Array:
-    """``column``, read with ``writer``, as ``reader`` sees it. Raises CorruptRecord where it cannot."""
+    """Convert ``column``, read with ``writer``, to ``reader``. Raises CorruptRecord if that is impossible."""
     if writer is reader or write_text(writer) == write_text(reader):
         return column
     if isinstance(writer, UnionType) or isinstance(reader, UnionType):
@@ -68,7 +68,7 @@ def _offsets(column: pa.Array) -> npt.NDArray[np.int32]:
 
 @contextmanager
 def _rows_of(offsets: npt.NDArray[np.int32]) -> Iterator[None]:
-    """An error in an item is told with the row of its list."""
+    """Reports an error in an item with the row of its list."""
     try:
         yield
     except CorruptRecord as error:
@@ -78,7 +78,7 @@ def _rows_of(offsets: npt.NDArray[np.int32]) -> Iterator[None]:
 
 @contextmanager
 def _rows_among(valid: npt.NDArray[np.bool_]) -> Iterator[None]:
-    """An error in one of the valid rows is told with its place among all."""
+    """Reports an error in one of the valid rows with its index among all rows."""
     try:
         yield
     except CorruptRecord as error:
@@ -99,7 +99,7 @@ def _resolve_record(column: pa.Array, writer: RecordType, reader: RecordType, pa
             made.append(_missing(field, len(column), where))
             continue
         written = writer.fields[position]
-        # A required field under a null record is null too, and is nobody's fault.
+        # A required field of a null record is null too, which is not an error.
         child = children[position]
         if column.null_count and not is_nullable(field.type):
             valid = column.is_valid().to_numpy(zero_copy_only=False)
@@ -160,7 +160,7 @@ def _resolve_union(column: pa.Array, writer: AvroType, reader: AvroType, path: s
 
 
 def _branches(column: pa.Array, type_: AvroType) -> list[tuple[AvroType, pa.Array]]:
-    """The values of each branch, null where the row holds another."""
+    """The values of each branch; null where the row has another branch."""
     if not isinstance(type_, UnionType):
         return [(type_, column)]
     branches = [branch for _, branch in value_branches(type_)]
@@ -173,8 +173,8 @@ def _resolve_scalar(column: pa.Array, writer: AvroType, reader: AvroType, path: 
     arrow_type = type_to_arrow(reader)
     if column.type == arrow_type:
         return column
-    # Avro resolves the numbers beneath; what they mean is the reader's business.
-    # To a floating number Avro promotes even where digits are lost; bytes that become text must be UTF-8.
+    # Avro resolves the underlying numbers; the reader determines their meaning. Avro promotes to floating point even if
+    # digits are lost; bytes that become text must be UTF-8.
     safe = not pa.types.is_floating(arrow_type)
     try:
         resolved = _plain(column).cast(_plain_type(arrow_type), safe=safe).view(arrow_type)

@@ -1,4 +1,4 @@
-"""Arrow columns to framed Avro messages and back: what converters, sinks and the command line use."""
+"""Converts Arrow columns to framed Avro messages and back, for converters, sinks and the command line."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Resolve = Callable[[int], AvroSchema]
 
 @dataclass(frozen=True, slots=True)
 class DecodedRun:
-    """Rows ``start`` to ``start + length`` of what was decoded, all written with one schema.
+    """Rows ``start`` to ``start + length`` of the decoded values, all written with one schema.
 
-    ``schema`` is the one ``array`` is in: the reader's where one was given. ``schema_id`` is the writer's; both are
-    None in a run of nulls alone, unless there is a reader.
+    ``schema`` is the schema of ``array``: the reader's, if there is one. ``schema_id`` is the writer's. Without a
+    reader both are None in a run of nulls.
     """
 
     start: int
@@ -39,10 +39,10 @@ class DecodedRun:
 
 
 def encode_columns(schema: AvroSchema, rows: pa.Array | pa.RecordBatch, schema_id: int) -> pa.Array:
-    """Every row as a message in Confluent framing, a null row as null: a BinaryArray.
+    """Encode every row as a message in Confluent framing, and a null row as null, into a BinaryArray.
 
-    Columns are matched to fields by name and cast where no value changes by it. Raises UnencodableValue with the row
-    and the field of the first value that does not fit.
+    Columns are matched to fields by name and cast if that changes no value. Raises UnencodableValue with the row and
+    the field of the first value that does not fit.
     """
     if isinstance(rows, pa.RecordBatch):
         rows = rows.to_struct_array()
@@ -60,11 +60,12 @@ def encode_columns(schema: AvroSchema, rows: pa.Array | pa.RecordBatch, schema_i
 def decode_columns(
     values: pa.Array, resolve: Resolve, reader: AvroSchema | None = None, origin: Origin | None = None
 ) -> list[DecodedRun]:
-    """Messages in Confluent framing as columns: a run per stretch of rows with one schema id; null stays null.
+    """Decode messages in Confluent framing into columns: one run per range of rows with the same schema id. Null stays
+    null.
 
-    ``resolve`` gives the schema of an id and is asked once for each. Raises CorruptRecord with the row and the field
-    for anything that is not what its schema says, and with the coordinates where ``origin`` gives them; UnknownSchema
-    for an id that ``resolve`` does not find; UnsupportedSchema where only ``decode_record`` will do.
+    ``resolve`` returns the schema of an id and is called once per id. Raises CorruptRecord with the row and the field
+    for data that contradicts its schema, and with the coordinates if ``origin`` has them; UnknownSchema for an id that
+    ``resolve`` does not find; UnsupportedSchema if only ``decode_record`` can decode it.
     """
     try:
         return _decode(values, resolve, reader)
@@ -74,9 +75,9 @@ def decode_columns(
 
 
 def decode_block(schema: AvroSchema, data: bytes, rows: int) -> pa.Array:
-    """So many bodies that follow one another without framing, as a block of a container file holds them, as a column.
+    """Decode ``rows`` consecutive bodies without framing, as in a block of a container file, into a column.
 
-    Raises CorruptRecord with the row and the field for anything that is not what the schema says.
+    Raises CorruptRecord with the row and the field for data that contradicts the schema.
     """
     if not 0 <= rows <= max(len(data), SIZELESS):
         raise CorruptRecord(f"a block of {rows} records in {len(data)} bytes")
@@ -122,10 +123,10 @@ def _decoded(
     writer: AvroSchema,
     reader: AvroSchema | None,
 ) -> pa.Array:
-    """The rows of one schema id, nulls among them, decoded together however many runs they form."""
+    """The rows of one schema id, including nulls, decoded together however many runs they form."""
     chosen = np.flatnonzero(mask & valid)
     part = values if len(chosen) == len(values) else values.take(pa.array(chosen))
-    arrow_type(writer)  # raises for a schema that columns cannot hold, before it costs anything
+    arrow_type(writer)  # raises for a schema that has no columns, before any work
     try:
         decoded = decode_bodies(writer.type, part, HEADER_SIZE)
         if reader is not None:
@@ -164,7 +165,7 @@ def _nulls_only(rows: int, reader: AvroSchema | None) -> list[DecodedRun]:
 
 
 def _schema_ids(messages: pa.Array, original: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The id in each message's header; ``original`` are the rows they came from, for the error."""
+    """The id in each message's header. ``original`` are their row numbers, for the error."""
     offsets = np.frombuffer(messages.buffers()[1], np.int32)[messages.offset :][: len(messages) + 1].astype(np.int64)
     short = np.diff(offsets) < HEADER_SIZE
     if short.any():
@@ -182,18 +183,18 @@ def _schema_ids(messages: pa.Array, original: npt.NDArray[np.int64]) -> npt.NDAr
             f"not in Confluent framing: it begins with {header.hex(' ')}, expected 00 and a schema id",
             row=int(original[at]),
         )
-    # A word from every byte on, of which those behind a zero byte are taken.
+    # A word starting at every byte; those after a zero byte are selected.
     words = np.ndarray((len(data) - 3,), "V4", buffer=data, strides=(1,))
     ids: npt.NDArray[np.int64] = words[offsets[:-1] + 1].view(">u4").astype(np.int64)
     return ids
 
 
 def _with_nulls(ids: npt.NDArray[np.int64], valid: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """An id for every row: a null joins the run before it, or the first one."""
+    """An id for every row: a null joins the previous run, or the first one."""
     spread: npt.NDArray[np.int64] = ids[np.maximum(np.cumsum(valid) - 1, 0)]
     return spread
 
 
 def _spread(packed: pa.Array, valid: npt.NDArray[np.bool_]) -> pa.Array:
-    """Values of the valid rows put back among nulls."""
+    """The values of the valid rows, with nulls inserted."""
     return packed.take(pa.array(np.maximum(np.cumsum(valid) - 1, 0), mask=~valid))

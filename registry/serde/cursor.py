@@ -1,7 +1,7 @@
-"""Where each of many Avro records is being read, and how numbers and bytes are taken from all of them at once.
+"""Positions in many Avro records, and reads of numbers and bytes from all of them at once.
 
-A read is a few vector operations over all rows: eight bytes from where each row stands hold most numbers whole. Every
-read is checked against the row's end, so that bytes which are not what their schema says end in an error with row and field.
+A read is a few vector operations over all rows: most numbers fit into the eight bytes from each row's position. Every
+read is checked against the row's end, so that data that contradicts its schema gives an error with row and field.
 """
 
 from __future__ import annotations
@@ -43,22 +43,24 @@ def packed(mask: Mask | None) -> pa.Buffer | None:
 
 
 def spread_bits(mask: Mask) -> pa.Array:
-    """For each row its rank among the chosen ones, null where it is not chosen: what ``take`` puts back in place."""
+    """For each row its rank among the selected ones, null if it is not selected: the indices with which ``take``
+    restores positions.
+    """
     return pa.array(np.maximum(np.cumsum(mask) - 1, 0), mask=~mask)
 
 
 def gather(data: Bytes, position: Ints, width: int) -> npt.NDArray[np.void]:
-    """``width`` bytes from each position, which must be there."""
+    """``width`` bytes from each position, which must be within the data."""
     if len(data) < width:
         data = np.concatenate([data, np.zeros(width - len(data), np.uint8)])
-    # Numpy copies items of any width from any place, when told that the items overlap.
+    # Numpy copies items of any width from any position if it is told that the items overlap.
     items = np.ndarray((len(data) - width + 1,), f"V{width}", buffer=data, strides=(1,))
     gathered: npt.NDArray[np.void] = items[position]
     return gathered
 
 
 def words_at(data: Bytes, position: Ints) -> Words:
-    """The eight bytes from each position on, the first one lowest, and zeros after the end of the data."""
+    """The eight bytes from each position on, lowest first, with zeros after the end of the data."""
     last = len(data) - 8
     if last >= 0 and (not len(position) or int(position.max()) <= last):
         return gather(data, position, 8).view(np.uint64)
@@ -69,10 +71,9 @@ def words_at(data: Bytes, position: Ints) -> Words:
 
 
 class Cursor:
-    """Some rows of one data buffer, each with the place it is read at and its end.
+    """Rows of one data buffer, each with its read position and its end.
 
-    With a mask ``present``, only those rows are read: the others keep their place, and numbers read from them are 0 and
-    bytes none.
+    With a mask ``present``, only those rows are read: the others keep their position, and read as 0 or no bytes.
     """
 
     __slots__ = ("budget", "data", "end", "position", "present", "rows")
@@ -91,14 +92,14 @@ class Cursor:
         return packed(self.present)
 
     def part(self, chosen: Any) -> Cursor:
-        """A cursor of some of the rows; give it back with ``advance`` when it was read."""
+        """A cursor of some of the rows. Pass it to ``advance`` after reading."""
         return Cursor(self.data, self.position[chosen], self.end[chosen], self.rows[chosen], self.budget)
 
     def advance(self, chosen: Any, part: Cursor) -> None:
         self.position[chosen] = part.position
 
     def among(self, present: Mask) -> Cursor:
-        """A cursor of all rows that reads in some of them only; its ``position`` is the new one when it was read."""
+        """A cursor of all rows that reads only some of them. Use its ``position`` after reading."""
         return Cursor(self.data, self.position, self.end, self.rows, self.budget, present)
 
     def check(self, good: Mask, path: str, reason: str | Callable[[int], str]) -> None:
@@ -115,7 +116,7 @@ class Cursor:
         self.position = self.position + (by if self.present is None else by * self.present)
 
     def words(self, position: Ints) -> Words:
-        """The eight bytes from each position on, the first one lowest, and zeros after the end of all data."""
+        """The eight bytes from each position on, lowest first, with zeros after the end of all data."""
         return words_at(self.data, position)
 
     def take(self, width: int, path: str) -> npt.NDArray[np.void]:
@@ -163,11 +164,11 @@ class Cursor:
         return _unzigzag(value)
 
     def _long(self, start: Ints, rows: Ints | None, path: str) -> tuple[Words, Ints]:
-        """The numbers that begin at some places, of ``rows`` or all, zigzag as they are, and how many bytes each has."""
+        """The raw zigzag numbers at some positions, of ``rows`` or all, and the length of each in bytes."""
         words = self.words(start)
         stop = ~words & _HIGH
         lowest = stop & (~stop + _ONE)
-        # All bits up to the first byte without a high bit; all there are, where no byte is without.
+        # All bits up to the first byte without a high bit; all bits if there is none.
         within = lowest ^ (lowest - _ONE)
         words &= within
         words &= _LOW
@@ -200,7 +201,7 @@ class Cursor:
             wide, rows = wide[further], rows[further]
 
     def extents(self, path: str) -> tuple[Ints, Ints]:
-        """Where the next length-prefixed bytes of each row begin, and how many they are."""
+        """The start and length of the next length-prefixed bytes of each row."""
         lengths = self.varints(path)
         self.check(lengths >= 0, path, lambda at: f"a length of {lengths[at]}")
         start = self.position
@@ -211,13 +212,13 @@ class Cursor:
         return start, lengths
 
     def strings(self, path: str) -> tuple[pa.Buffer, pa.Buffer]:
-        """The next length-prefixed bytes of each row: offsets and data as Arrow keeps them."""
+        """The next length-prefixed bytes of each row: offsets and data in Arrow's layout."""
         start, _ = self.extents(path)
         count = len(start)
         if not count:
             return pa.py_buffer(np.zeros(1, np.int32)), pa.py_buffer(b"")
-        # Rows lie in the buffer one after another, so the values and the gaps between them make one array of
-        # segments; every second one is a value.
+        # Rows are consecutive in the buffer, so values and the gaps between them form one array of segments; every
+        # second one is a value.
         bounds = np.empty(2 * count + 1, np.int32)
         bounds[0:-1:2] = start
         bounds[1::2] = self.position

@@ -1,4 +1,4 @@
-"""Decimals between Avro's big-endian two's complement of any length and Arrow's words of 128 or 256 bits."""
+"""Converts decimals between Avro's big-endian two's complement of any length and Arrow's 128 or 256 bits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["decimal_pieces", "fixed_decimal_pieces", "read_decimal", "read_fixed
 
 
 def read_decimal(cursor: Cursor, arrow: pa.DataType, path: str) -> pa.Array:
-    """The next length-prefixed decimal of each row; one with more digits than its type has is an error."""
+    """The next length-prefixed decimal of each row. More digits than its type has are an error."""
     start, lengths = cursor.extents(path)
     return _decimals(cursor, start, lengths, arrow, path)
 
@@ -61,7 +61,7 @@ def _wide(cursor: Cursor, start: Ints, lengths: Ints, arrow: pa.DataType, path: 
     sign &= lengths > 0
     aligned = np.where(inside, taken, np.where(sign, np.uint8(0xFF), np.uint8(0)).reshape(-1, 1))
     limit = 10**arrow.precision
-    # The few that begin before the matrix does, and those with more bytes than the type has: one by one.
+    # The few that begin before the matrix, and those with more bytes than the type: one by one.
     for at in np.flatnonzero((end < width) | (lengths > width)).tolist():
         number = int.from_bytes(cursor.data[start[at] : end[at]].tobytes(), "big", signed=True)
         if not -limit < number < limit:
@@ -87,7 +87,7 @@ def _first_invalid(made: pa.Array) -> int:
 
 
 def decimal_pieces(column: pa.Array, present: Mask | None) -> list[Piece]:
-    """Decimals as the fewest bytes that keep the sign, as Java's BigInteger writes them."""
+    """Decimals as the fewest bytes that keep the sign, like Java's BigInteger."""
     numbers = _numbers(column, present)
     if numbers is None:
         return _wide_pieces(column, present)
@@ -101,7 +101,7 @@ def decimal_pieces(column: pa.Array, present: Mask | None) -> list[Piece]:
 
 
 def _numbers(column: pa.Array, present: Mask | None) -> Ints | None:
-    """The unscaled values, if 64 bits hold every one."""
+    """The unscaled values, if all fit into 64 bits."""
     words = plain_values(column, np.int64, column.type.bit_width // 64)
     low: Ints = np.ascontiguousarray(words[:, 0])
     fits = (words[:, 1:] == (low >> 63).reshape(-1, 1)).all(axis=1)
@@ -121,7 +121,7 @@ def _wide_pieces(column: pa.Array, present: Mask | None) -> list[Piece]:
     negative = data[:, :1] >= 0x80
     meaningful = data != np.where(negative, np.uint8(0xFF), np.uint8(0))
     first = np.where(meaningful.any(axis=1), meaningful.argmax(axis=1), width - 1)
-    # The byte kept first must show the sign; where its top bit says otherwise, one sign byte more is needed.
+    # The first remaining byte must show the sign; if its top bit does not, one more sign byte is needed.
     shown = data[np.arange(len(data)), first] >= 0x80
     first = first - ((shown != negative[:, 0]) & (first > 0))
     kept = np.arange(width) >= first.reshape(-1, 1)

@@ -1,7 +1,7 @@
 """Avro bodies to Arrow columns, without a Python call per row.
 
-All rows are read at once, field after field, through a ``Cursor`` that knows where each row stands. An optional value is
-read in the rows that have it, in place where most have it, else in a cursor of those rows alone.
+All rows are read together, field by field, through a ``Cursor`` with each row's position. An optional value is read in
+the rows that have it: in place if most have it, otherwise with a cursor of only those rows.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from registry.serde.logical import branch_names, logical_of, null_branch, value_
 __all__ = ["decode_bodies"]
 
 _MOST: Final = 3
-"""An optional value is read in place when at least one in so many rows has it."""
+"""An optional value is read in place if at least one in this many rows has it."""
 
 _WIDE_FIXED: Final = 1 << 30
-"""Bytes that the rows without a value may take in a column of fixed width."""
+"""The most bytes of a fixed-width column for rows without a value."""
 
 
 def decode_bodies(type_: AvroType, values: pa.Array, skip: int = 0) -> pa.Array:
-    """The values that the rows of a BinaryArray without nulls hold after ``skip`` bytes. Raises CorruptRecord."""
+    """The values of the rows of a BinaryArray without nulls, after ``skip`` bytes. Raises CorruptRecord."""
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
     buffer = values.buffers()[2]
     data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.zeros(1, np.uint8)
@@ -53,7 +53,7 @@ def decode_bodies(type_: AvroType, values: pa.Array, skip: int = 0) -> pa.Array:
 
 
 def _read(type_: AvroType, cursor: Cursor, path: str) -> pa.Array:
-    """The next value of each row, null in rows that the cursor does not read."""
+    """The next value of each row; null in rows that the cursor does not read."""
     match type_:
         case RecordType():
             columns = [_read(f.type, cursor, f"{path}.{f.name}" if path else f.name) for f in type_.fields]
@@ -106,7 +106,7 @@ def _read_primitive(type_: AvroType, cursor: Cursor, path: str) -> pa.Array:
 
 
 def _check_time(numbers: Any, arrow: pa.DataType, cursor: Cursor, path: str) -> None:
-    """A time of day must lie within the day, or Arrow's values mean nothing."""
+    """A time of day must be within the day, otherwise Arrow's values are invalid."""
     if pa.types.is_time(arrow):
         inside = (numbers >= 0) & (numbers < DAY[arrow.unit])
         cursor.check(inside, path, lambda at: f"{numbers[at]} {arrow.unit} is no time of day")
@@ -166,7 +166,7 @@ def _read_union(type_: UnionType, cursor: Cursor, path: str) -> pa.Array:
 
 
 def _read_some(type_: AvroType, cursor: Cursor, mask: Mask, path: str) -> pa.Array:
-    """A value in some of the rows, null in the others; the cursor moves on in those rows."""
+    """A value in some of the rows, null in the others. The cursor advances in those rows."""
     if cursor.present is not None:
         mask &= cursor.present
     count = int(np.count_nonzero(mask))
@@ -191,7 +191,7 @@ def _read_some(type_: AvroType, cursor: Cursor, mask: Mask, path: str) -> pa.Arr
 
 @lru_cache(maxsize=10_000)
 def _fixed_width(type_: AvroType) -> int:
-    """Bytes of fixed values that a row of the type has in columns, whether it has a value or not."""
+    """The size of fixed-width values per row of the type in columns, with or without a value."""
     match type_:
         case FixedType():
             return type_.size

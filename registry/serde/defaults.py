@@ -1,4 +1,4 @@
-"""Default values of Avro fields, given as JSON, as the values they mean."""
+"""Converts JSON defaults of Avro fields to values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["default_column", "default_value"]
 
 
 def default_column(type_: AvroType, default: Any, rows: int) -> pa.Array:
-    """The default, given as its schema's JSON, repeated."""
+    """The default from its schema's JSON, repeated."""
     import pyarrow as pa
 
     from registry.serde.arrow_types import type_to_arrow
@@ -27,7 +27,7 @@ def default_column(type_: AvroType, default: Any, rows: int) -> pa.Array:
 
 
 def default_value(type_: AvroType, default: Any, *, columns: bool) -> Any:
-    """A default given as JSON as the value it means: in the form that pyarrow takes, or a record has."""
+    """The value of a JSON default, in the form for pyarrow or for a record."""
     match type_:
         case UnionType():
             return _union_default(type_, default, columns=columns)
@@ -42,7 +42,7 @@ def default_value(type_: AvroType, default: Any, *, columns: bool) -> Any:
             entries = [(name, default_value(type_.values, item, columns=columns)) for name, item in default.items()]
             return entries if columns else dict(entries)
     if type_.kind in ("bytes", "fixed"):
-        # Avro writes bytes in JSON as text with one character of U+0000 to U+00FF for each.
+        # Avro writes bytes in JSON as text, with one character of U+0000 to U+00FF per byte.
         data = default.encode("latin-1")
         if logical_of(type_) == "decimal":
             scale = (decimal_of(type_) or (0, 0))[1]
@@ -87,7 +87,7 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local timestamps have no zone
 
 
 def _temporal(logical: str | None, number: Any) -> Any:
-    """A default that is a number of days, milliseconds or microseconds, as the value it means."""
+    """The value of a default that is a number of days, milliseconds or microseconds."""
     match logical:
         case "date":
             return date(1970, 1, 1) + timedelta(days=number)

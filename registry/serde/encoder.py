@@ -1,4 +1,6 @@
-"""Arrow columns to Avro bodies, without a Python call per row: each type turns its column into pieces, which are joined."""
+"""Encodes Arrow columns to Avro bodies, without a Python call per row: each type converts its column to pieces, which
+are joined.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,13 @@ __all__ = ["encode_bodies"]
 
 
 def encode_bodies(type_: AvroType, column: pa.Array, prefix: bytes = b"") -> pa.Array:
-    """The Avro body of every row after ``prefix``, as a BinaryArray. Raises UnencodableValue, row and field named."""
+    """The Avro body of every row after ``prefix``, as a BinaryArray. Raises UnencodableValue with row and field."""
     rows = len(column)
     return join([*constant(prefix, rows), *_pieces(type_, column, None, "")], rows)
 
 
 def _pieces(type_: AvroType, column: pa.Array, present: Mask | None, path: str) -> list[Piece]:
-    """The pieces of a column. Rows that are not ``present`` become nothing at all, whatever they hold."""
+    """The pieces of a column. Rows that are not ``present`` produce nothing, whatever their values."""
     if isinstance(type_, UnionType):
         return _union(type_, column, present, path)
     if type_.kind == "null":
@@ -87,7 +89,7 @@ def _record(type_: RecordType, column: pa.Array, present: Mask | None, path: str
 
 
 def _children(column: pa.Array) -> list[pa.Array]:
-    """The columns of a struct, null where it is."""
+    """The columns of a struct, null where the struct is null."""
     if column.null_count:
         return list(column.flatten())
     return [column.field(child) for child in range(column.type.num_fields)]
@@ -133,7 +135,7 @@ def _array(type_: ArrayType, column: pa.Array, present: Mask | None, path: str) 
 def _map(type_: MapType, column: pa.Array, present: Mask | None, path: str) -> list[Piece]:
     if not pa.types.is_map(column.type):
         raise UnencodableValue(f"Arrow type {column.type} is no map", path=path)
-    # Put together again as a list, not cast: casting minds nulls within entries that are null themselves.
+    # Rebuilt as a list instead of cast, because a cast rejects nulls within entries that are null themselves.
     entry = pa.struct([column.type.key_field, column.type.item_field])
     pairs = pa.Array.from_buffers(entry, len(column.keys), [None], children=[column.keys, column.items])
     listed = pa.Array.from_buffers(
@@ -153,7 +155,7 @@ def _map(type_: MapType, column: pa.Array, present: Mask | None, path: str) -> l
 
 
 def _blocks(column: pa.Array, present: Mask | None, encode_items: Callable[[pa.Array], list[Piece]]) -> list[Piece]:
-    """One block with all items, then the empty block; an empty list is the empty block alone."""
+    """One block with all items, then the empty block. An empty list is just the empty block."""
     counts = pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
     if present is not None and (counts > 0)[~present].any():
         column = pc.if_else(pa.array(present), column, pa.scalar(None, column.type))
@@ -163,7 +165,7 @@ def _blocks(column: pa.Array, present: Mask | None, encode_items: Callable[[pa.A
     try:
         bodies = join(encode_items(items), len(items))
     except UnencodableValue as error:
-        # What was the row of an item is told as the row of its list.
+        # The error names the row of the list instead of the item's.
         error.row = None if error.row is None else int(np.searchsorted(starts, error.row, "right")) - 1
         raise
     offsets = np.frombuffer(bodies.buffers()[1], np.int32)
@@ -200,7 +202,7 @@ def _scalar(type_: AvroType, column: pa.Array, present: Mask | None, path: str) 
 
 
 def _valid(column: pa.Array) -> Mask | None:
-    """Which rows are not null; None for all."""
+    """The mask of rows that are not null; None if all are valid."""
     if column.null_count == 0:
         return None
     valid: Mask = column.is_valid().to_numpy(zero_copy_only=False)

@@ -1,10 +1,8 @@
-"""What can go wrong between values and bytes.
+"""Errors of encoding and decoding.
 
-SerializationError
-├── UnencodableValue    a value does not fit the schema: names the row and the field
-├── CorruptRecord       bytes are not what their schema says: names the row, or the offset, and the field
-│   └── UnknownSchema   the registry has no schema of the id that the record begins with
-└── UnsupportedSchema   columns cannot hold values of the schema (``arrow_types``)
+SerializationError ├── UnencodableValue a value does not fit the schema: names the row and the field ├── CorruptRecord
+bytes contradict their schema: names the row, or the offset, and the field │ └── UnknownSchema the registry has no
+schema with the record's id └── UnsupportedSchema the schema has no representation in columns (``arrow_types``)
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ __all__ = ["CorruptRecord", "Origin", "SerializationError", "UnencodableValue", 
 
 
 class Origin(NamedTuple):
-    """Where bytes were read, for errors: ``offsets`` has one for each row, or is the one of a single record."""
+    """The origin of bytes, for errors: ``offsets`` has one per row, or is the offset of a single record."""
 
     topic: str
     partition: int | None = None
@@ -28,7 +26,7 @@ class Origin(NamedTuple):
 class SerializationError(UsageError):
     """``row`` is the index in the batch, None for a single record; ``path`` the field, empty for the whole value.
 
-    ``topic``, ``partition`` and ``offset`` are known where the caller said where the bytes came from.
+    ``topic``, ``partition`` and ``offset`` are set if the caller passed an origin.
     """
 
     def __init__(self, reason: str, *, row: int | None = None, path: str = "") -> None:
@@ -65,8 +63,8 @@ class UnencodableValue(SerializationError):
 
 
 class CorruptRecord(SerializationError):
-    """Bytes end too early, too late, or say what their schema does not know."""
+    """Bytes end too early or too late, or contain something that their schema does not define."""
 
 
 class UnknownSchema(CorruptRecord):
-    """The registry has no schema of the id that a record begins with."""
+    """The registry has no schema with the id in a record's header."""

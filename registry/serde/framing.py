@@ -26,7 +26,7 @@ def frame(schema_id: int, body: bytes) -> bytes:
 
 
 def unframe(data: bytes) -> tuple[int, memoryview]:
-    """The schema id and the record; raises CorruptRecord for anything else than this framing."""
+    """The schema id and the record. Raises CorruptRecord for any other framing."""
     if len(data) < HEADER_SIZE or data[0] != 0:
         raise CorruptRecord(
             f"not in Confluent framing: {len(data)} bytes beginning {bytes(data[:5]).hex(' ') or 'with nothing'}, "
@@ -36,9 +36,9 @@ def unframe(data: bytes) -> tuple[int, memoryview]:
 
 
 def schema_of(schema_id: int, resolve: Callable[[int], S], row: int | None = None) -> S:
-    """The schema of an id that a record begins with; UnknownSchema when ``resolve`` finds nothing of that id.
+    """The schema of a record's id. Raises UnknownSchema if ``resolve`` does not find the id.
 
-    Every other error of a registry goes through as it is: that is not the record's fault.
+    Other errors of a registry pass through unchanged, because they are not the record's fault.
     """
     try:
         return resolve(schema_id)

@@ -1,4 +1,4 @@
-"""Logical types as the codecs see them: valid ones by name, everything else as the type beneath (as Java does)."""
+"""Logical types for the codecs: valid ones by name; for all others the underlying type applies (as in Java)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BASES = {
 
 
 def logical_of(type_: AvroType) -> str | None:
-    """The logical type that is in force, None for an unknown or misplaced one."""
+    """The effective logical type; None for an unknown or misplaced one."""
     name = type_.logical_type
     if name is None or type_.kind not in _BASES.get(name, ()):
         return None
@@ -48,9 +48,9 @@ def _digits(size: int) -> int:
 
 
 def fits_digits(unscaled: int, precision: int) -> bool:
-    """Whether a number has at most so many decimal digits."""
+    """Whether a number has at most this many decimal digits."""
     bits = unscaled.bit_length()
-    # A digit takes between three bits and four: a power of ten is raised only where it is no longer than the number.
+    # A digit takes between three and four bits: a power of ten is computed only if it is not longer than the number.
     return bits <= 3 * precision or (bits <= 4 * precision and abs(unscaled) < 10**precision)
 
 
@@ -68,9 +68,9 @@ def value_branches(union: UnionType) -> list[tuple[int, AvroType]]:
 
 
 def branch_names(union: UnionType) -> list[str]:
-    """What the fields of the struct that stands for a union of several values are called: Confluent's names.
+    """The field names of the struct that represents a union of several types; they are Confluent's.
 
-    The type for unnamed ones, the simple name for named ones, or the full name where two share a simple one.
+    It is the type for unnamed types and the simple name for named ones, or the full name if two share a simple name.
     """
     branches = [branch for _, branch in value_branches(union)]
     simple = [getattr(branch, "name", branch.kind) for branch in branches]

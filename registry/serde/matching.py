@@ -1,4 +1,4 @@
-"""Which part of a reader's schema takes what a part of the writer's wrote; the same for records and for columns."""
+"""Matches parts of a reader's schema with the writer's; shared by records and columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def matching_branch(writer: AvroType, readers: Sequence[AvroType]) -> int | None
 
 
 def field_places(writer: RecordType, reader: RecordType) -> list[tuple[Field, int | None]]:
-    """Each field of the reader with the place of the writer's it is read from, by name or alias; None for none."""
+    """Each field of the reader with the index of the writer's field it is read from, by name or alias; None without
+    one.
+    """
     indexes = {field.name: index for index, field in enumerate(writer.fields)}
     return [
         (field, next((indexes[name] for name in (field.name, *field.aliases) if name in indexes), None))
@@ -32,7 +34,7 @@ def field_places(writer: RecordType, reader: RecordType) -> list[tuple[Field, in
 
 
 def mismatch(writer: AvroType, reader: AvroType) -> str | None:
-    """Why values of a type without fields, items or branches cannot be read as those of another; None where they can."""
+    """Why values of a type without fields, items or branches can't be read as another; None if they can."""
     if isinstance(writer, FixedType) and isinstance(reader, FixedType) and writer.size != reader.size:
         return f"a fixed of {writer.size} bytes cannot be read as one of {reader.size}"
     if incompatibilities(reader, dataclasses.replace(writer)):

@@ -1,8 +1,8 @@
-"""What the rows of columns are encoded to, piece after piece, and how the pieces become one byte string for each row.
+"""The encoded pieces of rows, and how they are joined into one byte string per row.
 
-Short pieces, up to eight bytes, are held as words, the first byte lowest; what fits into one word together is merged.
-They are written side by side with one scatter for each. Longer pieces stay where they are until the end, when one
-``take`` copies the short bytes and the long pieces between them into place.
+Short pieces, up to eight bytes, are stored as words with the first byte lowest; adjacent ones that fit into one word
+are merged. They are written with one scatter each. Longer pieces stay in place until the end, when one ``take`` copies
+the short bytes and the long pieces between them into position.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Long", "Piece", "Short", "constant", "fixed", "join", "masked", "tex
 
 _MOST_BYTES: Final = (1 << 31) - 1
 _WIDE: Final = 64
-"""Bytes of a fixed value from which on it is copied instead of scattered."""
+"""The size of a fixed value from which on it is copied instead of scattered."""
 
 _SPREADING: Final = tuple(
     (bits, np.uint64(keep), np.uint64(move), np.uint64(by))
@@ -40,7 +40,7 @@ _FIRST_BYTES: Final = np.array([(1 << 8 * count) - 1 for count in range(9)], np.
 
 @dataclass(slots=True)
 class Short:
-    """At most eight bytes for each row: ``lengths`` of them count, from the lowest on; the others are zero."""
+    """At most eight bytes per row, of which the lowest ``lengths`` are valid; the others are zero."""
 
     words: Words
     lengths: int | Ints
@@ -50,14 +50,14 @@ class Short:
 
 @dataclass(slots=True)
 class Long:
-    """Any number of bytes for each row, none where the mask says so: Arrow's offsets (as many as rows, and one) and data."""
+    """Any number of bytes per row, none where the mask says so: Arrow's offsets (one more than rows) and data."""
 
     offsets: npt.NDArray[np.int32]
     data: pa.Buffer
     mask: Mask | None = None
 
     def lengths(self) -> Ints:
-        """How many bytes each row has, whatever the mask says."""
+        """The length of each row in bytes, regardless of the mask."""
         return np.diff(self.offsets).astype(np.int64)
 
 
@@ -65,7 +65,7 @@ Piece: TypeAlias = "Short | Long"
 
 
 def masked(piece: Short, present: Mask | None) -> Short:
-    """The piece in rows that are present, nothing in the others."""
+    """The piece in the present rows, nothing in the others."""
     if present is None:
         return piece
     return Short(piece.words * present, piece.lengths * present, 0, piece.most)
@@ -82,7 +82,7 @@ def constant(data: bytes, rows: int, present: Mask | None = None) -> list[Short]
 
 
 def varints(numbers: Ints, present: Mask | None = None) -> list[Short]:
-    """Numbers as Avro writes them: zigzag, seven bits a byte."""
+    """Numbers in Avro's encoding: zigzag, seven bits per byte."""
     words = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
     if present is not None:
         words *= present
@@ -94,7 +94,7 @@ def varints(numbers: Ints, present: Mask | None = None) -> list[Short]:
         lengths += words >= np.uint64(1 << shift)
     pieces = []
     if bits > 56:
-        # The ninth and tenth bytes are a piece of their own.
+        # The ninth and tenth bytes are a separate piece.
         over = words >> np.uint64(56)
         rest = (
             (over & np.uint64(0x7F))
@@ -112,7 +112,7 @@ def varints(numbers: Ints, present: Mask | None = None) -> list[Short]:
             moved <<= by
             words &= keep
             words |= moved
-    # A high bit in each byte but a number's last.
+    # A high bit in each byte except a number's last.
     more = _ONE << ((lengths - 1) << 3).view(np.uint64)
     more -= _ONE
     more &= _HIGH
@@ -155,13 +155,13 @@ def text(offsets: npt.NDArray[np.int32], data: pa.Buffer, present: Mask | None) 
 
 
 def join(pieces: Sequence[Piece], rows: int) -> pa.Array:
-    """Every row's pieces one after another, as a BinaryArray without nulls."""
+    """The concatenated pieces of every row, as a BinaryArray without nulls."""
     merged = _merged(pieces)
     longs = [piece for piece in merged if isinstance(piece, Long)]
     shorts, bounds = _scattered(merged, rows, len(longs) + 1)
     if not longs:
         return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(bounds), shorts])
-    # All segments one after another: the short bytes row by row, then each long piece, then one that is empty.
+    # All segments in sequence: the short bytes row by row, then each long piece, then an empty one.
     count = len(longs) + 1
     parts = [pa.Array.from_buffers(pa.binary(), rows * count, [None, pa.py_buffer(bounds), shorts])]
     order = np.empty((rows, 2 * count - 1), np.int32)
@@ -178,7 +178,7 @@ def join(pieces: Sequence[Piece], rows: int) -> pa.Array:
     parts.append(pa.array([b""]))
     try:
         segments = pa.concat_arrays(parts)
-    except pa.ArrowInvalid as error:  # rows that are not present can hold more than the rest
+    except pa.ArrowInvalid as error:  # rows that are not present can have more data than the rest
         raise _too_much(sum(part.nbytes for part in parts)) from error
     taken = pc.take(segments, pa.array(order.ravel()), boundscheck=False)
     offsets = np.frombuffer(taken.buffers()[1], np.int32)[:: 2 * count - 1]
@@ -192,7 +192,7 @@ def _too_much(size: int) -> UnencodableValue:
 
 
 def _merged(pieces: Sequence[Piece]) -> list[Piece]:
-    """Neighbouring short pieces that fit into eight bytes together as one."""
+    """Adjacent short pieces that fit into eight bytes, merged."""
     made: list[Piece] = []
     for piece in pieces:
         last = made[-1] if made else None
@@ -213,7 +213,7 @@ def _side_by_side(first: Short, two: Short) -> Short:
 
 
 def _scattered(pieces: Sequence[Piece], rows: int, regions: int) -> tuple[pa.Buffer, npt.NDArray[np.int32]]:
-    """The short bytes of all rows, and where each of a row's regions between long pieces begins; the end comes last."""
+    """The short bytes of all rows, and the start of each of a row's regions between long pieces; the end comes last."""
     shorts = [piece for piece in pieces if isinstance(piece, Short)]
     sizes: Any = sum((piece.lengths for piece in shorts), 0)
     ends = np.cumsum(np.broadcast_to(sizes, rows), dtype=np.int64)
@@ -237,7 +237,10 @@ def _scattered(pieces: Sequence[Piece], rows: int, regions: int) -> tuple[pa.Buf
 
 
 def _scatter(out: Bytes, position: Ints, piece: Short, after: int) -> None:
-    """Write a piece in every row; at least ``after`` bytes of the row, its own among them, come from there on."""
+    """Write a piece in every row.
+
+    At least ``after`` bytes of the row, including its own, follow from its position on.
+    """
     kind: type[np.unsignedinteger[Any]]
     if piece.most == 1:
         kind = np.uint8
@@ -246,9 +249,9 @@ def _scatter(out: Bytes, position: Ints, piece: Short, after: int) -> None:
     else:
         kind = np.uint32 if piece.most <= 4 else np.uint64
     words = piece.words.astype(kind, copy=False)
-    # Numpy copies items to any place, when told that the items overlap.
+    # Numpy copies items to any position if it is told that the items overlap.
     items: npt.NDArray[Any] = np.ndarray((len(out) - words.itemsize + 1,), kind, buffer=out, strides=(1,))
     if after < words.itemsize:
-        # The zeros behind the piece would fall on the next row, which may have been written to already.
+        # The zeros after the piece would overwrite the next row, which may have been written already.
         words = words | items[position]
     items[position] = words

@@ -1,7 +1,7 @@
-"""Single records read with one schema and handed out in another: Avro's schema resolution, compiled for two schemas.
+"""Avro's schema resolution for single records, compiled for a pair of schemas.
 
-fastavro resolves too, but hands defaults of logical types out as plain JSON, rounds nothing to a float that is read as
-one, and matches names as it likes; columns and records are to be read alike.
+fastavro resolves too, but returns defaults of logical types as plain JSON, does not round values to a reader's float,
+and matches names by other rules. Columns and records must be read alike.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from registry.serde.matching import field_places, matching_branch, mismatch
 __all__ = ["Read", "reader_of"]
 
 Read = Callable[[bytes, int, int, Budget], tuple[Any, int]]
-"""Takes data, the position of a value, the end of its record and what is left of the budget; gives the value and its end.
+"""Takes data, the position of a value, the end of its record and the remaining budget; returns the value and its end.
 
-Values were checked before: what a read finds wrong is only what the reader's schema has no place for.
+Values were checked before, so the only errors are values that the reader's schema can't represent.
 """
 
 Known = dict[tuple[int, int], list[Read]]
@@ -48,7 +48,10 @@ _DOUBLE: Final = struct.Struct("<d")
 
 @lru_cache(maxsize=1000)
 def reader_of(writer: AvroType, reader: AvroType) -> Read:
-    """How a value of ``writer`` is read as ``reader``; types compare by identity. What cannot be read raises Malformed."""
+    """A function that reads values of ``writer`` as ``reader``; types compare by identity.
+
+    It raises Malformed for what can't be converted.
+    """
     return _compiled(writer, reader, {})
 
 
@@ -97,7 +100,7 @@ def _record(writer: RecordType, reader: RecordType, known: Known) -> Read:
     pair = (id(writer), id(reader))
     if pair in known:
         cell = known[pair]
-        # Met within itself, or again: looked up when it is run.
+        # Used recursively or again: looked up when it runs.
         return lambda data, position, end, budget: cell[0](data, position, end, budget)  # noqa: PLW0108 - not there yet
     known[pair] = []
     taken: dict[int, list[tuple[str, Read]]] = {}
@@ -107,7 +110,7 @@ def _record(writer: RecordType, reader: RecordType, known: Known) -> Read:
             made.append((field.name, _default(field)))
         else:
             taken.setdefault(index, []).append((field.name, _compiled(writer.fields[index].type, field.type, known)))
-    # Fields that the reader leaves out are stepped over; one that it has twice is read twice.
+    # Fields that the reader lacks are skipped; a field that it has twice is read twice.
     steps = [(taken.get(index, []), check_of(field.type)) for index, field in enumerate(writer.fields)]
 
     def read(data: bytes, position: int, end: int, budget: Budget) -> tuple[Any, int]:
@@ -192,7 +195,7 @@ def _enum(writer: EnumType, reader: EnumType) -> Read:
 
 
 def _scalar(writer: AvroType, reader: AvroType) -> Read:
-    """The plain value of the writer's type, made what the reader's means by it."""
+    """The writer's plain value, converted to the reader's type."""
     plain, meant = _plain(writer), _meaning(writer, reader)
     if meant is None:
         return plain
@@ -229,7 +232,7 @@ def _plain(writer: AvroType) -> Read:
 
 
 def _meaning(writer: AvroType, reader: AvroType) -> Callable[[Any], Any] | None:
-    """What makes the reader's value of the plain one that was written; None where that is it."""
+    """A function that converts the written plain value to the reader's value; None if they are equal."""
     match logical_of(reader):
         case "decimal":
             scale = (decimal_of(reader) or (0, 0))[1]

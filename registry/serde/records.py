@@ -1,4 +1,4 @@
-"""Single records: Python values to framed bytes and back, through fastavro."""
+"""Encodes and decodes single records: Python values to framed bytes and back, through fastavro."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ Resolve = Callable[[int], AvroSchema]
 
 
 def encode_record(schema: AvroSchema, value: Any, schema_id: int) -> bytes:
-    """A value in Confluent framing. Raises UnencodableValue.
+    """Encode a value in Confluent framing. Raises UnencodableValue.
 
-    Logical types take datetime, Decimal and UUID objects. A value of a union may be a tuple of its branch's name and
-    itself, where the value alone leaves open which branch is meant.
+    Logical types take datetime, Decimal and UUID objects. A union's value may be a tuple of the branch's name and the
+    value, if the value alone is ambiguous.
     """
     out = io.BytesIO()
     out.write(header(schema_id))
     with _translating(UnencodableValue):
         prepared = _prepared(schema)
-        # The writer alone would let an int of 40 bits through; the validation knows tuples for records only.
+        # The writer alone would accept an int of 40 bits; the validator accepts tuples only for records.
         if not fastavro.validate(value, prepared, raise_errors=False):
             fastavro.validate(_without_branches(value), prepared)
         fastavro.schemaless_writer(out, prepared, value)
@@ -51,9 +51,9 @@ def _without_branches(value: Any) -> Any:
 def decode_record(
     data: bytes, resolve: Resolve, reader: AvroSchema | None = None, origin: Origin | None = None
 ) -> tuple[int, AvroSchema, Any]:
-    """Schema id, the schema the value is in (``reader`` or the writer's) and the value.
+    """Returns the schema id, the schema of the value (``reader`` or the writer's) and the value.
 
-    Raises CorruptRecord with the field, and the coordinates where ``origin`` gives them; UnknownSchema for an id that
+    Raises CorruptRecord with the field, and with the coordinates if ``origin`` has them; UnknownSchema for an id that
     ``resolve`` does not find.
     """
     try:
@@ -74,7 +74,7 @@ def _decoded(body: bytes, writer: AvroSchema, reader: AvroSchema | None) -> Any:
             try:
                 return fastavro.schemaless_reader(io.BytesIO(body), _prepared(writer), None)
             except (ValueError, OverflowError):
-                # Good bytes for which Python has no value, a year of 10,000 for one: our own reading names the field.
+                # Valid bytes that have no Python value, for example a year of 10,000: our own reader names the field.
                 reader_of(writer.type, writer.type)(body, 0, end, Budget())
                 raise
         return reader_of(writer.type, reader.type)(body, 0, end, Budget())[0]
@@ -87,7 +87,7 @@ def _prepared(schema: AvroSchema) -> Schema:
 
 @contextmanager
 def _translating(kind: type[SerializationError]) -> Iterator[None]:
-    """fastavro raises what its C code happens to: everything that is about the data becomes one of ours."""
+    """Translates fastavro's assorted exceptions about data into ours."""
     try:
         yield
     except Malformed as error:
@@ -104,7 +104,8 @@ def _translating(kind: type[SerializationError]) -> Iterator[None]:
     ) as error:
         raise kind(f"{type(error).__name__}: {error}") from error
     except fastavro.validation.ValidationError as error:
-        raise kind("; ".join(map(str, error.errors))) from error  # its own text is a JSON list over several lines
+        # fastavro's own text is a JSON list over several lines
+        raise kind("; ".join(map(str, error.errors))) from error
     except fastavro.schema.SchemaParseException as error:
         raise kind(str(error)) from error
     except RecursionError:

@@ -1,4 +1,4 @@
-"""Under which subject a topic's schemas are registered: Confluent's subject name strategies."""
+"""Confluent's subject name strategies: the subject under which a topic's schemas are registered."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Strategy = Callable[[str, bool, AvroSchema | None], str]
 
 
 def topic_name(topic: str, is_key: bool, _: AvroSchema | None = None) -> str:
-    """``orders-value``: one schema after another per topic. The default."""
+    """``orders-value``: one evolving schema per topic. The default."""
     return f"{topic}-{'key' if is_key else 'value'}"
 
 
 def record_name(topic: str, is_key: bool, schema: AvroSchema | None) -> str:
-    """``shop.Order``: one subject for a record wherever it is written."""
+    """``shop.Order``: one subject per record type, in whatever topic."""
     return _full_name(topic, is_key, schema)
 
 
 def topic_record_name(topic: str, is_key: bool, schema: AvroSchema | None) -> str:
-    """``orders-shop.Order``: one subject per record and topic."""
+    """``orders-shop.Order``: one subject per record type and topic."""
     return f"{topic}-{_full_name(topic, is_key, schema)}"
 
 
@@ -48,7 +48,7 @@ STRATEGIES: Final[dict[str, Strategy]] = {
 
 
 def strategy(name: str) -> Strategy:
-    """A strategy by its Java class name, with or without package; raises SerializationError."""
+    """A strategy by its Java class name, with or without package. Raises SerializationError."""
     strategy_class = STRATEGIES.get(name.rpartition(".")[2])
     if strategy_class is None:
         raise SerializationError(f"Unknown subject name strategy {name}: use one of {', '.join(STRATEGIES)}")

@@ -1,4 +1,4 @@
-"""The registry as a web application over any log: what ``server`` serves and tests call."""
+"""The registry as a web application over any log, for ``server`` and for tests."""
 
 from __future__ import annotations
 

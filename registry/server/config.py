@@ -1,4 +1,4 @@
-"""The registry's configuration keys: Confluent's names where Confluent has one."""
+"""The registry's configuration keys, under Confluent's names where Confluent has them."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _FIRST_RETRY_S, _LAST_RETRY_S = 0.1, 2.0
 
 
 class RegistryServer:
-    """A ``tidegate.kit.service.Service``. Stateless but for the log: one that was killed resumes where that ends."""
+    """A ``tidegate.kit.service.Service``. All state is in the log: a registry that was killed resumes from there."""
 
     def __init__(self, config: RegistryConfig) -> None:
         self._config = config
@@ -53,11 +53,11 @@ class RegistryServer:
         self._forwarder = Forwarder(_forwarding_tls(config))
 
     async def start(self) -> Mapping[str, str]:
-        """Returns when requests are answered; the election may still go on then, and writes wait for it.
+        """Returns when requests are answered. The election may still be in progress then; writes wait for it.
 
-        While the log cannot be reached it keeps trying, and says so once.
+        While the log is unreachable it keeps trying, with one log message.
 
-        Raises StoreMisconfigured where trying again cannot help, and ConfigError for keys whose files cannot be used.
+        Raises StoreMisconfigured if a retry can't help, and ConfigError for keys with unusable files.
         """
         config = self._config
         self._faces, asked = Faces(config), guards(config)
@@ -84,7 +84,7 @@ class RegistryServer:
         )
         warn_of_open("registry", config.open_listeners, "users.file, authentication.method or registry_authfile")
         addresses = await self._faces.start(app)
-        # Others find this registry by its listener: it can be elected only now that its port is known.
+        # Others reach this registry at its listener, so it can join the election only once its port is known.
         await self._election.start(_identity(config, addresses), self._store.take_office)
         return addresses
 
@@ -136,7 +136,7 @@ class RegistryServer:
 
 
 def _identity(config: RegistryConfig, addresses: Mapping[str, str]) -> Identity:
-    """Where other registries reach this one: the listener that is named for it, else the first of the scheme."""
+    """The address for other registries: the listener that is configured for that, otherwise the first with the scheme."""
     listeners = dict(zip(config.listeners, addresses.values(), strict=True))
     listeners_used = [
         candidate for candidate in listeners if candidate.name == config.inter_instance_listener.lower()
@@ -150,5 +150,5 @@ def _identity(config: RegistryConfig, addresses: Mapping[str, str]) -> Identity:
 
 
 def _forwarding_tls(config: RegistryConfig) -> ssl.SSLContext | None:
-    """How an https listener of another registry is reached: with this one's trust store, and its key store if any."""
+    """The TLS context for other registries' https listeners: with this one's trust store, and its key store, if any."""
     return client_context(config) if any(listener.scheme == "https" for listener in config.listeners) else None

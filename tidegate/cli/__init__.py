@@ -1,4 +1,4 @@
-"""The command line. Each family of commands is a module here, imported when one of them is called."""
+"""The command line. Each family of commands is a module in this package, imported when one of them is called."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def main() -> None:
     """The entry point: errors are one line on standard error, with status 1 (2 for wrong usage)."""
     from tidegate.cli.shadows import refuse_shadowed_packages
 
-    # What a Kafka library has to say of a connection is in the error that follows: one line is enough.
+    # The error that follows says everything about a failed connection: drop the Kafka library's own log lines.
     logging.getLogger().addHandler(logging.NullHandler())
     secrets = Secrets()
     try:
         refuse_shadowed_packages()
         with knowing(secrets):
-            status = tidegate(standalone_mode=False)  # what a command gave to click.exceptions.Exit, else None
+            status = tidegate(standalone_mode=False)  # the argument of click.exceptions.Exit, else None
         sys.exit(status if isinstance(status, int) else 0)
     except click.Abort:
         sys.exit(130)
@@ -91,7 +91,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output left: nothing to tell it, and nothing to flush to it
+        sys.stderr.close()  # the reader of our output is gone: print and flush nothing more
         sys.exit(0)
     except Exception as error:
         if os.environ.get("TIDEGATE_DEBUG"):

@@ -1,6 +1,7 @@
-"""Contexts: which platform commands talk to, and as whom, by a name, as kubectl and rpk have it.
+"""Named contexts: the platform that commands connect to, and the login, as in kubectl and rpk.
 
-They lie in one file of the user's (``TIDEGATE_CONTEXTS``, else below the configuration folder), for its owner alone: it holds passwords.
+They are stored in one file of the user (``TIDEGATE_CONTEXTS``, else below the configuration folder). Only its owner can
+read it, because it contains passwords.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from tidegate.kit.files import write_whole
 __all__ = ["ADDRESSES", "Context", "Contexts", "contexts_file", "read_contexts"]
 
 ADDRESSES: Final = ("broker", "registry", "connect", "events", "pubsub")
-"""The faces that a context may have the address of."""
+"""The services whose addresses a context may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Either the data folder of a platform on this machine, whose owner needs no more, or addresses and a login."""
+    """Either the data folder of a platform on this machine, whose owner needs no login, or addresses and a login."""
 
     data: str = ""
     addresses: Mapping[str, str] = field(default_factory=dict)
@@ -40,7 +41,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """All there are, and which one is in use."""
+    """All contexts, and the current one."""
 
     by_name: Mapping[str, Context] = field(default_factory=dict)
     current: str = ""
@@ -65,12 +66,12 @@ class Contexts:
         return replace(self, current=name)
 
     def free_name(self, wish: str, data: str) -> str:
-        """The wish, with a number where it is the name of another platform's context."""
+        """The requested name, with a number if another platform's context has it."""
         names = [wish, *(f"{wish}-{number}" for number in range(2, len(self.by_name) + 3))]
         return next(name for name in names if self.by_name.get(name, Context(data=data)).data == data)
 
     def write(self) -> None:
-        """Raises UsageError where that cannot be."""
+        """Raises UsageError if the file can't be written."""
         path = contexts_file()
         entries = {
             name: {
@@ -99,7 +100,7 @@ def contexts_file() -> Path:
 
 
 def read_contexts() -> Contexts:
-    """None of them where there is no file; raises UsageError for one that cannot be read."""
+    """The contexts; none if there is no file. Raises UsageError for an unreadable file."""
     path = contexts_file()
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

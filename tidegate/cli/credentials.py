@@ -1,4 +1,6 @@
-"""As whom the command line asks: the owner of a platform's data folder as its internal user, anybody else as the environment says."""
+"""The login of the command line: the internal user for the owner of a platform's data folder, otherwise the
+environment's.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +26,19 @@ _USER, _PASSWORD, _CA = "TIDEGATE_USER", "TIDEGATE_PASSWORD", "TIDEGATE_CA"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user, the password, and the file of the authority that servers' certificates are checked against."""
+    """A user, the password, and the file of the CA that signed the servers' certificates."""
 
     user: str = ""
     password: str = ""
     ca: str = ""
 
     def enter(self, session: requests.Session) -> None:
-        """Have a session log in and trust the authority."""
+        """Make a session log in and trust the CA."""
         if self.user:
             session.auth = (self.user, self.password)
         if self.ca:
             session.verify = self.ca
-        session.trust_env = not self.ca  # else REQUESTS_CA_BUNDLE of the environment goes before
+        session.trust_env = not self.ca  # otherwise REQUESTS_CA_BUNDLE of the environment takes precedence
 
     @property
     def kafka(self) -> dict[str, str]:
@@ -57,7 +59,7 @@ class Credentials:
 
     @property
     def registry(self) -> dict[str, str]:
-        """Settings of a registry client, beside its URL."""
+        """Settings of a registry client, in addition to its URL."""
         made: dict[str, str] = {}
         if self.user:
             made |= {
@@ -70,8 +72,11 @@ class Credentials:
 
 
 def credentials_for(data: Path, address: Any = None) -> Credentials:
-    """Those of the environment (TIDEGATE_USER, TIDEGATE_PASSWORD, TIDEGATE_CA) where it has any, else those of the context in use, else
-    those of the platform on ``data``; neither of these where another ``address`` is asked."""
+    """Credentials of the environment (TIDEGATE_USER, TIDEGATE_PASSWORD, TIDEGATE_CA) if set, otherwise of the current
+    context, otherwise of the platform on ``data``.
+
+    For another ``address`` only the environment's are used.
+    """
     named = {name: os.environ.get(name, "") for name in (_USER, _PASSWORD, _CA)}
     if any(named.values()):
         if bool(named[_USER]) != bool(named[_PASSWORD]):
@@ -86,7 +91,7 @@ def credentials_for(data: Path, address: Any = None) -> Credentials:
 
 
 def connect_credentials(data: Path, address: Any = None) -> Credentials:
-    """Likewise for Connect, which may ask for a token even where nothing else asks for a login."""
+    """The same for Connect, which may require a token even if nothing else requires a login."""
     known = credentials_for(data, address)
     if known != Credentials() or address is not None or context_in_use() is not None:
         return known
@@ -95,7 +100,7 @@ def connect_credentials(data: Path, address: Any = None) -> Credentials:
 
 
 def registry_client(data: Path, address: str | None = None) -> RegistryClient:
-    """A client of the registry at an address, else of the platform's."""
+    """A client for the registry at an address, or for the platform's."""
     from registry.client import RegistryClient
 
     settings = credentials_for(data, address).registry

@@ -1,4 +1,4 @@
-"""``tidegate demo``: the main job on real input."""
+"""``tidegate demo``: the main use case on real data."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def demo(folder: Path, database_url: str | None, keep: bool) -> None:
 
     console = Console()
     if not console.is_terminal:
-        console = Console(width=110)  # a log has no width of its own, and the usual 80 would break the tables
+        console = Console(width=110)  # a log has no width, and the default of 80 would break the tables
     run(folder.absolute(), database_url=database_url, keep=keep, console=console)

@@ -57,7 +57,7 @@ def list_entities(as_json: bool, **where: Any) -> None:
 @click.argument("names", nargs=-1, required=True, metavar="ENTITY...")
 @events_options
 def delete(names: tuple[str, ...], **where: Any) -> None:
-    """Forget entities: their changes are events no more. What is published stays until its time is up."""
+    """Delete entities: their changes are no longer events. Published events stay for their retention."""
     client = client_of(**where)
     for name in names:
         client.forget_entity(name)

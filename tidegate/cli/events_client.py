@@ -1,4 +1,4 @@
-"""Where the events service is and who asks: what the commands about events share."""
+"""The address and the login of the events service, for all commands about events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def events_options(function: F) -> F:
-    """The address of the service and who asks."""
+    """The options for the address of the service and the login."""
     function = click.option("--events", "url", metavar="URL", help="The events service to talk to.")(function)
     function = click.option("--pubsub", metavar="H:P", help="Its Pub/Sub API, with TLS where TIDEGATE_CA is given.")(
         function

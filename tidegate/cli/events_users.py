@@ -1,4 +1,4 @@
-"""``tidegate events users`` and ``apps``: who may log in to the events service, and do what. They change its accounts file."""
+"""``tidegate events users`` and ``apps``: users and connected apps of the events service, in its accounts file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _file_options(function: F) -> F:
-    """Which accounts file."""
+    """The option for the accounts file."""
     function = click.option(
         "--file",
         "path",
@@ -30,7 +30,7 @@ def _file_options(function: F) -> F:
 
 
 def _rights_options(function: F) -> F:
-    """What a user may do; patterns have ``*`` and ``?``."""
+    """The options for a user's rights; patterns have ``*`` and ``?``."""
     for option, words in (
         ("--create", "May publish events of this name; may be repeated, also as a pattern (Order_*__e)."),
         ("--read", "May subscribe to events and channels of this name; the same."),
@@ -94,7 +94,7 @@ def add_user(
     data: Path,
     path: Path | None,
 ) -> None:
-    """Add a user, who may do nothing but what is said here."""
+    """Add a user, with only the given rights."""
     accounts = _accounts(data, path)
     accounts.add_user(name, _asked(password), create=list(create), read=list(read), permissions=list(permission))
     click.echo(f"{name} may log in")
@@ -114,7 +114,7 @@ def change_user(
     data: Path,
     path: Path | None,
 ) -> None:
-    """Set a user's rights anew: each kind that is named, the others stay. An empty text takes them all away."""
+    """Replace a user's rights. Kinds that are not given stay; an empty text removes all of a kind."""
     rights = {"create": create, "read": read, "permissions": permission}
     changes = {kind: [name_ for name_ in names if name_] if names else None for kind, names in rights.items()}
     _accounts(data, path).change_user(name, active=active, **changes)
@@ -126,7 +126,7 @@ def change_user(
 @_password_option("--password", "Asked for when it is not given.")
 @_file_options
 def set_password(name: str, password: str | None, data: Path, path: Path | None) -> None:
-    """Give a user another password, which ends the user's sessions."""
+    """Set a new password, which ends the user's sessions."""
     _accounts(data, path).set_password(name, _asked(password))
     click.echo(f"{name} has another password; all sessions are ended")
 
@@ -136,7 +136,7 @@ def set_password(name: str, password: str | None, data: Path, path: Path | None)
 @click.option("--drop", is_flag=True, help="Let the password do without a token again.")
 @_file_options
 def security_token(name: str, drop: bool, data: Path, path: Path | None) -> None:
-    """Make a new security token, which clients append to the password as with Salesforce; it is shown this once."""
+    """Create a new security token, which clients append to the password as with Salesforce. It is shown only once."""
     accounts = _accounts(data, path)
     if drop:
         accounts.drop_token(name)

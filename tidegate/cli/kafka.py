@@ -1,4 +1,4 @@
-"""What the commands over the log share: options for the address, and one run of an async client."""
+"""Shared by the commands for the log: options for the address, and running an async client."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def kafka_options(function: F) -> F:
 
 
 def key_values(texts: Sequence[str], option: str) -> dict[str, str]:
-    """KEY=VALUE texts as a dict; wrong usage names the text."""
+    """KEY=VALUE texts as a dict. An error names the invalid text."""
     made = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -56,7 +56,7 @@ def key_values(texts: Sequence[str], option: str) -> dict[str, str]:
 def client_config(
     data: Path, bootstrap_servers: str | None, properties: Sequence[str], command_config: Path | None, **more: str
 ) -> ClientConfig:
-    """What the options say: single properties before those of the file."""
+    """The client configuration from the options. Single properties override the file's."""
     from broker.client import ClientConfig
 
     command_properties = read_properties(command_config) if command_config is not None else {}

@@ -1,4 +1,4 @@
-"""Options and helpers that the command families share: where the platform is, and how answers are printed."""
+"""Options and helpers shared by the command families: the location of the platform, and printing of results."""
 
 from __future__ import annotations
 
@@ -33,17 +33,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_DATA = "tidegate-data"
 CONTEXT = "tidegate.context"
-"""Where ``--context`` is kept in click's context."""
+"""The key of ``--context`` in click's context."""
 _USED = "tidegate.context.used"
 
 
 def data_option(function: F) -> F:
-    """``--data DIR``: the folder of the platform; where it is not said, the context in use counts."""
+    """``--data DIR``: the folder of the platform. Without it, the current context applies."""
     return _folder(function, _by_context)
 
 
 def folder_option(function: F) -> F:
-    """``--data DIR`` of commands that start, stop or secure a platform: a context counts only where the command line names it."""
+    """``--data DIR`` for commands that start, stop or secure a platform.
+
+    A context applies only if the command line names it.
+    """
     return _folder(function, _by_named_context)
 
 
@@ -78,7 +81,7 @@ def _by_named_context(ctx: click.Context, parameter: click.Parameter, value: Pat
 
 
 def context_in_use() -> tuple[str, Context] | None:
-    """The context, with its name, that says where the platform is; None where a folder does."""
+    """The context, with its name, that locates the platform; None if a folder does."""
     ctx = click.get_current_context(silent=True)
     return None if ctx is None else ctx.meta.get(_USED)
 
@@ -102,9 +105,10 @@ def json_option(function: F) -> F:
 
 
 def address_of(face: str, data: Path, address: str | None = None) -> str:
-    """The address of a face: as given, else that of the context in use, else of the platform running on ``data``, else the default one.
+    """The address of a service: ``address``, else that of the current context, else of the platform running on
+    ``data``, else the default.
 
-    HTTP faces come as ``http://host:port``.
+    HTTP services have the form ``http://host:port``.
     """
     if address:
         return address
@@ -136,7 +140,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:
-    """A table as wide as the terminal, or as its rows where the output is no terminal; numbers stand to the right."""
+    """Print a table as wide as the terminal, or as its rows if the output is not a terminal; numbers are right-aligned."""
     from rich.console import Console
     from rich.table import Table
 
@@ -149,7 +153,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title:
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
     console = Console()
-    if not console.is_terminal:  # a pipe has no width: what is cut in two cannot be searched for
+    if not console.is_terminal:  # a pipe has no width: truncated text could not be searched for
         console = Console(width=max(1, console.measure(table, options=console.options.update(max_width=1000)).maximum))
     console.print(table)
 
@@ -161,7 +165,7 @@ def _cell(value: Any) -> str:
 
 
 def running_state(data: Path) -> State:
-    """The state of the platform that runs on ``data``; raises UsageError where none does."""
+    """The state of the platform that runs on ``data``. Raises UsageError if none runs."""
     state = read_state(data)
     if state is None or not state.running:
         raise UsageError(f"no tidegate is up on {data}: start one with `tidegate up --data {data}`")

@@ -85,7 +85,7 @@ async def _consume(
 
 
 def _decoder(client: RegistryClient) -> Callable[[bytes | None], Any]:
-    """Bytes to what a person reads: Avro by its schema, else JSON, else text, else base64."""
+    """Decode bytes for display: Avro by its schema, else JSON, else text, else base64."""
     from registry.serde import decode_record
 
     def decode(data: bytes | None) -> Any:
@@ -165,7 +165,7 @@ def _avro_encoder(client: RegistryClient, subject: str) -> Callable[[Any], bytes
 
 
 def _messages(file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each message with the number of its line."""
+    """Each message with its line number."""
     for number, line in enumerate(file, 1):
         if not line.strip():
             continue

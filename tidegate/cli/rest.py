@@ -1,4 +1,4 @@
-"""A REST face as the command line calls it: errors become one line."""
+"""Calls REST APIs for the command line; errors become one line."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ def _message(answer: requests.Response) -> str:
     if isinstance(said, list):
         return "; ".join(str(entry.get("message", entry)) for entry in said)
     message = str(said.get("message", said))
-    known = re.findall(r"PluginDesc\{class=([^,]+),", message)  # how Connect lists what it has, in Java's way
+    known = re.findall(r"PluginDesc\{class=([^,]+),", message)  # Connect lists plugins in Java's format
     return message.partition("PluginDesc{")[0] + ", ".join(known) if known else message

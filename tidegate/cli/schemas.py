@@ -83,7 +83,7 @@ def _read(path: Path) -> str:
 
 
 def _type_of(path: Path, text: str) -> str:
-    """The type of schema in a file: by its name, else by whether it is an Avro schema."""
+    """The type of the schema in a file: by its name, else by whether it parses as Avro."""
     if path.suffix in (".avsc", ".proto"):
         return "AVRO" if path.suffix == ".avsc" else "PROTOBUF"
     try:
@@ -109,14 +109,14 @@ def _references(texts: Sequence[str]) -> list[Reference]:
 
 
 class _File:
-    """A schema in a file, with what it needs from the registry."""
+    """A schema in a file, with its references from the registry."""
 
     def __init__(self, client: RegistryClient, path: Path, schema_type: str | None, references: Sequence[str]) -> None:
         from dataclasses import replace
 
         self.path, self.text = path, _read(path)
         self.type = (schema_type or _type_of(path, self.text)).upper()
-        # The latest version is asked for once, so that every step sees the same one.
+        # The latest version is fetched once, so that every step sees the same one.
         self.references = [
             replace(reference, version=client.version(reference.subject).version)
             if reference.version == -1
@@ -209,7 +209,7 @@ def check(
     config: Path | None,
     as_json: bool,
 ) -> None:
-    """Say whether a schema may become the next version of a subject; if not, what is in its way and what would help.
+    """Check whether a schema may become the next version of a subject; if not, list the problems and how to fix them.
 
     The registry decides; exit status 1 if it says no.
     """
@@ -262,7 +262,7 @@ def _tell(told: Sequence[Explanation], messages: Sequence[str]) -> None:
         click.echo(f"\n  {explanation.where}  ({explanation.rule}{against})")
         click.echo(f"    what  {explanation.problem}")
         click.echo(f"    fix   {explanation.fix}")
-    if not told:  # the registry has reasons of its own
+    if not told:  # the registry may refuse for other reasons
         for message in messages:
             click.echo(f"\n  {message}")
 

@@ -1,4 +1,4 @@
-"""``tidegate serve``: one component alone, configured by a properties file as its original is."""
+"""``tidegate serve``: one component alone, configured by a properties file like the original's."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Our packages have plain names: a file in the current folder or another distribution may have the same. Each start says so.
+"""Our packages have generic names, which a file in the current folder or another distribution may use too. Each start
+checks for that.
 
-``Events`` 0.5, for one, which opensearch-py needs, installs ``events/__init__.py`` too: pip writes one file over the other without a
-word, and removes it with either of the two. Who installed a file stands in the ``RECORD`` of its distribution (PyPA's specification
-"Recording installed projects").
+``Events`` 0.5, for example, which opensearch-py needs, installs ``events/__init__.py`` too: pip silently overwrites one
+file with the other, and removes it with either. The ``RECORD`` of a distribution lists the files it installed (PyPA's
+specification "Recording installed projects").
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _REMEDY: Final = "install Tidegate in an environment of its own (pipx install ti
 
 
 def refuse_shadowed_packages() -> None:
-    """Raise UsageError that names what is imported instead of one of our packages.
+    """Raise UsageError that names the module that is imported instead of one of our packages.
 
-    Where a file of ours is intact but another distribution has installed one of the same name, that is said on standard error: what
-    of the other one is broken, and uninstalling it takes ours along.
+    If our file is intact but another distribution has installed one of the same name, print a warning on standard
+    error: the other distribution is broken, and uninstalling it removes our file.
     """
     import tidegate
 
@@ -43,7 +44,7 @@ def refuse_shadowed_packages() -> None:
             remedy = f"uninstall it, or {_REMEDY}" if culprits else f"run tidegate from another folder, or {_REMEDY}"
             raise UsageError(f"the package {name!r} of Tidegate is shadowed by {origin or 'nothing'}{of}: {remedy}")
     record = next(home.glob("tidegate-*.dist-info/RECORD"), None)
-    if record is None:  # an editable install, or a clone: nobody else writes into its folders
+    if record is None:  # an editable install, or a clone: no other distribution writes into its folders
         return
     for name, culprits in distributions_with(home, _PACKAGES).items():
         if not culprits:
@@ -55,7 +56,9 @@ def refuse_shadowed_packages() -> None:
 
 
 def distributions_with(folder: Path, packages: list[str] | tuple[str, ...]) -> dict[str, list[str]]:
-    """The distributions in ``folder``, but for Tidegate's, whose records have an ``__init__.py`` of a package, as "name version"."""
+    """The distributions in ``folder`` other than Tidegate's whose records have a package's ``__init__.py``, as "name
+    version".
+    """
     by_package: dict[str, list[str]] = {name: [] for name in packages}
     for record in sorted(folder.glob("*.dist-info/RECORD")):
         name, _, version = record.parent.name.removesuffix(".dist-info").partition("-")
@@ -70,7 +73,7 @@ def distributions_with(folder: Path, packages: list[str] | tuple[str, ...]) -> d
 
 
 def _intact(home: Path, record: Path, path: str) -> bool:
-    """Whether a file is as our own record says that it was installed."""
+    """Whether a file matches our own installation record."""
     digest = hashlib.sha256((home / path).read_bytes()).digest()
     known = "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
     return any(row[1] == known for row in _rows(record) if row[0] == path)

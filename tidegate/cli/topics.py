@@ -181,7 +181,7 @@ def describe_group(group: str, as_json: bool, **where: Any) -> None:
 
     async def ask(admin: Admin) -> dict[str, Any]:
         description = await admin.describe_group(group)
-        if description.state == "Dead":  # what Kafka says of a group that it does not know
+        if description.state == "Dead":  # Kafka's answer for an unknown group
             raise UsageError(f"there is no group {group}; `tidegate groups list` shows those there are")
         members = [{"member": m.member_id, "client": m.client_id, "host": m.client_host} for m in description.members]
         return {

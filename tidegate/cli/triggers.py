@@ -1,4 +1,4 @@
-"""``tidegate events triggers``: which triggers and flows run, how they are, resume and suspend them."""
+"""``tidegate events triggers``: lists triggers and flows with their states; resumes and suspends them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def suspend(name: str, **where: Any) -> None:
 @click.argument("name")
 @events_options
 def forget(name: str, **where: Any) -> None:
-    """Take a trigger that is no more off the list."""
+    """Remove a trigger that no longer exists from the list."""
     client_of(**where).forget_trigger(name)
 
 

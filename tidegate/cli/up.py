@@ -74,10 +74,10 @@ def up(
 
 
 def _detach(data: Path) -> None:
-    """Start the same command without --detach in a session of its own and wait until it says it is ready."""
+    """Start the same command without --detach in a separate session, and wait until it is ready."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--detach"]
     logs = make_folder(data / "logs")
-    with (logs / "up.log").open("a") as log:  # another one that runs on this data may be writing to it
+    with (logs / "up.log").open("a") as log:  # another process that runs on this data may be writing to it
         before = log.tell()
         process = subprocess.Popen(
             [sys.executable, "-m", "tidegate.cli", *arguments],
@@ -180,7 +180,7 @@ def _with_memory(component: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _memory_mb(pid: int | None) -> float:
-    """PSS of a process and its descendants, in MB; RSS where the system does not tell PSS."""
+    """PSS of a process and its descendants, in MB; RSS if the system does not report PSS."""
     import psutil
 
     if pid is None:

@@ -1,4 +1,4 @@
-"""``tidegate use``: contexts are made, listed, chosen and removed."""
+"""``tidegate use``: creates, lists, selects and removes contexts."""
 
 from __future__ import annotations
 

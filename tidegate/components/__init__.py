@@ -1,6 +1,7 @@
-"""The components of the platform, one declaration each: where it listens, what runs it, and its properties under ``tidegate up``.
+"""The components of the platform, one declaration each: its addresses, its service, and its properties under ``tidegate
+up``.
 
-``COMPONENTS`` has them in the order in which they start; they stop in the reverse.
+``COMPONENTS`` has them in starting order; they stop in reverse order.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ def _properties(assembly: Assembly) -> dict[str, str]:
     return _security(assembly) | {
         "log.dirs": str(assembly.data / "broker"),
         "metrics.listen": assembly.listening[METRICS.name],
-        "group.initial.rebalance.delay.ms": "0",  # as in Kafka's own sample properties for one machine
+        "group.initial.rebalance.delay.ms": "0",  # as in Kafka's sample properties for one machine
         "offsets.topic.num.partitions": "8",
-        "transaction.state.log.num.partitions": "8",  # the registry's claim on its log makes them at the first start
+        "transaction.state.log.num.partitions": "8",  # created at the first start, when the registry claims its log
     }
 
 

@@ -1,4 +1,4 @@
-"""What a declaration of a component says."""
+"""The declaration of a component."""
 
 from __future__ import annotations
 
@@ -21,66 +21,70 @@ class Face:
 
     name: str
     default: str
-    """``host:port`` unless told otherwise."""
+    """``host:port`` by default."""
     is_http: bool = False
-    """Whether clients are given ``http://host:port``."""
+    """Whether clients get the address as ``http://host:port``."""
 
 
 @dataclass(frozen=True)
 class Assembly:
-    """What the components of one platform know of each other."""
+    """The facts that the components of one platform know of each other."""
 
     data: Path
     listening: Mapping[str, str]
-    """``host:port`` of every face that will be there, by its name."""
+    """``host:port`` of every face that will exist, by its name."""
     bootstrap_servers: str
-    """The Kafka that all use: the embedded broker, or another."""
+    """The Kafka that all components use: the embedded broker, or another."""
     kafka_client: Mapping[str, str]
-    """Further settings of every Kafka client: those of the platform's security, and table ``[kafka]`` of the configuration file."""
+    """Further settings of every Kafka client, from the platform's security and the table ``[kafka]`` of the
+    configuration file.
+    """
     security: Security | None = None
-    """TLS and users of every face; None where everybody may come in, on loopback addresses."""
+    """TLS and users of every face; None if there are none, which is allowed only on loopback addresses."""
     connect_users: Path | None = None
-    """Without it, who may use Connect all the same, where others may log in to this machine."""
+    """Without security: the users of Connect, on a machine that others can log in to."""
 
     @property
     def has_broker(self) -> bool:
-        """Whether the embedded broker is there: one node, so that one replica is all there can be."""
+        """Whether the embedded broker is used: one node, so that topics have a single replica."""
         return "broker" in self.listening
 
     def url(self, face: Face) -> str:
-        """Where clients reach an HTTP face: that of this platform, else at its default address."""
+        """The URL of an HTTP face: this platform's, otherwise its default address."""
         return f"{'https' if self.security is not None else 'http'}://{self.listening.get(face.name, face.default)}"
 
     @property
     def registry_client(self) -> Mapping[str, str]:
-        """Settings of a registry client beside its URL."""
+        """Settings of a registry client, in addition to its URL."""
         return self.security.registry_client if self.security is not None else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One component by import path, so that only what runs is imported."""
+    """One component by import path, so that only running components are imported."""
 
     name: str
     service: str
     """``module:Class`` of its Service."""
     config: str | None
-    """``module:Class`` of its configuration; None where the service takes properties, because it hands them on to Kafka clients."""
+    """``module:Class`` of its configuration; None if the service takes properties because it passes them on to Kafka
+    clients.
+    """
     faces: tuple[Face, ...]
     properties: Callable[[Assembly], dict[str, str]]
-    """Its properties under ``tidegate up``, before those of the configuration file."""
+    """Its properties under ``tidegate up``. Those of the configuration file override them."""
     many_connections: bool = False
-    """As ``tidegate.kit.service.run`` has it."""
+    """See ``tidegate.kit.service.run``."""
 
     def build(self, properties: Mapping[str, str]) -> Service:
-        """The service for these properties; raises ConfigError with everything wrong in them."""
+        """The service for these properties. Raises ConfigError with every problem."""
         config = properties if self.config is None else parse(self.config_class, properties)
         made: Service = _load(self.service)(config)
         return made
 
     @property
     def config_class(self) -> Any:
-        """The class of its configuration; None where it has none."""
+        """The class of its configuration, or None."""
         return None if self.config is None else _load(self.config)
 
 

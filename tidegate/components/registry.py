@@ -19,7 +19,7 @@ def _properties(assembly: Assembly) -> dict[str, str]:
     if assembly.security is not None:
         made |= assembly.security.tls_server
         made |= {"ssl.keystore.reload": "true", "users.file": str(assembly.security.users_file)}
-    if assembly.has_broker:  # one replica, as intended and without a warning
+    if assembly.has_broker:  # one replica on purpose, without a warning
         made["kafkastore.topic.replication.factor"] = "1"
     return made | {f"kafkastore.{key}": value for key, value in assembly.kafka_client.items()}
 

@@ -1,4 +1,4 @@
-"""Triggers and flows of platform events. They listen nowhere, and run where ``triggers.dir`` names a folder."""
+"""Triggers and flows of platform events. They listen nowhere, and run if ``triggers.dir`` names a folder."""
 
 from __future__ import annotations
 

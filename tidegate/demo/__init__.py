@@ -1,5 +1,5 @@
-"""The main job on real input: the flights of 2013 from New York, from a database to Parquet.
+"""The main use case on real data: the flights of 2013 from New York, from a database to Parquet.
 
-The demo runs SQL, posts the connector JSONs beside this file, publishes events with simple-salesforce and reads results;
-everything in between is the platform.
+The demo runs SQL, posts the connector JSONs next to this file, publishes events with simple-salesforce and reads
+results; the platform does everything in between.
 """

@@ -24,7 +24,7 @@ _CHUNK_ROWS: Final = 20_000
 
 
 def _read(table: str) -> pa.Table:
-    """A table of the package, its files read by path: importing the package would need pandas and setuptools."""
+    """A table of the package, read by file path: importing the package would need pandas and setuptools."""
     from pyarrow import csv
 
     try:
@@ -64,7 +64,7 @@ class Database:
 
     @property
     def connection_properties(self) -> dict[str, str]:
-        """What a JDBC source connector needs to reach this database."""
+        """The properties with which a JDBC source connector reaches this database."""
         url = self.engine.url
         if url.get_backend_name() == "sqlite":
             return {"jdbc_url": f"jdbc:sqlite:{url.database}", "user": "", "password": ""}
@@ -76,7 +76,10 @@ class Database:
         }
 
     def load(self, on_rows: Callable[[str, int, int], None]) -> dict[str, int]:
-        """Create and fill the tables anew; ``on_rows`` hears (table, rows so far, rows in all). Returns rows by table."""
+        """Create and fill the tables; ``on_rows`` is called with (table, rows so far, total rows).
+
+        Returns rows by table.
+        """
         counts = {}
         for name in TABLES:
             counts[name] = self._load_table(name, _read(name), on_rows)
@@ -102,7 +105,7 @@ class Database:
         return len(rows)
 
     def _insert(self, connection: sa.Connection, table: sa.Table, batch: pa.RecordBatch) -> None:
-        """By the driver's own executemany: SQLAlchemy's per-row work would take most of the demo."""
+        """Insert with the driver's own executemany: SQLAlchemy's per-row work would take most of the demo."""
         statement = table.insert().compile(self.engine)
         columns = [_plain(column) for column in batch.columns]
         if statement.positional:
@@ -155,7 +158,7 @@ def _plain(column: pa.Array) -> list[Any]:
     from pyarrow import types
 
     if types.is_timestamp(column.type):
-        # SQLite has no timestamp type: both databases take the ISO text, which sorts as time does.
+        # SQLite has no timestamp type: both databases get ISO text, which sorts chronologically.
         return [None if value is None else value.strftime("%Y-%m-%d %H:%M:%S.%f") for value in column.to_pylist()]
     values: list[Any] = column.to_pylist()
     return values

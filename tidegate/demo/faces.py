@@ -1,4 +1,4 @@
-"""How the demo talks to the platform: Connect's REST, topic offsets, simple-salesforce and a Pub/Sub subscriber."""
+"""The demo's clients: Connect's REST, topic offsets, simple-salesforce and a Pub/Sub subscriber."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tidegate.kit.users import INTERNAL_USER
 __all__ = ["Connect", "DemoFailed", "Publisher", "connector_json", "records_held", "until"]
 
 TIMEOUT_S = 600.0
-"""Far above what anything takes: a wait ends earlier when what it waits for has failed."""
+"""Far more than anything takes. A wait ends earlier if what it waits for has failed."""
 
 
 class DemoFailed(TidegateError):
-    """The platform did not do what the demo shows."""
+    """The platform did not behave as the demo expects."""
 
 
 def connector_json(name: str, **values: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def connector_json(name: str, **values: str) -> dict[str, Any]:
 def until(
     what: str, condition: Callable[[], bool], *, check: Callable[[], None] = lambda: None, every_s: float = 0.1
 ) -> None:
-    """Wait for a condition; raises DemoFailed that says what was waited for. ``check`` may raise earlier."""
+    """Wait for a condition. Raises DemoFailed that names it. ``check`` may raise earlier."""
     deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         check()
@@ -48,7 +48,7 @@ def until(
 
 
 class Connect:
-    """Kafka Connect's REST API, as far as the demo calls it."""
+    """The part of Kafka Connect's REST API that the demo uses."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self._url, self._session = url, requests.Session()
@@ -75,7 +75,7 @@ class Connect:
         return bool(status["tasks"]) and all(task["state"] == "RUNNING" for task in status["tasks"])
 
     def require_healthy(self, name: str) -> None:
-        """Raise DemoFailed with the trace when the connector or a task failed."""
+        """Raise DemoFailed with the trace if the connector or a task has failed."""
         answer = self._session.get(f"{self._url}/connectors/{name}/status", timeout=30)
         if answer.status_code == 404:
             return
@@ -122,7 +122,7 @@ class Publisher:
         from simple_salesforce import Salesforce
 
         session = requests.Session()
-        session.verify, session.trust_env = ca, False  # REQUESTS_CA_BUNDLE of the user would override it
+        session.verify, session.trust_env = ca, False  # the user's REQUESTS_CA_BUNDLE would override it
         form = {"grant_type": "password", "username": user, "password": password}
         form |= {"client_id": "tidegate", "client_secret": password}
         login = session.post(f"{url}/services/oauth2/token", data=form, timeout=30).json()

@@ -1,4 +1,4 @@
-"""What the demo prints: two tables from the Parquet files, and the ledger of what moved where, checked count by count."""
+"""The demo's output: two tables from the Parquet files, and the ledger of all movements, checked count by count."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["Ledger", "show_airlines", "show_routes"]
 
 @dataclass
 class Ledger:
-    """Counts with what they were checked against, and movements with their rates."""
+    """Counts with the values they were checked against, and movements with their rates."""
 
     _counts: list[tuple[str, int, Mapping[str, int]]] = field(default_factory=list)
     _moves: list[tuple[str, str, int, float]] = field(default_factory=list)
 
     def count(self, what: str, expected: int, counted: Mapping[str, int]) -> None:
-        """Note a count and what other sources say of it."""
+        """Record a count and the same count from other sources."""
         self._counts.append((what, expected, counted))
 
     def moved(self, source: str, target: str, rows: int, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The demo itself, step by step. Every count it prints is checked against a second source; a mismatch fails it."""
+"""The demo, step by step. Every printed count is checked against a second source; a mismatch fails the demo."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SMALL_TABLES: Final = tuple(table for table in TABLES if table != "flights")
 
 @dataclass
 class Demo:
-    """What the steps share."""
+    """The state shared by the steps."""
 
     folder: Path
     database: Database
@@ -61,7 +61,7 @@ class Demo:
 
 
 def run(folder: Path, *, database_url: str | None, keep: bool, console: Console) -> None:
-    """Run the demo in ``folder``, which is made anew; with ``keep`` the platform stays up. Raises DemoFailed."""
+    """Run the demo in ``folder``, which is recreated. With ``keep`` the platform stays up. Raises DemoFailed."""
     began = time.monotonic()
     _clear(folder)
     console.rule("[bold]Tidegate: the flights of 2013 from New York, from a database to Parquet")
@@ -90,7 +90,7 @@ def run(folder: Path, *, database_url: str | None, keep: bool, console: Console)
 
 
 def _clear(folder: Path) -> None:
-    """An empty folder that is marked as the demo's; raises UsageError rather than delete what is not."""
+    """Make an empty folder marked as the demo's. Raises UsageError instead of deleting anything else."""
     marker = folder / ".tidegate-demo"
     if folder.exists() and any(folder.iterdir()) and not marker.exists():
         raise UsageError(f"{folder} is not empty and not from an earlier demo: name another --folder")
@@ -133,7 +133,7 @@ def _load(database: Database, ledger: Ledger, progress: Progress) -> None:
 
 @contextlib.contextmanager
 def _platform(folder: Path, keep: bool) -> Iterator[State]:
-    """``tidegate up`` on free ports, its data in the demo's folder; stopped at the end unless it is to be kept."""
+    """``tidegate up`` on free ports, with data in the demo's folder; stopped at the end unless ``keep`` is set."""
     data = folder / "platform"
     command = [sys.executable, "-m", "tidegate.cli"]
     up = [*command, "up", "--detach", "--data", str(data), "--broker-listen", "127.0.0.1:0"]
@@ -152,7 +152,7 @@ def _platform(folder: Path, keep: bool) -> Iterator[State]:
 
 
 def _tables_to_topics(demo: Demo) -> None:
-    """Post the two JDBC sources and wait until the topics hold what the database holds."""
+    """Post the two JDBC sources and wait until the topics contain everything in the database."""
     expected = {f"nyc_{table}": demo.database.count(table) for table in TABLES}
     bars = {topic: _bar(demo.progress, f"JDBC source: {topic}", rows) for topic, rows in expected.items()}
     began = time.monotonic()
@@ -216,7 +216,7 @@ def _events(demo: Demo) -> None:
 
 
 class _Follower:
-    """A subscriber in a thread of its own; shows the newest event as it arrives."""
+    """A subscriber in a separate thread; shows the newest event as it arrives."""
 
     def __init__(self, progress: Progress, client: Any, total: int) -> None:
         self.received = 0

@@ -1,4 +1,4 @@
-"""What every component needs and no component owns: typed config keys, errors, the HTTP face, metrics, logs, services.
+"""Needed by every component: typed config keys, errors, the HTTP server, metrics, logs, services.
 
-Nothing here knows a domain word: no topic, no schema, no connector.
+It knows no domain words: no topic, no schema, no connector.
 """

@@ -20,11 +20,11 @@ logger = get_logger(__name__)
 
 
 class InvalidAddress(UsageError, ValueError):
-    """Text that should be HOST:PORT and is not."""
+    """The text is not HOST:PORT."""
 
 
 def host_port(text: str) -> tuple[str, int]:
-    """``host:port`` or ``[v6]:port`` taken apart; raises InvalidAddress."""
+    """Split ``host:port`` or ``[v6]:port``. Raises InvalidAddress."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
@@ -33,7 +33,7 @@ def host_port(text: str) -> tuple[str, int]:
 
 
 def warn_of_open(component: str, addresses: Iterable[str], remedy: str) -> None:
-    """Log the addresses that other machines reach and that ask nobody who he is; ``remedy`` names the keys that mend it."""
+    """Log the addresses that other machines can reach without a login. ``remedy`` names the keys that fix it."""
     for address in addresses:
         logger.warning(
             "anybody who reaches this address may do everything", component=component, address=address, give=remedy
@@ -41,7 +41,7 @@ def warn_of_open(component: str, addresses: Iterable[str], remedy: str) -> None:
 
 
 class HttpListener(Protocol):
-    """What ``open_urls`` needs of a listener."""
+    """The attributes of a listener that ``open_urls`` reads."""
 
     @property
     def scheme(self) -> str: ...
@@ -54,7 +54,10 @@ class HttpListener(Protocol):
 
 
 def open_urls(listeners: Iterable[HttpListener], *, client_auth: str) -> list[str]:
-    """Those that other machines reach and where TLS does not ask for a certificate: ``client_auth`` is that of the https ones."""
+    """The URLs that other machines can reach and where TLS requires no certificate.
+
+    ``client_auth`` is that of the https listeners.
+    """
     return [
         f"{listener.scheme}://{listener.host}:{listener.port}"
         for listener in listeners
@@ -63,7 +66,7 @@ def open_urls(listeners: Iterable[HttpListener], *, client_auth: str) -> list[st
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a host, by its name or address."""
+    """Whether only this machine can reach a host, by its name or address."""
     if host == "localhost":
         return True
     try:
@@ -90,9 +93,10 @@ _TRIES: Final = 100
 
 
 def free_ports(hosts: list[str]) -> list[int]:
-    """A free TCP port for each host, all different, of those that the system gives nobody who asks for port 0 or connects.
+    """A free TCP port for each host, all different, outside the range that the system assigns for port 0 and outgoing
+    connections.
 
-    So a server finds its port free when it comes to bind it, and again after a restart, unless another takes that very number.
+    So a port is still free when a server binds it, and after a restart, unless a process asks for that very number.
     """
     with ExitStack() as sockets:
         ports: list[int] = []
@@ -105,7 +109,7 @@ def free_ports(hosts: list[str]) -> list[int]:
 
 
 def _bind_outside(sock: socket.socket, host: str, taken: list[int]) -> None:
-    """Bind to any free port outside the system's own range; to one of the range where that leaves too few."""
+    """Bind to any free port outside the system's own range, or inside it if too few are left."""
     try:
         first_given = int(_RANGE_FILE.read_text().split()[0])
     except OSError:  # not Linux; macOS and Windows begin at 49152

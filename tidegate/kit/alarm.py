@@ -1,4 +1,4 @@
-"""A time-out that is put off with every request, and hardly ever comes."""
+"""A timeout that every request postpones, and that rarely fires."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ __all__ = ["Alarm"]
 
 
 class Alarm:
-    """Calls ``ring`` once when the time has come that was ``set`` last, on the event loop; setting it anew mostly costs no timer.
+    """Calls ``ring`` once at the time that was ``set`` last, on the event loop. Setting it again usually costs no
+    timer.
 
     ``end`` it when it is not going to be set again: it keeps what it calls, and its timer keeps both.
     """
@@ -19,11 +20,11 @@ class Alarm:
     def __init__(self, ring: Callable[[], None]) -> None:
         self._loop, self._ring = asyncio.get_running_loop(), ring
         self._due = self._timer_at = 0.0
-        """Zero where there is none."""
+        """Zero if it is not set."""
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, seconds: float) -> None:
-        """Ring after so long, and not before."""
+        """Ring after this time, and not before."""
         self._due = due = self._loop.time() + seconds
         if self._timer is None:
             self._wait(due)

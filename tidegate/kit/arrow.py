@@ -1,4 +1,4 @@
-"""What is asked of Arrow columns in more than one place."""
+"""Arrow helpers used in several packages."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 __all__ = ["is_one_value"]
 
 _MANY: Final = 16
-"""Rows from which on it is worth looking whether they are all alike."""
+"""The number of rows from which on a check for equal values is worthwhile."""
 
 
 def is_one_value(column: pa.Array) -> bool:
-    """Whether all rows hold the same value, told apart by bits, so that it need be written only once.
+    """Whether all rows have the same value, bit by bit, so that it need be written only once.
 
-    Never of nested columns, of those with nulls, or of so few rows that nothing would be saved.
+    Always False for nested columns, columns with nulls, and so few rows that nothing would be saved.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -1,4 +1,4 @@
-"""A certificate authority of the platform: made on first use, it signs the certificate of the TLS faces."""
+"""The platform's certificate authority: created on first use, it signs the certificate of the TLS listeners."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class TlsFiles:
 
 
 def certificates(directory: Path, hosts: Iterable[str]) -> TlsFiles:
-    """The server's certificate and key in ``directory``, for localhost and ``hosts``; ``ca.pem`` there is what clients trust.
+    """The server's certificate and key in ``directory``, for localhost and ``hosts``. Clients trust ``ca.pem`` there.
 
-    Nothing changes while the certificate names all hosts and has a month to go; else the same authority signs a new one.
-    Files that do not belong together, as a kill between two of them leaves them, are made anew.
+    Nothing changes while the certificate names all hosts and is valid for another month; otherwise the same CA signs a
+    new one. Files that do not match, for example after a kill between two writes, are recreated.
     """
     names = sorted({"localhost", "127.0.0.1", "::1", *(host for host in hosts if host not in ("0.0.0.0", "::"))})
     files = TlsFiles(directory / "server.pem", directory / "server.key")

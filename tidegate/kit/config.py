@@ -1,4 +1,5 @@
-"""Typed configuration keys, each declared once: parsing, validation, REST answers and reference pages follow from it.
+"""Typed configuration keys. Each is declared once; parsing, validation, REST answers and reference pages are derived
+from it.
 
 Declare a class, read attributes::
 
@@ -10,7 +11,7 @@ Declare a class, read attributes::
     settings = parse(HttpSinkConfig, {"http.url": "http://127.0.0.1/"})
     settings.batch_max
 
-Value syntax and error texts are those of Kafka's ``ConfigDef``, because clients of Connect match on them.
+Value syntax and error texts are those of Kafka's ``ConfigDef``, because Connect's clients match on them.
 """
 
 from __future__ import annotations
@@ -69,11 +70,11 @@ class _Required:
 
 
 REQUIRED: Final = _Required()
-"""The default of a key that has none: leaving it out is a problem."""
+"""The default of a required key: omitting it is a problem."""
 
 Importance = Literal["high", "medium", "low"]
 Check = Callable[[Any], str | None]
-"""Returns what is wrong with a parsed value, or None. Called with parsed values only, never with None."""
+"""Returns the problem with a parsed value, or None. Called with parsed values only, never with None."""
 
 
 Visible = Callable[[Mapping[str, Any]], bool]
@@ -94,10 +95,10 @@ class KeyType(Enum):
 
 
 class Password(str):
-    """A secret: it prints as ``[hidden]``, and a text that it is added to is a secret too; ``.reveal()`` is the value.
-    ``json`` and ``str.join`` see through it: what goes into them is revealed or masked before.
+    """A secret: it prints as ``[hidden]``, and text concatenated with it is a secret too; ``.reveal()`` is the value.
+    ``json`` and ``str.join`` see the value, so reveal or mask it before you pass it to them.
 
-    Whoever works ``knowing`` its secrets (``tidegate.kit.scrubbing``) knows it from now on.
+    Creating one within ``knowing`` (``tidegate.kit.scrubbing``) registers it with the secrets there.
     """
 
     __slots__ = ()
@@ -128,7 +129,7 @@ class Password(str):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One configuration key as declared. ``attribute`` is where a parsed configuration holds its value."""
+    """One declared configuration key. ``attribute`` is its attribute in a parsed configuration."""
 
     name: str
     type: KeyType
@@ -138,23 +139,23 @@ class Key:
     importance: Importance = "medium"
     check: Check | None = None
     valid: str = ""
-    """The allowed values in words, for reference pages; taken from ``check`` where it has a description."""
+    """The allowed values in words, for reference pages; by default the description of ``check``."""
     group: str = ""
     display_name: str = ""
     width: str = "MEDIUM"
     aliases: tuple[str, ...] = ()
-    """Older or foreign names of the same key, read when the name itself is absent, in this order."""
+    """Older or foreign names of the same key, read in this order if the name itself is absent."""
     recommended: tuple[Any, ...] = ()
     deprecated: str = ""
-    """Why not to use it any more, and what instead; empty for a current key."""
+    """Why it is deprecated, and what to use instead; empty for a current key."""
     dependents: tuple[str, ...] = ()
     keep_blanks: bool = False
     visible: Visible | None = None
-    """Whether a form should show the key beside these parsed values, by name; a key without this is always shown."""
+    """Whether a form should show the key for these parsed values, by name. A key without this is always shown."""
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """All its values, where they are few and known (``one_of``)."""
+        """All its values, if they are few and known (``one_of``)."""
         return getattr(self.check, "allowed", ())
 
     @property
@@ -168,7 +169,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """All keys under a prefix, taken as they are."""
+    """All keys with a prefix, unparsed."""
 
     prefix: str
     doc: str
@@ -177,7 +178,7 @@ class _Family:
 
 @dataclass(frozen=True, slots=True)
 class KeyValue:
-    """What came of one key: its declaration, the parsed value (None where it could not be parsed) and the problems."""
+    """The result for one key: its declaration, the parsed value (None if it could not be parsed) and the problems."""
 
     key: Key
     value: Any
@@ -225,8 +226,8 @@ def key(
     """Declare a key in the body of a ``@config`` class.
 
     The type follows from the annotation (bool, int, float, str, ``list[str]``, ``Password``; ``| None`` allows an
-    absent value with ``default=None``). Give ``type`` for what an annotation cannot say: SHORT, INT (an ``int`` is
-    LONG otherwise), CLASS. ``keep_blanks`` takes text as it is given; Kafka cuts blanks off both ends.
+    absent value with ``default=None``). Pass ``type`` for types that an annotation can't express: SHORT, INT (an
+    ``int`` is LONG otherwise), CLASS. ``keep_blanks`` keeps surrounding blanks, which Kafka strips.
     """
     arguments = dict(locals())
     for name_ in ("aliases", "recommended", "dependents"):
@@ -235,12 +236,14 @@ def key(
 
 
 def inherited(**changes: Any) -> Any:
-    """Declare a parent's key again with other arguments of ``key`` (``default``, ``doc``, ``check`` ...); the others stay."""
+    """Declare a parent's key again with changed arguments of ``key`` (``default``, ``doc``, ``check`` ...); the others
+    stay.
+    """
     return _Inherited(changes)
 
 
 def family(prefix: str, *, doc: str) -> Any:
-    """Declare a family of keys: a ``dict[str, str]`` of every given key that starts with ``prefix``, prefix removed."""
+    """Declare a family of keys: a ``dict[str, str]`` of all keys with ``prefix``, prefix removed."""
     return _DeclaredFamily(prefix, doc)
 
 
@@ -249,10 +252,10 @@ C = TypeVar("C")
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(key, inherited, family))
 def config(cls: type[C]) -> type[C]:
-    """Make a class of keys: a frozen, keyword-only dataclass with a default for each key that has one.
+    """Turn a class into a configuration: a frozen, keyword-only dataclass with a default for each key that has one.
 
-    Classes may inherit from one another; the keys of the parents come first. A method ``problems(self)`` may yield
-    ``Problem``s that concern several keys together; it runs when every key by itself is right.
+    Classes may inherit from one another; parents' keys come first. A method ``problems(self)`` may yield ``Problem``s
+    about several keys together; it runs if each key is valid.
     """
     hints = typing.get_type_hints(cls)
     keys: dict[str, Key] = {}
@@ -285,7 +288,7 @@ def config(cls: type[C]) -> type[C]:
 
 
 def _shown(built: Any) -> str:
-    """A configuration as ``repr`` shows it: a log line or a trace that has one tells no secret, whichever key it is of."""
+    """The ``repr`` of a configuration, without any secrets, so that it is safe in logs and traces."""
     parts = []
     for declared in dataclasses.fields(built):
         value = getattr(built, declared.name)
@@ -341,7 +344,7 @@ def _type_of(annotation: Any) -> KeyType:
 
 
 def keys_of(cls: type) -> tuple[Key, ...]:
-    """The keys of a ``@config`` class in the order of their declaration, parents' first."""
+    """The keys of a ``@config`` class in declaration order, parents' first."""
     return tuple(cls.__config_keys__.values())  # type: ignore[attr-defined]
 
 
@@ -352,9 +355,9 @@ def families_of(cls: type) -> tuple[tuple[str, str], ...]:
 
 
 def validate(cls: type, properties: Mapping[str, Any]) -> list[KeyValue]:
-    """Judge each key by itself and, if all are right, all together; never raises for what is in ``properties``.
+    """Validate each key separately and, if all are valid, all together. Never raises because of ``properties``.
 
-    A problem with a key that is not declared, such as one of a family, has an entry of its own at the end.
+    A problem with an undeclared key, for example of a family, has a separate entry at the end.
     """
     results = [judge(declared, properties) for declared in keys_of(cls)]
     if any(result.errors for result in results):
@@ -370,7 +373,7 @@ def validate(cls: type, properties: Mapping[str, Any]) -> list[KeyValue]:
 
 
 def parse(cls: type[C], properties: Mapping[str, Any]) -> C:
-    """Make a configuration from text values; keys that the class does not declare are ignored.
+    """Parse a configuration from text values. Undeclared keys are ignored.
 
     Raises ConfigError with every problem at once.
     """
@@ -403,7 +406,7 @@ def _cross_check(built: Any) -> Iterable[Problem]:
 
 
 def judge(declared: Key, properties: Mapping[str, Any]) -> KeyValue:
-    """Judge one key by itself."""
+    """Validate one key separately."""
     name = next((n for n in (declared.name, *declared.aliases) if n in properties), None)
     if name is None:
         if declared.required:
@@ -435,7 +438,7 @@ _INT_RANGES: Final = {
 
 
 def _read(kind: KeyType, raw: Any) -> Any:
-    """Text to value by Kafka's rules (``ConfigDef.parseType``); None stays None."""
+    """Convert text to a value by Kafka's rules (``ConfigDef.parseType``); None stays None."""
     if raw is None:
         return None
     if kind is KeyType.PASSWORD:
@@ -478,7 +481,7 @@ def unknown_keys(sent: Iterable[str], known: Iterable[Key], prefixes: Iterable[s
 
 
 def nearest_key(name: str, known: Iterable[Key]) -> str | None:
-    """The known key name most like ``name``, or None where nothing is near."""
+    """The known key name most similar to ``name``; None if none is similar."""
     return next(iter(difflib.get_close_matches(name, [declared.name for declared in known], n=1)), None)
 
 
@@ -515,7 +518,7 @@ def one_of(*allowed: str, ignore_case: bool = False) -> Check:
 
 
 def non_empty(value: Any) -> str | None:
-    """A string or list with something in it."""
+    """A string or list must not be empty."""
     return None if len(value) else "String must be non-empty"
 
 
@@ -523,7 +526,7 @@ non_empty.valid = "non-empty string"  # type: ignore[attr-defined]
 
 
 def distinct(value: list[str]) -> str | None:
-    """A list without empty items and without an item twice."""
+    """A list must have no empty items and no duplicates."""
     if not all(value):
         return "Values must not be empty"
     return None if len(set(value)) == len(value) else "Values must not be duplicated"
@@ -533,7 +536,7 @@ distinct.valid = "no empty and no equal items"  # type: ignore[attr-defined]
 
 
 def all_of(*checks: Check) -> Check:
-    """The first of several checks that finds fault says what is wrong."""
+    """Run several checks; the first problem is returned."""
 
     def check(value: Any) -> str | None:
         return next((wrong for single in checks if (wrong := single(value)) is not None), None)
@@ -542,7 +545,7 @@ def all_of(*checks: Check) -> Check:
 
 
 def matches(pattern: str, words: str) -> Check:
-    """A string that ``pattern`` matches whole; ``words`` say what it should look like."""
+    """A string must match ``pattern`` completely; ``words`` describe the expected form."""
     compiled = re.compile(pattern)
     return _described(lambda value: None if compiled.fullmatch(value) else f"String must be {words}", words)
 
@@ -574,7 +577,7 @@ def valid_regexes(value: list[str]) -> str | None:
 
 
 def time_zone(*, or_empty: bool = False) -> Check:
-    """The name of a time zone that this machine's database has."""
+    """The name must be a time zone in this machine's database."""
 
     def check(value: str) -> str | None:
         from zoneinfo import ZoneInfo, ZoneInfoNotFoundError

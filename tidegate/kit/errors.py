@@ -2,12 +2,12 @@
 
     TidegateError
     ├── RetriableError      try the same thing again: a timeout, a leader election, a locked row
-    ├── UsageError          the caller's words are wrong: change them
-    │   ├── ConfigError     one or more configuration keys are wrong: every problem is listed
+    ├── UsageError          the caller's input is wrong: change it
+    │   ├── ConfigError     one or more configuration keys are invalid: every problem is listed
     │   └── MissingExtra    a package is not installed: the message says what to install
     └── FatalError          nothing the caller can do now: a corrupt file, a full disk
 
-Each package has its own ``errors.py`` with classes below these that carry their wire code.
+Each package's ``errors.py`` has subclasses with their wire codes.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ __all__ = [
 
 
 class TidegateError(Exception):
-    """An error whose message is fit for a user: it names the thing, the value and what would be right.
+    """An error whose message is for users: it names the thing, the value and what would be right.
 
-    ``http_status`` is what a REST face answers; ``retriable`` says whether the same request may succeed later.
+    ``http_status`` is the status of REST answers; ``retriable`` says whether the same request may succeed later.
     """
 
     http_status: ClassVar[int] = 500

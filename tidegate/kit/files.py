@@ -1,4 +1,4 @@
-"""Folders for their owner, and files that are replaced whole: a reader sees the old or the new content, never a part."""
+"""Private folders, and files that are replaced atomically: a reader sees the old or the new content, never a part."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["make_folder", "write_whole"]
 
 
 def write_whole(path: Path, content: str | bytes, *, mode: int = 0o666, durable: bool = False) -> None:
-    """Replace a file, or make it. Text is written as UTF-8.
+    """Replace or create a file. Text is written as UTF-8.
 
-    The file has its ``mode``, less the umask, from its first byte on. A ``durable`` one has its new content after a crash of the
-    machine, another perhaps none. Two processes may write the same file: the later one wins. Raises OSError, and then nothing is
-    changed.
+    The file has its ``mode``, minus the umask, from its first byte on. With ``durable`` the new content survives a
+    crash of the machine; without it, the file may be empty afterwards. If two processes write the same file, the later
+    one wins. If it raises OSError, nothing is changed.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     temporary.unlink(missing_ok=True)
@@ -29,13 +29,13 @@ def write_whole(path: Path, content: str | bytes, *, mode: int = 0o666, durable:
                 os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
-        with contextlib.suppress(OSError):  # the next write takes it away
+        with contextlib.suppress(OSError):  # the next write removes it
             temporary.unlink(missing_ok=True)
         raise
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder that its owner alone may enter, unless it exists, and return it. Raises UsageError."""
+    """Create a folder that only its owner may enter, unless it exists, and return it. Raises UsageError."""
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:

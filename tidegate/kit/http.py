@@ -1,4 +1,4 @@
-"""The one HTTP face: Starlette on uvicorn, with metrics, bounded bodies and errors that never show a traceback."""
+"""The HTTP server of all components: Starlette on uvicorn, with metrics, size limits and errors without tracebacks."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ __all__ = [
 logger = get_logger(__name__)
 
 ErrorRenderer = Callable[[Request, TidegateError | HTTPException], Response]
-"""Makes an error answer in the words of one API. An unforeseen exception reaches it as a TidegateError without detail."""
+"""Formats an error for one API. An unexpected exception is passed as a TidegateError without details."""
 
 Guard = Callable[[Request], Awaitable[None]]
-"""Looks at a request before any route does; raises what is to be answered instead."""
+"""Checks a request before any route does. Raises the error to answer instead."""
 
 Middleware = Callable[[ASGIApp], ASGIApp]
-"""Puts something around an application."""
+"""Wraps an application."""
 
 _TURNS = 1000
-"""How often to look whether connections that were cut off are gone."""
+"""The interval for checking whether connections that were cut off are closed."""
 MAX_BODY_BYTES = 32 * 1024 * 1024
 _MAX_BODIES_BYTES = 8 * MAX_BODY_BYTES
-"""Of all requests of one face that are being received or handled."""
+"""The limit for the bodies of all requests of one application that are being received or handled."""
 
 
 class InvalidBody(UsageError):
@@ -72,9 +72,9 @@ class BodyTooLarge(UsageError):
 
 
 def connection_lost(request: Request) -> asyncio.Future[None]:
-    """Done when the connection of a request is lost. Not to be awaited or cancelled but looked at, or given a callback.
+    """Done when the connection of a request is lost. Don't await or cancel it; check it, or add a callback.
 
-    To wait on ``request.receive`` instead takes a task per request.
+    Waiting on ``request.receive`` instead would take a task per request.
     """
     lost: asyncio.Future[None] | None = request.scope.get(CONNECTION_LOST)
     return asyncio.get_running_loop().create_future() if lost is None else lost
@@ -85,18 +85,18 @@ def json_bytes(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        # Half of a surrogate pair, which a request may have brought, has no UTF-8; its backslash form is JSON's own.
+        # A lone surrogate, which a request may contain, has no UTF-8 encoding; its escape is valid JSON.
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def json_response(value: Any, status: int = 200, *, media_type: str = "application/json", **headers: str) -> Response:
-    """A compact JSON answer; header names are given with ``_`` for ``-``."""
+    """A compact JSON answer. Header names have ``_`` for ``-``."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return Response(json_bytes(value), status, named, media_type)
 
 
 async def json_body(request: Request) -> Any:
-    """The JSON value of a request; raises InvalidBody with the place where it stops being JSON."""
+    """The JSON value of a request. Raises InvalidBody with the position of the error."""
     body = await request.body()
     try:
         return json.loads(body)
@@ -104,7 +104,7 @@ async def json_body(request: Request) -> Any:
         raise InvalidBody(f"The request body is not valid JSON: {error}") from error
     except (UnicodeDecodeError, RecursionError) as error:
         raise InvalidBody("The request body is not valid JSON: it is not UTF-8 or is nested too deep") from error
-    except ValueError as error:  # Python bounds the digits it converts
+    except ValueError as error:  # Python limits the digits it converts
         raise InvalidBody("The request body is not readable JSON: a number in it has thousands of digits") from error
 
 
@@ -121,14 +121,13 @@ def face(
     direct: Direct | None = None,
     sites: SiteGuard | None = None,
 ) -> ASGIApp:
-    """Make the application of a component from its routes; adds ``GET /metrics``.
+    """Create a component's application from its routes; adds ``GET /metrics``.
 
-    ``max_bodies_bytes`` bounds the bodies of all requests together that are being received or handled (503).
-    ``name`` prefixes the request metrics: ``<name>_http_requests_total`` and ``<name>_http_request_seconds``.
-    ``middleware`` is outermost first; within it ``guards`` are asked in their order, ``/metrics`` included. What they
-    raise is answered in the words of ``render_error``, with the ``http_headers`` that the error may carry. ``direct`` may
-    answer requests in place of all of this; they are counted all the same, but not timed, for they mostly wait. ``sites`` says which
-    web pages may ask; by default none.
+    ``max_bodies_bytes`` limits the bodies of all requests that are being received or handled (503). ``name`` prefixes
+    the request metrics: ``<name>_http_requests_total`` and ``<name>_http_request_seconds``. ``middleware`` is outermost
+    first; within it ``guards`` run in order, also for ``/metrics``. ``render_error`` formats their errors;
+    ``http_headers`` of an error are added. ``direct`` may answer requests instead of all this; these are counted but
+    not timed, because they mostly wait. ``sites`` decides which web pages may send requests; by default none.
     """
     requests = metrics.counter(f"{name}_http_requests", "Requests answered.", ("method", "status"))
     seconds = metrics.histogram(f"{name}_http_request_seconds", "Time from request to answer.", ("method",))
@@ -155,7 +154,9 @@ def face(
 
 
 class _Answering:
-    """Asks guards, then routes, and answers what they raise, so that middleware around it sees an answer and no exception."""
+    """Runs guards, then routes, and answers their errors, so that middleware around it sees answers instead of
+    exceptions.
+    """
 
     def __init__(
         self, routes: Routes, on_error: Callable[[Request, Exception], Awaitable[Response]], guards: Sequence[Guard]
@@ -182,7 +183,7 @@ class _Answering:
 
 
 class _Edge:
-    """Counts and times requests, bounds bodies and answers what the routes let slip."""
+    """Counts and times requests, limits bodies and answers errors that the routes did not handle."""
 
     def __init__(
         self,
@@ -196,7 +197,7 @@ class _Edge:
     ) -> None:
         self._app, self._on_error, self._max_body_bytes, self.direct = app, on_error, max_body_bytes, direct
         self._bodies = bodies
-        # Looked up once: the parser knows some thirty methods, and prometheus' own look-up locks.
+        # Cached: the parser knows some thirty methods, and prometheus' own lookup takes a lock.
         self._counter, self._timer = cache(requests.labels), cache(seconds.labels)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -233,14 +234,15 @@ class _Edge:
             self._timer(method).observe(time.perf_counter() - began)
 
     def count(self, method: str, status: int) -> None:
-        """Count a request that was answered directly, too."""
+        """Count a request that was answered directly."""
         self._counter(method, status).inc()
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening TCP socket; port 0 takes a free one. Raises UsageError when the address cannot be had."""
+    """A listening TCP socket; port 0 selects a free port. Raises UsageError if the address is not available."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's delay off only where the protocol is named: unnamed, each answer on a kept connection waits 40 ms.
+    # asyncio disables Nagle's algorithm only if the protocol is set: otherwise each answer on a kept connection is
+    # delayed by 40 ms.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -256,7 +258,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class HttpServer:
-    """An application served on one address. ``start`` returns once requests are answered; ``stop`` lets running ones end."""
+    """Serves an application on one address.
+
+    ``start`` returns once requests are answered; ``stop`` lets running ones finish.
+    """
 
     def __init__(
         self,
@@ -284,7 +289,7 @@ class HttpServer:
         )
         self._files = files
         if isinstance(tls, ssl.SSLContext):
-            settings.load()  # what is loaded is not made again, so the context stays
+            settings.load()  # a loaded application is not loaded again, so the context stays
             settings.ssl = tls
         self._server = _Quiet(settings)
         self._task: asyncio.Task[None] | None = None
@@ -292,7 +297,7 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        """``http(s)://host:port`` with the real port, once started."""
+        """``http(s)://host:port`` with the actual port, once started."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"{'https' if self._tls else 'http'}://{host}:{self._port}"
 
@@ -302,7 +307,7 @@ class HttpServer:
 
     @property
     def connections(self) -> set[Any]:
-        """The open connections, as they are now."""
+        """The currently open connections."""
         return self._server.server_state.connections
 
     async def start(self) -> None:
@@ -318,7 +323,7 @@ class HttpServer:
             await asyncio.sleep(0.005)
 
     async def _follow(self, files: TlsFiles) -> None:
-        """Have new connections get the certificate that is there now."""
+        """Make new connections use the current certificate."""
 
         def read() -> None:
             if (context := self._server.config.ssl) is not None:
@@ -335,7 +340,7 @@ class HttpServer:
             await self._cut_off()
 
     async def _cut_off(self) -> None:
-        """End the connections that outlived the grace; left open they would outlive the event loop."""
+        """Close connections that outlived the grace period; otherwise they would outlive the event loop."""
         left = self._server.server_state.connections
         for connection in list(left):
             connection.transport.abort()
@@ -346,7 +351,7 @@ class HttpServer:
 
 
 class _Quiet(uvicorn.Server):
-    """uvicorn without its own signal handling, which is the process's business, and with a bound on the time of a TLS handshake."""
+    """uvicorn without its signal handling, which the process does, and with a time limit for TLS handshakes."""
 
     config: HttpConfig
 

@@ -1,7 +1,8 @@
-"""Requests answered without a task and an application's layers: for one kind of request that comes by the ten thousand and mostly waits.
+"""Requests answered without a task and an application's layers, for a kind of request of which ten thousand may wait at
+once.
 
-Behind uvicorn's parser, pipelining and keep-alive, in place of its ASGI cycle. Nothing goes past the application unless
-that gave a ``Direct`` for it, and whatever is not as expected is handed back to it.
+It replaces uvicorn's ASGI cycle, after its parser, pipelining and keep-alive. Only requests that the application's
+``Direct`` accepts bypass the application; anything unexpected is passed back to it.
 """
 
 from __future__ import annotations
@@ -21,23 +22,26 @@ __all__ = ["MOST_BODY", "Direct", "DirectRequest", "WholeBody", "safely"]
 logger = get_logger(__name__)
 
 MOST_BODY: Final = 64 * 1024
-"""Bytes of a body that is read for a direct answer; more is the application's to read or refuse."""
+"""The largest body for a direct answer, in bytes. The application reads or refuses larger ones."""
 
 
 class Direct(Protocol):
-    """Answers requests directly. Guards and middleware of the application are not asked."""
+    """Answers requests directly. Guards and middleware of the application do not run."""
 
     def takes(self, scope: HTTPScope) -> bool:
-        """Whether a request is of the kind; asked for each, with its head known."""
+        """Whether a request is of the direct kind. Called for each request once its head is known."""
         ...
 
     def take(self, request: DirectRequest) -> None:
-        """Answer a request, now or later, or pass it on now. What this raises is logged, and the request passed on."""
+        """Answer a request, now or later, or pass it on now.
+
+        If this raises, the error is logged and the request passed on.
+        """
         ...
 
 
 class DirectRequest:
-    """A request with its whole body. ``lost`` is done when its connection is lost; an answer then goes nowhere."""
+    """A request with its whole body. ``lost`` is done when its connection is lost; an answer is then discarded."""
 
     __slots__ = ("_cycle", "_pass_on", "_reply", "lost")
 
@@ -68,12 +72,12 @@ class DirectRequest:
             self._reply(self._cycle, body)
 
     def pass_on(self) -> None:
-        """Have the application answer it."""
+        """Pass it to the application."""
         self._pass_on(self._cycle)
 
 
 class WholeBody:
-    """Stands for the event by which uvicorn tells a request's task of its body, where there is no task."""
+    """Replaces the event with which uvicorn notifies a request's task of its body, because there is no task."""
 
     __slots__ = ("_cycle", "_whole")
 
@@ -91,11 +95,11 @@ class WholeBody:
                 self._whole(cycle)
 
     def clear(self) -> None:
-        """Nobody waits."""
+        """Does nothing, because no task waits."""
 
 
 def safely(direct: Direct, request: DirectRequest) -> None:
-    """Have a request taken, whatever the taker does."""
+    """Pass a request to ``direct``, and on to the application if that raises."""
     try:
         direct.take(request)
     except Exception:

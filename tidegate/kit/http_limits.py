@@ -1,4 +1,4 @@
-"""How much an HTTP face takes from strangers: connections, time for a head and a body, bytes of bodies on their way."""
+"""Limits of an HTTP server for untrusted clients: connections, time for a head and a body, size of bodies in flight."""
 
 from __future__ import annotations
 
@@ -15,30 +15,35 @@ __all__ = ["BodyBudget", "BodyBudgetExceeded", "Connections", "HttpLimits", "mos
 logger = get_logger(__name__)
 
 _FILES_KEPT: Final = 256
-"""Of the files that a process may open, those that connections leave to everything else."""
+"""The number of file descriptors reserved for everything but connections."""
 _CLOSED_AT_ONCE: Final = 20
-"""One in so many connections is closed when there is no room, so that not every further one looks for an idle one again."""
+"""When there is no room, one in this many connections is closed, so that not every further connection triggers a
+search.
+"""
 _SAY_EVERY_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """Bounds of one HTTP server; the defaults suit every face."""
+    """Limits of one HTTP server; the defaults suit every component."""
 
     connections: int | None = None
-    """Open at the same time; by default half of the files that the process may still open (a component may have two servers)."""
+    """Concurrent connections; by default half of the files that the process may still open (a component may have two
+    servers).
+    """
     handshake_s: float = 10.0
-    """For TLS, before the connection counts."""
+    """For the TLS handshake, before the connection counts."""
     head_s: float = 10.0
-    """From the first byte of a request to the end of its head, and from the connection's start to that first byte."""
+    """From the first byte of a request to the end of its head, and from the start of a connection to that first byte.
+    """
     idle_s: float = 60.0
     """Between two requests on a connection."""
     body_s: float = 30.0
-    """For a body, and further time by its bytes: see ``body_bytes_per_s``."""
+    """For a body, plus time by its size: see ``body_bytes_per_s``."""
     body_bytes_per_s: int = 8 * 1024
-    """A body slower than this on average is given up after ``body_s``."""
+    """A body slower than this on average is aborted after ``body_s``."""
     pipelined: int = 32
-    """Requests that one connection sends ahead of their answers."""
+    """Pipelined requests per connection."""
 
 
 def most_connections() -> int:
@@ -48,18 +53,18 @@ def most_connections() -> int:
 
 
 class Connection(Protocol):
-    """What ``Connections`` needs of a connection."""
+    """The interface of a connection for ``Connections``."""
 
     idle_since: float | None
-    """The loop's time since when no request is being answered on it; None while one is."""
+    """The loop's time since which no request is being answered on it; None while one is."""
 
     def refuse(self) -> None:
-        """End it at once."""
+        """Close it at once."""
         ...
 
 
 class Connections:
-    """The open connections of one server. When there is no room, those that have been idle for the longest time are ended."""
+    """The open connections of one server. If there is no room, those idle for longest are closed."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -67,7 +72,7 @@ class Connections:
         self._ended = 0
 
     def make_room(self, newest: Connection, open_now: Collection[Connection], now: float) -> bool:
-        """Called with each new connection, itself among ``open_now``; False where it has to be refused."""
+        """Called with each new connection, which is in ``open_now``. Returns False if it must be refused."""
         excess = len(open_now) - self._most
         if excess <= 0:
             return True
@@ -91,13 +96,13 @@ class BodyBudgetExceeded(TidegateError):
 
 
 class BodyBudget:
-    """Bounds the bytes of all bodies of one face that are being received or handled."""
+    """Limits the total size of all bodies of one application that are being received or handled."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most, self._taken = most_bytes, 0
 
     def take(self, size: int) -> None:
-        """Raises BodyBudgetExceeded where there is no room; what was taken before stays taken."""
+        """Raises BodyBudgetExceeded if there is no room; earlier amounts stay taken."""
         if self._taken + size > self._most:
             raise BodyBudgetExceeded(f"The bodies of requests exceed {self._most} bytes at the moment; try again later")
         self._taken += size

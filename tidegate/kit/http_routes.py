@@ -1,7 +1,7 @@
-"""From a request to its route: Starlette's routes without the layers of its application, of which every request pays each.
+"""Finds a request's route: Starlette's routes without the layers of its application, which cost every request time.
 
-As Jersey, on which Kafka Connect's REST API runs: a slash at the end of a path changes nothing, ``%2F`` is part of its segment and
-no separator, and OPTIONS says which methods a path has.
+Like Jersey, which Kafka Connect's REST API uses: a trailing slash changes nothing, ``%2F`` is part of its segment, and
+OPTIONS returns the methods of a path.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from starlette.types import Receive, Scope, Send
 __all__ = ["Routes"]
 
 _KEPT: Final = 4096
-"""Paths of which it is remembered where they lead."""
+"""The number of paths whose routes are cached."""
 
 _SLASH: Final = "\x00"
-"""Stands for an encoded slash. A path that has this character itself is refused."""
+"""Represents an encoded slash. A path that contains this character itself is refused."""
 
 _Match = tuple[Route | None, dict[str, Any]]
 """A route with its parameters; None with ``allow``, the methods of the path, for OPTIONS."""
 
 
 class Routes:
-    """Routes, asked in their order; what is no ``Route`` decides for itself what is its own, and is asked first.
+    """Routes, tried in order. Entries that are not a ``Route`` decide by themselves which requests they take, and are
+    tried first.
 
-    Raises what the endpoints raise, and HTTPException for a path (404) or a method (405, with ``Allow``) that there is not.
+    Raises the endpoints' errors, and HTTPException for an unknown path (404) or method (405, with ``Allow``).
     """
 
     def __init__(self, routes: Sequence[BaseRoute]) -> None:
@@ -82,7 +83,7 @@ class Routes:
 
 
 def _matched_path(scope: Scope) -> str:
-    """The decoded path, in which an encoded slash is ``_SLASH``, so that it separates nothing."""
+    """The decoded path, with ``_SLASH`` for an encoded slash, so that it separates nothing."""
     raw = scope.get("raw_path") or b""
     path: str = scope["path"]
     if _SLASH in path:

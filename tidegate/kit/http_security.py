@@ -1,6 +1,6 @@
-"""Who may use an HTTP face, and from which pages: basic authentication, CORS and headers of answers.
+"""Security of an HTTP server: basic authentication, CORS and headers of answers.
 
-The keys are those that Confluent's registry (rest-utils) and Kafka Connect share.
+The keys are those shared by Confluent's registry (rest-utils) and Kafka Connect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from tidegate.kit.config import config, key
 from tidegate.kit.errors import Problem, UsageError
 
-if TYPE_CHECKING:  # who only reads these keys, such as a task host, goes without the server
+if TYPE_CHECKING:  # processes that only read these keys, such as a task host, don't load the server
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -34,7 +34,7 @@ _USER: Final = "tidegate.user"
 
 
 class Unauthorized(UsageError):
-    """The request names no user, or not with the right password."""
+    """The request has no user, or a wrong password."""
 
     http_status = 401
 
@@ -46,7 +46,7 @@ class Unauthorized(UsageError):
 
 
 class Passwords(Protocol):
-    """Knows users. Called for every request, so what costs time is remembered or done in a thread."""
+    """Verifies users. Called for every request, so slow work is cached or done in a thread."""
 
     async def login(self, name: str, password: str) -> LoggedIn | None:
         """The user and its roles; None where there is no such user or the password is another."""
@@ -54,11 +54,12 @@ class Passwords(Protocol):
 
 
 class BasicAuth:
-    """A guard (``tidegate.kit.http.Guard``) that lets in users with their passwords (RFC 7617); ``user_of`` names them.
+    """A guard (``tidegate.kit.http.Guard``) that admits users with their passwords (RFC 7617); ``user_of`` returns the
+    user.
 
-    ``roles``: of these a user needs one; ``*`` is any user. ``skip`` holds paths, or patterns that end in ``*``, for
-    everyone; OPTIONS is for everyone unless ``skip_options`` is False. Without ``realm`` answers ask for no password,
-    as Kafka Connect's do not.
+    A user needs one of ``roles``; ``*`` admits any user. ``skip`` has paths, or patterns that end in ``*``, that need
+    no login; OPTIONS needs none unless ``skip_options`` is False. Without ``realm`` answers do not request a password,
+    as in Kafka Connect.
     """
 
     def __init__(
@@ -91,13 +92,13 @@ class BasicAuth:
 
 
 def user_of(request: Request) -> str | None:
-    """Who was let in by BasicAuth; None where nobody was asked."""
+    """The user admitted by BasicAuth; None without authentication."""
     user: str | None = request.scope.get(_USER)
     return user
 
 
 def basic_credentials(header: str) -> tuple[str, str] | None:
-    """User and password of an Authorization header (RFC 7617); None where it has none."""
+    """User and password of an Authorization header (RFC 7617); None if it has none."""
     scheme, _, token = header.partition(" ")
     if scheme.lower() != "basic":
         return None
@@ -110,7 +111,7 @@ def basic_credentials(header: str) -> tuple[str, str] | None:
 
 @config
 class BrowserKeys:
-    """What browsers are told: from which pages they may ask (CORS), and further headers of every answer."""
+    """Keys for browsers: the pages that may send requests (CORS), and additional headers of every answer."""
 
     allow_origin: str = key(
         "access.control.allow.origin",
@@ -162,13 +163,13 @@ class BrowserKeys:
             )
 
     def sites(self) -> SiteGuard:
-        """Which web pages may ask, for ``tidegate.kit.http.face``."""
+        """The guard for web pages' requests, for ``tidegate.kit.http.face``."""
         from tidegate.kit.http_sites import SiteGuard
 
         return SiteGuard(origins=_words(self.allow_origin), hosts=self.allowed_hosts)
 
     def middleware(self) -> list[Middleware]:
-        """For ``tidegate.kit.http.face``; empty where no key is given."""
+        """For ``tidegate.kit.http.face``; empty without any key."""
         made: list[Middleware] = []
         if rules := list(_header_rules(self.response_headers)):
             made.append(lambda app: _Headers(app, rules))
@@ -193,7 +194,7 @@ def _cors(app: ASGIApp, keys: BrowserKeys, origins: list[str]) -> ASGIApp:
 
 
 class _Headers:
-    """Puts headers on every answer, as Jetty's ``HeaderFilter`` does."""
+    """Adds headers to every answer, like Jetty's ``HeaderFilter``."""
 
     def __init__(self, app: ASGIApp, rules: list[tuple[str, bytes, str]]) -> None:
         self._app, self._rules = app, rules
@@ -213,7 +214,7 @@ class _Headers:
 
 
 def _value(action: str, value: str) -> bytes:
-    """The value of a header; that of a date is milliseconds from now."""
+    """The value of a header. That of a date is milliseconds from now."""
     if action.endswith("Date"):
         return formatdate(time.time() + int(value) / 1000, usegmt=True).encode()
     return value.encode("latin-1")

@@ -1,8 +1,9 @@
-"""Which web sites may have a browser ask: a guard against pages that reach servers on their visitor's own machine.
+"""A guard against web pages that send requests to servers on their visitor's machine.
 
-Two ways are closed. A page of another site may send a POST that needs no permission (Fetch standard, "CORS-safelisted"): its browser
-names the site in ``Origin``. And a site may let its own name point to 127.0.0.1 (DNS rebinding): its browser sends that name as ``Host``.
-Clients that are no browsers send no ``Origin`` and the address they connect to.
+It prevents two attacks. A page of another site may send a POST that needs no permission (Fetch standard,
+"CORS-safelisted"): the browser sends the site in ``Origin``. And a site may resolve its own name to 127.0.0.1 (DNS
+rebinding): the browser sends that name as ``Host``. Clients other than browsers send no ``Origin``, and the address
+they connect to as ``Host``.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ if TYPE_CHECKING:
 __all__ = ["ForeignSite", "SiteGuard"]
 
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing, and whose answers a browser keeps from pages of other sites."""
+"""Methods that change nothing, and whose answers browsers hide from other sites' pages."""
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 
 
 class ForeignSite(UsageError):
-    """A page of another web site had its visitor's browser ask."""
+    """A page of another web site made its visitor's browser send the request."""
 
     http_status = 403
 
 
 class WrongHost(UsageError):
-    """The request is for a server of another name (RFC 9110 15.5.20)."""
+    """The request is for a server with another name (RFC 9110 15.5.20)."""
 
     http_status = 421
 
@@ -43,8 +44,9 @@ class WrongHost(UsageError):
 class SiteGuard:
     """A guard (``tidegate.kit.http.Guard``).
 
-    ``origins`` are those whose pages may ask (CORS), with ``*`` for any characters. ``hosts`` are names by which this server is reached
-    through a loopback address without TLS, beside ``localhost``, addresses, this machine's name and names without dots.
+    Pages of ``origins`` may send requests (CORS); ``*`` matches any characters. ``hosts`` are valid names of this
+    server on a loopback address without TLS, in addition to ``localhost``, addresses, this machine's name and names
+    without dots.
     """
 
     def __init__(self, *, origins: Iterable[str] = (), hosts: Iterable[str] = ()) -> None:
@@ -59,7 +61,7 @@ class SiteGuard:
         host = headers.get("host", "")
         if host and not _HOST.fullmatch(host):
             raise UsageError(f"Host {host!r} is not a name or an address with an optional port")
-        # With TLS the certificate says that the name is the server's.
+        # With TLS the certificate proves that the name is the server's.
         plain = request.scope["scheme"] != "https"
         if plain and server is not None and _loopback(server[0]) and not self._is_known(host):
             raise WrongHost(

@@ -1,6 +1,8 @@
-"""HTTP connections whose answers leave whole (head and body in one system call, one segment, one TLS record), whose requests are bounded
-in size, time and number (``http_limits``), and which end soon after their server. Some requests may be answered without an ASGI task
-(``http_direct``)."""
+"""HTTP connections that send whole answers (head and body in one system call, one segment, one TLS record), limit the
+size, time and number of requests (``http_limits``), and close soon after their server.
+
+Some requests may be answered without an ASGI task (``http_direct``).
+"""
 
 from __future__ import annotations
 
@@ -24,21 +26,21 @@ if TYPE_CHECKING:
 __all__ = ["CONNECTION_LOST", "HttpConfig", "JoiningHttpProtocol", "JoiningTransport"]
 
 CONNECTION_LOST: Final = "tidegate.connection_lost"
-"""Where a request's scope has the future that is done when its connection is lost."""
+"""The key in a request's scope of the future that is done when its connection is lost."""
 
 _MOST_HELD: Final = 64 * 1024
-"""Bytes that wait at most, so that the back-pressure of the transport beneath is felt within one turn, too."""
+"""The most bytes to buffer, so that back-pressure of the underlying transport works within one turn, too."""
 _MOST_HEAD: Final = 64 * 1024
-"""Bytes of a request's first line and headers, beyond the piece that they begin in; uvicorn has no limit of its own."""
+"""The largest request line with headers, beyond the chunk that they begin in; uvicorn has no limit."""
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _UNWAITED: Final = asyncio.Event()
-"""By which uvicorn would tell a request's task of its body, where the body is here and there is no task."""
+"""Replaces uvicorn's notification of a request's task, because the body is complete and there is no task."""
 _GOODBYE_S: Final = 0.5
-"""How long a client with an idle connection has for its part of TLS' goodbye when the server ends."""
+"""How long a client with an idle connection has to close TLS when the server stops."""
 
 
 class JoiningTransport(asyncio.Transport):
-    """Joins what is written in one turn of the event loop into one write to the transport beneath."""
+    """Joins the writes of one turn of the event loop into one write to the underlying transport."""
 
     def __init__(self, beneath: asyncio.Transport) -> None:
         super().__init__()
@@ -63,13 +65,16 @@ class JoiningTransport(asyncio.Transport):
             self._beneath.write(b"".join(pieces))
 
     def write_whole(self, data: bytes) -> None:
-        """Write what is whole already."""
+        """Write data that is complete already."""
         self._flush()
         if not self._closed:
             self._beneath.write(data)
 
     def close(self) -> None:
-        """May be called again, as uvicorn does; the second time would take asyncio's TLS transport apart, and abort with it."""
+        """May be called again, as uvicorn does.
+
+        A second close of asyncio's TLS transport would break its state, and abort with it.
+        """
         if not self._closed:
             self._flush()
             self._closed = True
@@ -100,7 +105,7 @@ class JoiningTransport(asyncio.Transport):
 
 
 class TooManyRequests(Exception):
-    """More requests were sent ahead of their answers than a connection may."""
+    """A connection has more pipelined requests than allowed."""
 
 
 class _KnownHead(NamedTuple):
@@ -111,7 +116,7 @@ class _KnownHead(NamedTuple):
 
 
 class HttpConfig(uvicorn.Config):
-    """uvicorn's settings with the bounds of the server."""
+    """uvicorn's settings with the server's limits."""
 
     def __init__(self, app: Any, *, limits: HttpLimits | None = None, **more: Any) -> None:
         super().__init__(app, http=JoiningHttpProtocol, **more)
@@ -120,7 +125,7 @@ class HttpConfig(uvicorn.Config):
 
 
 class JoiningHttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol; by itself it writes the head of each answer and its body one after the other."""
+    """uvicorn's protocol, which by itself writes the head and the body of each answer separately."""
 
     config: HttpConfig
     _in_head = True
@@ -128,7 +133,7 @@ class JoiningHttpProtocol(HttpToolsProtocol):
     _heads = 0
     """How many heads have begun or ended."""
     _head_bytes = 0
-    """How many bytes came of a head that neither began nor ended with them."""
+    """How many bytes have arrived for a head that neither began nor ended with them."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -145,7 +150,7 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         self._lost: asyncio.Future[None] = self.loop.create_future()
         limits = self._limits = self.config.limits
         self._late = Alarm(self._give_up)
-        """Rings when a head or a body does not come in time, or nothing at all."""
+        """Rings when a head, a body, or anything at all does not arrive in time."""
         self._unread = Alarm(self.refuse)
         """Rings when the client does not read an answer."""
         self._body_began = 0.0
@@ -153,20 +158,20 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         self.idle_since: float | None = self.loop.time()
         self._known: _KnownHead | None = None
         self._taken: RequestResponseCycle | None = None
-        """What the bytes being received began that is taken directly."""
-        open_now: Any = self.server_state.connections  # all made by the same factory
+        """The request in the bytes being received, if it is answered directly."""
+        open_now: Any = self.server_state.connections  # all created by the same factory
         if self.config.room.make_room(self, open_now, self.loop.time()):
             self._late.set(limits.head_s)
         else:
             self.refuse()
 
     def refuse(self) -> None:
-        """End the connection at once."""
+        """Close the connection at once."""
         self.idle_since = None
         self._joining.abort()
 
     def _give_up(self) -> None:
-        """The client is late. A body may still come fast enough for its size."""
+        """The client is late. A body may still be fast enough for its size."""
         if self._in_body:
             due = self._body_began + self._limits.body_s + self._body_bytes / self._limits.body_bytes_per_s
             if (rest := due - self.loop.time()) > 0:
@@ -202,10 +207,10 @@ class JoiningHttpProtocol(HttpToolsProtocol):
             self._known = _known_head(data, self._taken)
 
     def _unset_keepalive_if_required(self) -> None:
-        """uvicorn's timer of the idle connection is ``_late`` here."""
+        """Replaces uvicorn's timer for idle connections by ``_late``."""
 
     def on_response_complete(self) -> None:
-        """As uvicorn's, but for the timer of the idle connection, of which that makes one for each answer."""
+        """Like uvicorn's, without its timer for idle connections, which it creates for each answer."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -216,21 +221,24 @@ class JoiningHttpProtocol(HttpToolsProtocol):
             self._rest()
 
     def _rest(self) -> None:
-        """Begin to count the time of an idle connection, if it is one."""
+        """Start the idle timer, if the connection is idle."""
         if not (self._in_head or self._in_body or self.pipeline) and self.cycle.response_complete:
             self.idle_since = self.loop.time()
             self._late.set(self._limits.idle_s)
 
     @property
     def _is_between_requests(self) -> bool:
-        """Whether the parser has seen the last request whole and nothing of the next, and the last one is answered."""
+        """Whether the parser is exactly between two requests, and the last one is answered."""
         cycle = self.cycle
         if cycle is None or self._in_head or self.pipeline:
             return False
         return cycle.response_complete and not cycle.more_body
 
     def _receive_known(self, known: _KnownHead, data: bytes) -> None:
-        """A request whose head is the last one's, byte for byte, is what that was, but for its body: a long poll repeats itself."""
+        """Handle a request whose head equals the last one's byte for byte: only its body differs.
+
+        A long poll repeats itself.
+        """
         self.idle_since = None
         self._late.clear()
         cycle = self.cycle = RequestResponseCycle(
@@ -275,7 +283,7 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         self._in_body = False
         self._late.clear()
         super().on_message_complete()
-        self._rest()  # an answer may have gone out before the whole body was here
+        self._rest()  # an answer may have been sent before the body was complete
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -286,7 +294,7 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         self._unread.clear()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        """Where uvicorn begins with a request whose turn it is; its body may still be on its way."""
+        """Called when it is a request's turn; its body may not be complete."""
         direct = self._direct
         if (
             direct is None
@@ -294,7 +302,7 @@ class JoiningHttpProtocol(HttpToolsProtocol):
             or cycle.waiting_for_100_continue
             or any(
                 name == b"origin" for name, _ in cycle.scope["headers"]
-            )  # whether a page may ask is the application's to say
+            )  # the application decides whether a page may send requests
             or not direct.takes(cycle.scope)
         ):
             super()._start_asgi_task(cycle, app)
@@ -304,7 +312,7 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         body.set()
 
     def _take(self, cycle: RequestResponseCycle) -> None:
-        """Have a request taken whose body is here, or is too large to wait for."""
+        """Pass on a request whose body is complete, or is too large to wait for."""
         if cycle.more_body:
             self._pass_on(cycle)
         else:
@@ -314,7 +322,7 @@ class JoiningHttpProtocol(HttpToolsProtocol):
     def _pass_on(self, cycle: RequestResponseCycle) -> None:
         cycle.message_event = asyncio.Event()
         cycle.message_event.set()
-        # The application may write into it, and it may be that of many requests.
+        # The application may modify it, and many requests may share it.
         cycle.scope = cycle.scope | {"headers": [*cycle.scope["headers"]], "state": self.app_state.copy()}
         super()._start_asgi_task(cycle, self.app)
 
@@ -330,28 +338,28 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         self._count(cycle.scope["method"], 200)
 
     def shutdown(self) -> None:
-        """End the connection: at once when no request is under way, else with its answer."""
+        """Close the connection: at once if no request is in progress, otherwise with its answer."""
         super().shutdown()
         if self.transport.is_closing() and self.scheme == "https":
             self.loop.call_later(_GOODBYE_S, self._leave)
 
     def _leave(self) -> None:
-        """A client that keeps an idle connection in a pool does not read, so it never answers a goodbye: do not wait for it."""
+        """A client with an idle pooled connection does not read, so it never answers a TLS close: do not wait for it."""
         if not self.flow.write_paused:
             self.transport.abort()
 
 
 @lru_cache(4)
 def _head(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    """The head of a direct answer as far as all have it; uvicorn's ``headers`` change by the second."""
+    """The common part of the head of direct answers; uvicorn's ``headers`` change every second."""
     named = b"".join([b"%b: %b\r\n" % header for header in headers])
     return b"HTTP/1.1 200 OK\r\n%bcontent-type: application/json\r\n" % named
 
 
 def _known_head(data: bytes, cycle: RequestResponseCycle) -> _KnownHead | None:
-    """The head of a request whose bytes were ``data``, no more and no less."""
+    """The head of a request that consists of exactly ``data``."""
     end = data.find(_END_OF_HEAD) + len(_END_OF_HEAD)
-    # A body in chunks is shorter than its bytes.
+    # A chunked body is shorter than its bytes.
     whole = not cycle.more_body and len(data) - end == len(cycle.body) <= MOST_BODY
     stays = cycle.keep_alive and all(name != b"upgrade" for name, _ in cycle.scope["headers"])
     return _KnownHead(data[:end], len(data), cycle.scope) if whole and stays else None
@@ -366,4 +374,4 @@ def _parser(protocol: HttpToolsProtocol) -> httptools.HttpRequestParser:
 
 
 def _uncounted(method: str, status: int) -> None:
-    """Of an application that counts nothing."""
+    """For an application that counts nothing."""

@@ -1,4 +1,4 @@
-"""JAAS text: login modules and their options, as Kafka's ``sasl.jaas.config`` and JAAS files hold them."""
+"""JAAS text: login modules and their options, as in Kafka's ``sasl.jaas.config`` and in JAAS files."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class _Token(NamedTuple):
 
 
 def login_module(text: str) -> LoginModule:
-    """Read ``Class required key="value" ...;``, which has to be the only one. Raises ValueError.
+    """Parse ``Class required key="value" ...;``, which must be the only module. Raises ValueError.
 
-    Words and quotes are those of Java's ``StreamTokenizer``, which Kafka reads it with. The text is a secret, so
-    messages do not quote values.
+    Words and quotes follow Java's ``StreamTokenizer``, which Kafka uses. The text is a secret, so messages do not quote
+    values.
     """
     tokens = list(_tokens(text))
     if not tokens:
@@ -50,7 +50,7 @@ def login_module(text: str) -> LoginModule:
 
 
 def login_contexts(text: str) -> dict[str, list[LoginModule]]:
-    """Read a JAAS file: ``Name { Class flag key="value" ...; ... };``, any number of them. Raises ValueError."""
+    """Parse a JAAS file: ``Name { Class flag key="value" ...; ... };``, repeated. Raises ValueError."""
     tokens = list(_tokens(text))
     by_entry: dict[str, list[LoginModule]] = {}
     at = 0

@@ -1,8 +1,8 @@
-"""Regular expressions in Java's syntax, as connector configurations hold them.
+"""Regular expressions in Java's syntax, as in connector configurations.
 
-The `regex` library knows nearly all of it (named groups ``(?<name>...)``, unions and intersections of character classes, possessive
-quantifiers, flags in the middle); the rest is rewritten here. Source: the class documentation of ``java.util.regex.Pattern``.
-Case folding is Unicode's, Java's is ASCII's without ``(?u)``.
+The `regex` library supports nearly all of it (named groups ``(?<name>...)``, unions and intersections of character
+classes, possessive quantifiers, flags in the middle); the rest is rewritten here. Source: the class documentation of
+``java.util.regex.Pattern``. Case folding is Unicode's, Java's is ASCII's without ``(?u)``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidegate.kit.errors import TidegateError
 __all__ = ["JavaRegex", "RegexTooSlow"]
 
 _TIMEOUT_S: Final = 1.0
-"""How long one match may take: a pattern like ``(a+)+b`` would take years with some texts."""
+"""The time limit for one match: a pattern like ``(a+)+b`` would take years with some texts."""
 
 _WORD: Final = "[a-zA-Z_0-9]"
 _CLASSES: Final = {
@@ -33,7 +33,7 @@ _CLASSES: Final = {
     "Z": r"(?=\r?\n?\Z)",
     "e": r"\x1B",
 }
-"""Escapes that mean ASCII in Java, or that are written in another way."""
+"""Escapes that mean ASCII in Java, or that have another spelling here."""
 
 _POSIX: Final = {
     "Lower": "a-z",
@@ -66,7 +66,7 @@ class RegexTooSlow(TidegateError):
 
 
 class JavaRegex:
-    """A compiled pattern. Raises ValueError for one that Java does not take either; matching raises RegexTooSlow."""
+    """A compiled pattern. Raises ValueError for a pattern that is invalid in Java too; matching raises RegexTooSlow."""
 
     __slots__ = ("_compiled", "pattern")
 
@@ -91,7 +91,7 @@ class JavaRegex:
         return self._timed(self._compiled.search, text)
 
     def replace_whole(self, text: str, replacement: str) -> str | None:
-        """What a text becomes that the pattern matches whole; None for others."""
+        """The replacement of a text that the pattern matches completely; None for other texts."""
         match = self.fullmatch(text)
         return None if match is None else str(match.expand(self._template(replacement)))
 
@@ -100,11 +100,11 @@ class JavaRegex:
         return str(self._timed(partial(self._compiled.sub, self._template(replacement)), text))
 
     def check_replacement(self, replacement: str) -> None:
-        """Raises ValueError for a replacement that names a group that is not there, or ends in the middle of a name."""
+        """Raises ValueError for a replacement with an unknown group, or one that ends within a group name."""
         self._template(replacement)
 
     def _template(self, replacement: str) -> str:
-        """A replacement in Java's syntax (``$1``, ``${name}``, ``\\$``) in the library's."""
+        r"""Convert a replacement in Java's syntax (``$1``, ``${name}``, ``\$``) to the library's."""
         groups, names = self._compiled.groups, self._compiled.groupindex
         made: list[str] = []
         at = 0
@@ -154,7 +154,7 @@ def _compiled(pattern: str, ignore_case: bool, dot_all: bool) -> Any:
 
 
 def _group_number(text: str, groups: int) -> tuple[int, int]:
-    """The number of a group that a text begins with, and its digits: as many as make the number of a group that there is."""
+    """The group number at the start of a text, and its length: as many digits as form an existing group's number."""
     if not text[:1].isdigit():
         raise ValueError("Illegal group reference")
     number, digits = int(text[0]), 1
@@ -195,7 +195,7 @@ def _translated(pattern: str) -> str:
 
 
 def _escape(pattern: str, at: int) -> tuple[str, int]:
-    """What an escape at a position becomes, and the position after it."""
+    """The translation of the escape at a position, and the position after it."""
     letter = pattern[at + 1 : at + 2]
     rest = pattern[at + 2 :]
     if not letter:

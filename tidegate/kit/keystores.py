@@ -1,4 +1,4 @@
-"""Key stores and trust stores as Java has them: PEM, PKCS12 and JKS."""
+"""Java key stores and trust stores: PEM, PKCS12 and JKS."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _TRUSTED: Final = 2
 
 
 class KeyStoreError(ValueError):
-    """A store cannot be read; the text is the reason, without the file's name."""
+    """A store can't be read; the text is the reason, without the file's name."""
 
 
 class KeyStore(NamedTuple):
-    """What a store holds, as PEM. ``key`` is not locked any more; None where the store has none."""
+    """The content of a store, as PEM. ``key`` is decrypted; None if the store has none."""
 
     key: bytes | None
     chain: bytes
-    """The certificates of the key, its own first."""
+    """The key's certificate chain, its own certificate first."""
     trusted: bytes
-    """The certificates that stand for themselves."""
+    """The trusted certificates."""
 
 
 def read_store(path: Path, kind: str, password: str | None, key_password: str | None) -> KeyStore:
     """Read a JKS or PKCS12 store. Raises KeyStoreError, OSError.
 
-    As in Java, what is named JKS may be either: the file tells.
+    As in Java, a JKS store may have either format, which the file tells.
     """
     data = path.read_bytes()
     if kind.upper() == "JKS" and data[:4] == _JKS_MAGIC.to_bytes(4, "big"):
@@ -54,7 +54,7 @@ def read_store(path: Path, kind: str, password: str | None, key_password: str | 
 
 @contextmanager
 def secret_file(content: bytes) -> Iterator[Path]:
-    """OpenSSL takes keys from files only: one that nobody else may read, for as long as it takes."""
+    """OpenSSL reads keys from files only: a private file that exists as long as the context."""
     descriptor, name = tempfile.mkstemp()
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -80,7 +80,7 @@ def _read_pkcs12(data: bytes, password: str | None) -> KeyStore:
 
 
 def _chain(leaf: Certificate, others: list[Certificate]) -> list[Certificate]:
-    """The leaf and those above it, in order; a PKCS12 store does not keep an order."""
+    """The leaf and its issuers, in order, because a PKCS12 store has no order."""
     made = [leaf]
     while made[-1].issuer != made[-1].subject:
         above = next(
@@ -130,7 +130,7 @@ def _read_jks(data: bytes, password: str | None, key_password: str | None) -> Ke
 
 
 def _unlocked(data: bytes, password: str) -> bytes:
-    """Sun's own protection of private keys: a key stream of SHA-1 digests, each over the one before."""
+    """Sun's protection of private keys: a key stream of chained SHA-1 digests."""
     fields = _der_content(data)
     algorithm = _der_content(_der_content(fields))
     if algorithm != _oid_bytes(_JKS_PROTECTION):

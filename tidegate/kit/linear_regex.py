@@ -1,4 +1,4 @@
-"""Regular expressions that strangers may give: RE2 matches them in time that grows with the text alone (github.com/google/re2)."""
+"""Regular expressions from untrusted sources: RE2 matches them in time linear in the text (github.com/google/re2)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ __all__ = ["PatternError", "compiled"]
 
 
 _MOST_CHARACTERS: Final = 32_767
-"""Of a pattern: RE2 takes up to 20 us for each to compile it, or to find out that it is too large."""
+"""The longest pattern: RE2 takes up to 20 us per character to compile it, or to find it too large."""
 
 
 class PatternError(ValueError):
-    """RE2 does not take a pattern; the text says why."""
+    """RE2 refuses a pattern; the text says why."""
 
 
 def compiled(pattern: str | bytes, *, max_bytes: int | None = None) -> Any:
-    """RE2's object for a pattern in RE2's syntax, which writes nothing on stderr; it takes ``max_bytes`` of memory at most (RE2's
-    own bound by default). Raises PatternError."""
+    """RE2's object for a pattern in RE2's syntax; writes nothing to stderr.
+
+    It uses at most ``max_bytes`` of memory (RE2's own limit by default). Raises PatternError.
+    """
     if len(pattern) > _MOST_CHARACTERS:
         raise PatternError(f"the pattern has {len(pattern)} characters; it may have {_MOST_CHARACTERS}")
-    import re2  # slow to import, and few need it
+    import re2  # slow to import and rarely needed
 
     options = re2.Options()
     options.log_errors = False

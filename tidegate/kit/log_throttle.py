@@ -1,4 +1,4 @@
-"""A bound on how often the same warning or error is logged: strangers cause them, and a disk full of lines helps nobody."""
+"""Limits repeated warnings and errors: clients can cause them, and a disk full of log lines helps no one."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any, Final
 __all__ = ["Throttle"]
 
 _MOST_KINDS: Final = 5000
-"""Kinds of lines that are counted; beyond it the least recent one is forgotten."""
+"""The number of line kinds to count; beyond it the least recent one is dropped."""
 _FACTS: Final = ("connector", "task", "topic")
-"""Facts that make two lines of one event different kinds, so that one connector's errors do not hide another's."""
+"""Facts that distinguish lines of one event, so that one connector's errors do not hide another's."""
 
 
 class Throttle(logging.Filter):
-    """Lets ``burst`` lines of one kind through in ``window_s``; the first one after that says how many were ``suppressed``.
+    """Passes ``burst`` lines of one kind per ``window_s``; the first one after that says how many were ``suppressed``.
 
-    Lines below WARNING pass: what a service does by itself is bounded. Called under the handler's lock.
+    Lines below WARNING always pass, because a service's own activity is limited. Called with the handler's lock held.
     """
 
     def __init__(self, burst: int = 20, window_s: float = 10.0, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._burst, self._window_s, self._clock = burst, window_s, clock
         self._kinds: OrderedDict[tuple[Any, ...], list[float]] = OrderedDict()
-        """By kind: the window's begin, lines let through in it, lines suppressed."""
+        """By kind: the window's start, lines passed in it, lines suppressed."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
@@ -48,7 +48,7 @@ class Throttle(logging.Filter):
 
 
 def _kind(record: logging.LogRecord) -> tuple[Any, ...]:
-    """What tells one kind of line from another: the logger, its words without values, and whom they are about."""
+    """The kind of a line: the logger, its words without values, and the facts that distinguish kinds."""
     if isinstance(record.msg, dict):
         return (record.name, record.msg.get("event"), *(str(record.msg.get(fact)) for fact in _FACTS))
     return (record.name, str(record.msg)[:200])

@@ -1,4 +1,4 @@
-"""Structured logs: one event a line, JSON where a machine reads and columns where a person does, always on standard error."""
+"""Structured logs on standard error, one event per line: JSON for machines, columns on a terminal."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import threading
 from contextlib import AbstractContextManager
 from typing import Any, Final, Literal
 
-# structlog draws tracebacks with rich where that is installed, and loads it at once: 0.1 s of processor time for each of the
-# services, whose logs are JSON. Where rich is loaded already, it is used.
+# structlog draws tracebacks with rich if that is installed, and loads it at once: 0.1 s of processor time for each of
+# the services, whose logs are JSON. If rich is loaded already, it is used.
 sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
 import structlog  # noqa: E402
 
@@ -29,10 +29,10 @@ Format = Literal["json", "console"]
 
 
 def configure(level: str = "INFO", format: Format | None = None) -> None:  # noqa: A002
-    """Set up logging for this process, once, at its start; libraries' ``logging`` records take the same way out.
+    """Set up logging for this process, once, at its start. Libraries' ``logging`` records use the same output.
 
-    ``format`` defaults to columns on a terminal and JSON elsewhere. Of warnings and errors of one kind 20 are written in 10 s; the next
-    one says how many were ``suppressed``.
+    ``format`` defaults to columns on a terminal and JSON elsewhere. Of warnings and errors of one kind at most 20 per
+    10 s are written; the next one says how many were ``suppressed``.
     """
     chosen = format or ("console" if sys.stderr.isatty() else "json")
     shared: list[structlog.typing.Processor] = [
@@ -77,8 +77,10 @@ def get_logger(name: str) -> structlog.stdlib.BoundLogger:
 
 
 def about(**facts: Any) -> AbstractContextManager[Any]:
-    """Within this, every line of this thread (or asyncio task) names ``facts``, those of libraries too. What a line says
-    itself goes first. Coroutines that are given to another thread's loop take them along."""
+    """Within this context, every line of this thread (or asyncio task) has ``facts``, including libraries' lines.
+
+    A line's own facts take precedence. Coroutines passed to another thread's loop keep them.
+    """
     return structlog.contextvars.bound_contextvars(**facts)
 
 
@@ -86,7 +88,7 @@ _start: Final = threading.Thread.start
 
 
 def threads_inherit() -> None:
-    """Have threads that are started from now on, in this process, name in their lines what their starter was ``about``."""
+    """Make threads started from now on, in this process, inherit the facts of ``about`` from their starter."""
 
     def start(thread: threading.Thread) -> None:
         context, run = contextvars.copy_context(), thread.run

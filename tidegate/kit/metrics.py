@@ -1,4 +1,6 @@
-"""Prometheus metrics: one ``Metrics`` per component, declared in that component's ``metrics.py``, shown at ``/metrics``."""
+"""Prometheus metrics: one ``Metrics`` per component, declared in that component's ``metrics.py``, served at
+``/metrics``.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
-    """The metrics of one component. Names and label names follow the exporters of the originals, where there is one."""
+    """The metrics of one component. Metric and label names follow the exporters of the originals, if they exist."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -25,12 +27,12 @@ class Metrics:
         return Gauge(name, doc, labels, registry=self.registry)
 
     def histogram(self, name: str, doc: str, labels: Sequence[str] = (), buckets: Sequence[float] = ()) -> Histogram:
-        """A distribution in seconds (or what the name says); Prometheus' usual buckets unless given."""
+        """A distribution in seconds (or the unit in its name), by default with Prometheus' usual buckets."""
         chosen = tuple(buckets) or Histogram.DEFAULT_BUCKETS
         return Histogram(name, doc, labels, registry=self.registry, buckets=chosen)
 
     def collect_from(self, collector: Collector) -> None:
-        """Ask ``collector`` at each scrape: for hot paths that count in plain integers."""
+        """Call ``collector`` at each scrape, for hot paths that count in plain integers."""
         self.registry.register(collector)
 
     def render(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Who else may log in to this machine."""
+"""The other users who can log in to this machine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 __all__ = ["other_users"]
 
 _FIRST_UID: Final = 500 if sys.platform == "darwin" else 1000
-"""People's accounts begin here; those below are services'."""
+"""The first id of people's accounts; those below are services'."""
 _NOBODY: Final = 65534
 _NO_SHELLS: Final = frozenset({"nologin", "false", "true", "sync", "halt", "shutdown", ""})
 
 
 def other_users(entries: Iterable[pwd.struct_passwd] | None = None) -> list[str]:
-    """The names of accounts of people, with a login shell and a home folder that is there, other than our own. root is not
-    among them: it may do everything anyway."""
+    """The names of other people's accounts, with a login shell and an existing home folder. root is not included,
+    because it may do everything anyway.
+    """
     import pwd
 
     return sorted(

@@ -1,4 +1,4 @@
-"""Users and passwords in files: Jetty's and Kafka Connect's property files, read again when they change."""
+"""Users and passwords in Jetty's and Kafka Connect's property files, reloaded when they change."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class User(NamedTuple):
 
 
 class WatchedFile(Generic[T]):
-    """What ``read`` makes of a file, made again when the file has changed.
+    """The value that ``read`` returns for a file, reloaded when the file has changed.
 
-    The first reading raises what ``read`` raises; later, a file that cannot be read is said once and what was known
-    stays, so that a slip of the pen locks nobody out.
+    The first read raises the errors of ``read``. Later an unreadable file is logged once and the old value stays, so
+    that a typo locks no one out.
     """
 
     def __init__(self, path: Path, read: Callable[[Path], T]) -> None:
@@ -60,7 +60,7 @@ class WatchedFile(Generic[T]):
 
     @property
     def last_read(self) -> T:
-        """The value as last read; unlike ``value``, this does not look at the file."""
+        """The value as last read; unlike ``value``, this does not check the file."""
         return self._value
 
     def _now(self) -> tuple[int, int, int] | None:
@@ -75,7 +75,7 @@ class PropertyFile:
     """The users of a property file; a ``Passwords`` of ``tidegate.kit.http_security.BasicAuth``."""
 
     def __init__(self, path: Path, read: Callable[[Path], Mapping[str, User]]) -> None:
-        """Raises UsageError when the file cannot be read."""
+        """Raises UsageError if the file can't be read."""
         self._file = WatchedFile(path, read)
 
     async def login(self, name: str, password: str) -> LoggedIn | None:
@@ -107,7 +107,7 @@ def plain_users(path: Path) -> dict[str, User]:
 
 
 def _matcher(kept: str) -> Callable[[str], bool]:
-    """Jetty's ``Credential``: plain text, or a form that its beginning names."""
+    """Jetty's ``Credential``: plain text, or an encoding named by its prefix."""
     if kept.startswith("MD5:"):
         return partial(_same_md5, kept.removeprefix("MD5:").lower())
     return partial(_same, deobfuscated(kept) if kept.startswith("OBF:") else kept)
@@ -122,10 +122,10 @@ def _same_md5(kept: str, password: str) -> bool:
 
 
 def deobfuscated(text: str) -> str:
-    """The password in Jetty's ``OBF:`` form, which hides it from a glance only. Raises ValueError."""
+    """Decode Jetty's ``OBF:`` form, which only obscures a password. Raises ValueError."""
     rest, plain = text.removeprefix("OBF:"), bytearray()
     while rest:
-        if rest[0] == "U":  # a byte above 127 stands in five characters
+        if rest[0] == "U":  # a byte above 127 takes five characters
             digits, rest = rest[1:5], rest[5:]
             plain.append(int(digits, 36) >> 8 & 0xFF)
         else:

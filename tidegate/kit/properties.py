@@ -1,4 +1,4 @@
-"""Java properties files, which Kafka and its tools are configured by."""
+"""Java properties files, which configure Kafka and its tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["read_properties"]
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """A UTF-8 properties file as text values, trimmed as Kafka does; raises UsageError with what is wrong."""
+    """Read a UTF-8 properties file as text values, trimmed as in Kafka. Raises UsageError with the problem."""
     import javaproperties
 
     try:

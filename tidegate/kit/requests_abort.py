@@ -1,4 +1,4 @@
-"""HTTP of ``requests`` that another thread can cut off."""
+"""HTTP with ``requests`` that another thread can abort."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["AbortableAdapter", "abort", "abortable_session"]
 
 
 def abortable_session(tls: ssl.SSLContext | None = None) -> requests.Session:
-    """A session for ``abort``, with a TLS context of its own where one is given."""
+    """A session for ``abort``, with its own TLS context if one is passed."""
     session = requests.Session()
     session.mount("http://", AbortableAdapter())
     session.mount("https://", AbortableAdapter() if tls is None else _AbortableTlsAdapter(tls))
@@ -27,14 +27,14 @@ def abortable_session(tls: ssl.SSLContext | None = None) -> requests.Session:
 
 
 def abort(session: requests.Session) -> None:
-    """From any thread: have the requests that run over a session end with an error, and every later one too."""
+    """Make running requests of a session, and all later ones, fail. Thread-safe."""
     for adapter in session.adapters.values():
         if isinstance(adapter, AbortableAdapter):
             adapter.abort()
 
 
 class AbortableAdapter(HTTPAdapter):
-    """Knows its connections. ``requests`` itself cannot end a call that waits for an answer."""
+    """Tracks its connections, because ``requests`` itself can't abort a call that waits for an answer."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._live: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -47,8 +47,8 @@ class AbortableAdapter(HTTPAdapter):
             self._aborted = True
             for connection in list(self._live):
                 if (sock := getattr(connection, "sock", None)) is not None:
-                    with suppress(OSError):  # it was closed in the meantime
-                        # Not SSLSocket's own, which takes the TLS state away from whoever reads.
+                    with suppress(OSError):  # it was closed in between
+                        # Not SSLSocket's own method, which removes the TLS state from under a reader.
                         socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
     def _connecting(self, connection: Any) -> None:
@@ -58,7 +58,7 @@ class AbortableAdapter(HTTPAdapter):
             self._live.add(connection)
 
     def _classes(self) -> dict[str, type]:
-        """Connection pools whose connections are known from before they connect."""
+        """Connection pools whose connections are tracked before they connect."""
         adapter = self
 
         def known(pool: type[HTTPConnectionPool]) -> type:
@@ -85,4 +85,4 @@ class AbortableAdapter(HTTPAdapter):
 
 
 class _AbortableTlsAdapter(AbortableAdapter, TlsAdapter):
-    """Both."""
+    """Combines both adapters."""

@@ -1,4 +1,4 @@
-"""HTTPS of ``requests`` with a TLS context of one's own: key stores and versions that its ``verify`` cannot say."""
+"""HTTPS with ``requests`` and a custom TLS context: key stores and versions that its ``verify`` can't express."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ __all__ = ["TlsAdapter"]
 
 
 class TlsAdapter(HTTPAdapter):
-    """To be mounted at ``https://``; ``options`` are those of HTTPAdapter. The context alone decides whom to trust and whether
-    the certificate has to name the host."""
+    """Mount it at ``https://``.
+
+    ``options`` are those of HTTPAdapter. The context alone decides which certificates are trusted and whether they must
+    name the host.
+    """
 
     def __init__(self, context: ssl.SSLContext, **options: Any) -> None:
         self._context = context
@@ -25,7 +28,7 @@ class TlsAdapter(HTTPAdapter):
         return super().proxy_manager_for(proxy, ssl_context=self._context, **options)
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
-        """The context has it all; requests would put its own authorities in place of the context's."""
+        """Does nothing: the context has everything, and requests would replace its CAs."""
 
     def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
         host, _ = super().build_connection_pool_key_attributes(request, verify, cert)

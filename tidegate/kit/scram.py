@@ -1,4 +1,4 @@
-"""What is kept of a password for SCRAM (RFC 5802): enough to verify a client's proof, and nothing to log in with."""
+"""The stored form of a password for SCRAM (RFC 5802): it verifies a client's proof, but can't be used to log in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIN_ITERATIONS: Final = 4096
 
 
 class ScramCredential(NamedTuple):
-    """The digest, by hashlib's name, is known to whoever keeps it."""
+    """A credential. Its digest (hashlib's name) is stored separately."""
 
     salt: bytes
     stored_key: bytes
@@ -23,13 +23,13 @@ class ScramCredential(NamedTuple):
     iterations: int
 
     def to_text(self) -> str:
-        """On one line, for a file."""
+        """One line of text for a file."""
         parts = (base64.b64encode(part).decode() for part in (self.salt, self.stored_key, self.server_key))
         return ":".join((str(self.iterations), *parts))
 
     @classmethod
     def from_text(cls, text: str) -> ScramCredential:
-        """Raises ValueError for what ``to_text`` did not make."""
+        """Raises ValueError for text that ``to_text`` did not produce."""
         try:
             iterations, *parts = text.split(":")
             salt, stored_key, server_key = (base64.b64decode(part, validate=True) for part in parts)
@@ -41,7 +41,10 @@ class ScramCredential(NamedTuple):
 def make_credential(
     digest: str, password: str, *, salt: bytes | None = None, iterations: int = MIN_ITERATIONS
 ) -> ScramCredential:
-    """The credential of a password with a digest, ``sha256`` or ``sha512``. Takes milliseconds: that is the point of iterations."""
+    """The credential of a password with a digest, ``sha256`` or ``sha512``.
+
+    Takes milliseconds, which is the purpose of iterations.
+    """
     salt = secrets.token_bytes(24) if salt is None else salt
     return from_salted(digest, hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations), salt, iterations)
 

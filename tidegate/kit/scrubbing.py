@@ -1,7 +1,7 @@
-"""Secrets kept out of what people read: traces, logs, headers of dead letters, answers to a validation.
+"""Hides secrets in text for people: traces, logs, headers of dead letters, answers to validations.
 
-Whoever does a piece of work with secrets does it ``knowing`` a ``Secrets``. Each ``config.Password`` that is made meanwhile, in
-this thread or one that inherits from it (``logs.threads_inherit``), is known from then on, and ``scrubbed`` hides it.
+Work with secrets runs within ``knowing`` a ``Secrets``. Each ``config.Password`` created there, in this thread or one
+that inherits from it (``logs.threads_inherit``), is registered, and ``scrubbed`` hides it.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ __all__ = ["HIDDEN", "Secrets", "knowing", "masked", "noted", "noted_config", "s
 
 HIDDEN: Final = "[hidden]"
 _LONG: Final = 8
-"""Shorter secrets are hidden where they are words of their own only: a password 'a' is not every letter a."""
+"""Shorter secrets are hidden only as whole words: a password 'a' must not hide every letter a."""
 _HUGE: Final = 200
-"""Longer secrets are searched for as plain texts: a pattern tries each position, which is quadratic where a secret repeats itself."""
+"""Longer secrets are searched as plain text: a pattern tries each position, which is quadratic if a secret repeats
+itself.
+"""
 _MOST: Final = 1000
-"""Tokens that are renewed all the time: the oldest are forgotten."""
+"""The number of secrets kept, because some tokens are renewed constantly: the oldest are dropped."""
 _TELLING: Final = re.compile(
     r"(?:^|[._-])(?:password|passwd|pwd|secret|token|credentials?|passphrase|jaas[._-]config|user[._-]info|"
     r"(?:api|access|private|secret|shared)[._-]?key)$",
     re.IGNORECASE,
 )
 _INNER: Final = re.compile(r"(?i)\bpassword\s*=\s*\"?([^\"&;\s]+)|//[^/@:\s]*:([^/@\s]+)@")
-"""Passwords within a value: of a JAAS line, of a URL."""
+"""Passwords within a value: of a JAAS line or a URL."""
 
 _current: ContextVar[Secrets | None] = ContextVar("secrets", default=None)
 
 
 class Secrets:
-    """Of one connector, task or request. For several threads."""
+    """The secrets of one connector, task or request. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -45,7 +47,7 @@ class Secrets:
         self._search: tuple[list[str], re.Pattern[str]] | None = None
 
     def add(self, value: str) -> None:
-        """Hide this from now on, also as it is written in JSON, in a URL, in base64 and by ``repr``."""
+        """Hide this from now on, also as written in JSON, in a URL, in base64 and by ``repr``."""
         if not value.strip() or value == HIDDEN:
             return
         with self._lock:
@@ -57,7 +59,7 @@ class Secrets:
             self._search = None
 
     def add_config(self, properties: Mapping[str, Any]) -> None:
-        """What keys of these names mostly hold, whoever declares them; passwords within URLs and JAAS lines."""
+        """Add the values of keys whose names suggest secrets, and passwords within URLs and JAAS lines."""
         for name, value in properties.items():
             if not isinstance(value, str):
                 continue
@@ -82,7 +84,7 @@ _NOTHING: Final = re.compile(r"(?!)")
 
 
 def _search_of(values: Iterable[str]) -> tuple[list[str], re.Pattern[str]]:
-    """The huge forms of secrets, the longest first, and a pattern of the others."""
+    """The longest forms of secrets, and a pattern of the others."""
     forms = sorted({form for value in values for form in _forms(value)}, key=len, reverse=True)
     short = [form for form in forms if len(form) <= _HUGE]
     patterns = [re.escape(form) if len(form) >= _LONG else rf"(?<!\w){re.escape(form)}(?!\w)" for form in short]
@@ -102,7 +104,7 @@ _NO_SECRETS: Final = Secrets()
 
 @contextmanager
 def knowing(secrets: Secrets) -> Iterator[Secrets]:
-    """Within this, passwords that are made are noted in ``secrets``, and ``scrubbed`` and log lines hide them."""
+    """Within this context, new passwords are registered in ``secrets``, and ``scrubbed`` and log lines hide them."""
     token = _current.set(secrets)
     try:
         yield secrets
@@ -111,22 +113,23 @@ def knowing(secrets: Secrets) -> Iterator[Secrets]:
 
 
 def noted(value: str) -> None:
-    """Take a secret note of, where somebody wants to know."""
+    """Register a secret, if a ``knowing`` context is active."""
     secrets = _current.get()
     if secrets is not None:
         secrets.add(value)
 
 
 def noted_config(properties: Mapping[str, Any]) -> None:
-    """Likewise of what ``Secrets.add_config`` finds in a configuration."""
+    """The same for the values that ``Secrets.add_config`` finds in a configuration."""
     secrets = _current.get()
     if secrets is not None:
         secrets.add_config(properties)
 
 
 def masked(name: str, value: str) -> str:
-    """The value of a setting for people: hidden where its name tells of a secret, without the passwords that a URL or a JAAS line has,
-    and without the secrets that are known here."""
+    """The value of a setting for display: hidden if its name suggests a secret, and without passwords in a URL or a
+    JAAS line, and without registered secrets.
+    """
     if type(value) is not str:
         return value  # a Password hides itself
     if _TELLING.search(name):
@@ -141,13 +144,15 @@ def _without_inner(match: re.Match[str]) -> str:
 
 
 def scrubbed(text: str) -> str:
-    """The text without the secrets that are known here."""
+    """The text without registered secrets."""
     secrets = _current.get()
     return text if secrets is None else secrets.scrub(text)
 
 
 def scrubbed_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """For structlog: a line without passwords, which ``json`` would write as they are, nor secrets that are known here."""
+    """For structlog: a line without passwords, which ``json`` would write in clear text, and without registered
+    secrets.
+    """
     secrets = _current.get() or _NO_SECRETS
     return {name: _scrubbed_value(secrets, value) for name, value in event.items()}
 

@@ -1,4 +1,4 @@
-"""Passwords and tokens as they are kept: those of a configuration as they are, those of files as hashes."""
+"""Stored forms of passwords and tokens: clear text in configurations, hashes in files."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ __all__ = [
 ]
 
 TOKEN_LENGTH: Final = 24
-"""Of a security token, as Salesforce's are."""
+"""The length of a security token, as in Salesforce."""
 
-_COST, _BLOCK, _LANES = 16384, 8, 1  # 16 MiB and about 50 ms, as OWASP asks for interactive logins
+_COST, _BLOCK, _LANES = 16384, 8, 1  # 16 MiB and about 50 ms, as OWASP recommends for interactive logins
 _MOST_MEMORY: Final = 64 * 1024 * 1024
 
 
 class Secret(Protocol):
-    """Something that is known by whoever it belongs to."""
+    """A secret that can be compared with an attempt."""
 
     @property
     def slow(self) -> bool:
-        """Whether ``matches`` takes so long that a thread should do it."""
+        """Whether ``matches`` is so slow that a thread should run it."""
         ...
 
     def cut_off(self, text: str) -> str | None:
-        """The text without this secret at its end; None where it does not end with it. Only for one that is not ``slow``."""
+        """The text without this secret at its end; None if it does not end with it. Only if it is not ``slow``."""
         ...
 
     @property
     def fingerprint(self) -> bytes:
-        """Differs between secrets, also between two hashes of one password. As secret as the secret is."""
+        """Differs between secrets, and between two hashes of one password. It is as secret as the secret itself."""
         ...
 
     def matches(self, secret: str) -> bool: ...
@@ -72,7 +72,7 @@ class PlainSecret:
 
 @dataclass(frozen=True, slots=True)
 class _Scrypt:
-    """What a person chose: slow to guess."""
+    """A secret chosen by a person: slow to guess."""
 
     cost: int
     block: int
@@ -95,13 +95,14 @@ class _Scrypt:
 
 @dataclass(frozen=True, slots=True)
 class _Sha256:
-    """What was drawn at random, so that nobody can guess it."""
+    """A random secret, which can't be guessed."""
 
     digest: bytes
     slow = False
 
     def cut_off(self, text: str) -> str | None:
-        # Its length is not known: another program may have made it. Each end is tried, whether one has fitted or not.
+        # Its length is unknown, because another program may have created it. All ends are tried even after a match, for
+        # constant time.
         fitting = [end for end in range(len(text) + 1) if self.matches(text[end:])]
         return text[: fitting[0]] if fitting else None
 
@@ -114,7 +115,7 @@ class _Sha256:
 
 
 def hashed_secret(secret: str) -> str:
-    """What a file keeps of a password or a client secret."""
+    """The stored form of a password or a client secret in a file."""
     salt = secrets.token_bytes(16)
     digest = _scrypt(secret, salt, _COST, _BLOCK, _LANES, 32)
     return f"scrypt:{_COST}:{_BLOCK}:{_LANES}:{base64.b64encode(salt).decode()}:{base64.b64encode(digest).decode()}"
@@ -122,12 +123,12 @@ def hashed_secret(secret: str) -> str:
 
 @functools.cache
 def nobody() -> Secret:
-    """A secret that nobody knows: to compare with it takes as long as with that of somebody there is."""
+    """A secret that matches nothing: comparing with it takes as long as with a real user's."""
     return read_secret(hashed_secret(secrets.token_urlsafe()))
 
 
 def new_token() -> str:
-    """A security token; what a file keeps of it is ``hashed_token``."""
+    """A security token; files store its ``hashed_token``."""
     return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(TOKEN_LENGTH))
 
 
@@ -136,7 +137,7 @@ def hashed_token(token: str) -> str:
 
 
 def read_secret(kept: str) -> Secret:
-    """The secret that a file keeps. Raises ValueError for what is no hash of ours."""
+    """The secret of a stored form. Raises ValueError for an unknown form."""
     kind, *parts = kept.split(":")
     try:
         if kind == "sha256" and len(parts) == 1:

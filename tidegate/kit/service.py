@@ -1,4 +1,4 @@
-"""Services: what a component is to the process that runs it, and how that process starts, says it is ready, and stops."""
+"""Services: the interface of a component to its process; starting, reporting readiness, and stopping."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ logger = get_logger(__name__)
 class Service(Protocol):
     """A component that can be started and stopped, once each.
 
-    ``start`` returns when every face answers, with the real addresses by name (``{"broker": "127.0.0.1:9092"}``).
-    ``stop`` finishes what was accepted, and may be called after a failed ``start``. ``wait_failed`` is optional: where
-    a service has it, its return means that the service cannot go on and says why.
+    ``start`` returns when every address answers, with the actual addresses by name (``{"broker": "127.0.0.1:9092"}``).
+    ``stop`` finishes accepted requests, and may be called after a failed ``start``. ``wait_failed`` is optional: it
+    returns, with the reason, when the service can't continue.
     """
 
     async def start(self) -> Mapping[str, str]: ...
@@ -38,7 +38,7 @@ class Service(Protocol):
 
 
 def write_ready(path: Path, addresses: Mapping[str, str]) -> None:
-    """Say, in one atomic step, that the process with this pid serves ``addresses``."""
+    """Write atomically that the process with this pid serves ``addresses``."""
     write_whole(path, json.dumps({"pid": os.getpid(), "addresses": dict(addresses)}))
 
 
@@ -49,14 +49,14 @@ def run(
     stop_with_stdin: bool = False,
     many_connections: bool = False,
 ) -> int:
-    """Run a service in this process until SIGTERM or SIGINT; returns the exit status.
+    """Run a service in this process until SIGTERM or SIGINT. Returns the exit status.
 
-    It gives signs of life to who started it (``kit.watchdog``); SIGABRT, which ends a process that gives none, has it write where
-    each thread is. With ``stop_with_stdin`` the end of standard input stops it too, so that a child never outlives a supervisor that
-    was killed. ``many_connections`` is for a service with thousands of them through asyncio's transports: an event loop
-    that costs less by the connection, and no full garbage collection but rarely.
+    It sends keepalives to its parent (``kit.watchdog``). SIGABRT, which ends a process that sends none, makes it print
+    the stack of each thread. With ``stop_with_stdin`` the end of standard input stops it too, so that a child never
+    outlives a killed supervisor. ``many_connections`` is for a service with thousands of connections through asyncio's
+    transports: it selects a cheaper event loop, and makes full garbage collections rare.
     """
-    with contextlib.suppress(OSError, ValueError):  # standard error is no file, as under pytest
+    with contextlib.suppress(OSError, ValueError):  # standard error is not a file, as under pytest
         faulthandler.enable()
     try:
         with asyncio.Runner(loop_factory=fast_event_loop if many_connections else None) as runner:
@@ -67,7 +67,7 @@ def run(
 
 
 def fast_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where it is installed, which it is not on Windows."""
+    """uvloop's loop if it is installed, which is not possible on Windows."""
     try:
         import uvloop
     except ImportError:

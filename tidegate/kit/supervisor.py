@@ -1,5 +1,6 @@
-"""A supervisor of processes: starts them together, waits until each says it is ready, restarts what dies or gives no sign of life,
-stops in order."""
+"""Supervises processes: starts them together, waits until each is ready, restarts those that die or hang, stops them in
+order.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +27,26 @@ _FIRST_BACKOFF_S: Final = 0.2
 _LAST_BACKOFF_S: Final = 10.0
 DEFAULT_WATCHDOG_S: Final = 60.0
 _LATE_S: Final = 5.0
-"""A child that says each second that it lives is late after so long."""
+"""A child is late after this time without a keepalive; it sends one per second."""
 _LOOK_S: Final = 1.0
 _DUMP_S: Final = 10.0
-"""How long a child has to write where its threads are, before it is killed."""
+"""How long a child has to print its threads' stacks before it is killed."""
 _STABLE_S: Final = 30.0
-"""A child that ran this long counts as healthy: its next restart waits the first backoff again."""
+"""A child that ran this long is considered healthy: its next restart uses the first backoff again."""
 
 
 class ChildFailed(TidegateError):
-    """A child ended before it was ready the first time; the message carries the last lines of its log."""
+    """A child ended before it was ready the first time. The message has the last lines of its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """A process to keep running. It is given ``--ready-file PATH`` and must write it when ready (``kit.service.run``),
-    it must stop when its standard input ends, and may give signs of life (``kit.watchdog``): one that did and has been silent for
-    ``watchdog_s`` is ended by SIGABRT and started again. 0: it is only told of."""
+    """A process to keep running.
+
+    It gets ``--ready-file PATH`` and must write it when ready (``kit.service.run``), and must stop when its standard
+    input ends. It may send keepalives (``kit.watchdog``): after ``watchdog_s`` without one it is ended by SIGABRT and
+    restarted. With 0 the silence is only logged.
+    """
 
     name: str
     command: Sequence[str]
@@ -52,7 +56,7 @@ class ChildSpec:
 
 @dataclass(slots=True)
 class ChildState:
-    """What became of one child; ``addresses`` is empty until it was ready once."""
+    """The state of one child; ``addresses`` is empty until it was ready once."""
 
     spec: ChildSpec
     pid: int | None = None
@@ -60,13 +64,13 @@ class ChildState:
     restarts: int = 0
     addresses: dict[str, str] = field(default_factory=dict)
     silent_since: float | None = None
-    """When (``time.time``) a child that is late gave its last sign of life."""
+    """When (``time.time``) a late child sent its last keepalive."""
 
 
 class Supervisor:
-    """Keeps children running. Children are stopped in the reverse of their order, each given its time to end.
+    """Keeps children running. They are stopped in reverse order, each with time to end.
 
-    ``on_change`` is called after every change of a child's state. Logs go to ``<log_dir>/<name>.log``.
+    ``on_change`` is called after every change of a child's state. Logs are in ``<log_dir>/<name>.log``.
     """
 
     def __init__(
@@ -83,7 +87,7 @@ class Supervisor:
         self._stopping = asyncio.Event()
 
     async def start(self, timeout_s: float = 180.0) -> None:
-        """Start all children; returns when each is ready. Raises ChildFailed when one ends before that."""
+        """Start all children. Returns when all are ready. Raises ChildFailed if one ends before that."""
         self._run_dir.mkdir(parents=True, exist_ok=True)
         self._log_dir.mkdir(parents=True, exist_ok=True)
         firsts = [asyncio.get_running_loop().create_future() for _ in self.states]
@@ -97,7 +101,7 @@ class Supervisor:
             raise ChildFailed(f"not ready after {timeout_s:.0f} s: {waiting}; see {self._log_dir}") from None
 
     async def stop(self) -> None:
-        """Stop the children, last first: SIGTERM, then SIGKILL to one that does not end in its time."""
+        """Stop the children, last first: SIGTERM, then SIGKILL if a child does not end in time."""
         self._stopping.set()
         for state, keeper in reversed(list(zip(self.states, self._keepers, strict=False))):
             if state.pid is not None:
@@ -151,7 +155,7 @@ class Supervisor:
                 env={**os.environ, **listener.environment(state.spec.watchdog_s)},
             )
         state.pid = process.pid
-        if self._stopping.is_set():  # the word came while the process was made
+        if self._stopping.is_set():  # the stop was requested while the process was created
             process.terminate()
         ended = asyncio.create_task(process.wait())
         try:
@@ -170,7 +174,7 @@ class Supervisor:
     async def _look(
         self, state: ChildState, listener: Listener, process: asyncio.subprocess.Process, ended: asyncio.Task[int]
     ) -> None:
-        """Tell of a child that is late, and end one that has been silent for too long."""
+        """Log a late child, and end one that has been silent for too long."""
         silent_s = listener.silent_s()
         late = silent_s > _LATE_S
         if late and state.silent_since is None:
@@ -178,7 +182,7 @@ class Supervisor:
         if late is (state.silent_since is None):
             state.silent_since = time.time() - silent_s if late else None
             self._on_change(self.states)
-        # A supervisor that stops gives its children their time to end.
+        # A supervisor that is stopping gives its children time to end.
         if state.spec.watchdog_s and silent_s > state.spec.watchdog_s and not self._stopping.is_set():
             logger.error(
                 "a child that gives no sign of life is ended", child=state.spec.name, silent_s=round(silent_s, 1)

@@ -1,4 +1,4 @@
-"""TLS as Java configures it: one class of ``ssl.*`` keys, and the contexts of servers and clients made of them."""
+"""TLS as in Java: one class of ``ssl.*`` keys, and the server and client contexts built from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["TlsKeys", "client_context", "follow_file", "follow_identity", "load_
 logger = get_logger(__name__)
 
 _LOOK_S: Final = 1.0
-"""How often a key store is looked at."""
+"""The interval for checking a key store for changes."""
 
 _VERSIONS: Final = {
     "TLSv1": ssl.TLSVersion.TLSv1,
@@ -92,7 +92,7 @@ class TlsKeys:
 
 
 def server_context(settings: TlsKeys, client_auth: str = "none") -> ssl.SSLContext:
-    """A server's context; ``client_auth`` is none, requested or required. Raises ConfigError, naming the key."""
+    """A server's context; ``client_auth`` is none, requested or required. Raises ConfigError that names the key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_COMPRESSION | getattr(ssl, "OP_NO_RENEGOTIATION", 0)
     _set_versions(context, settings)
@@ -104,9 +104,9 @@ def server_context(settings: TlsKeys, client_auth: str = "none") -> ssl.SSLConte
 
 
 def client_context(settings: TlsKeys, *, check_host: bool = True) -> ssl.SSLContext:
-    """A client's context, with a certificate of its own where a key store is named. Raises ConfigError, naming the key.
+    """A client's context, with a client certificate if a key store is set. Raises ConfigError that names the key.
 
-    ``check_host`` False takes any certificate that is trusted, whoever's it is, as Java does with an empty
+    Without ``check_host`` any trusted certificate is accepted for any host, as in Java with an empty
     ``ssl.endpoint.identification.algorithm``.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -153,7 +153,7 @@ def _openssl_name(suite: str) -> str:
 
 
 def load_identity(context: ssl.SSLContext, settings: TlsKeys) -> None:
-    """Give a context its certificates and private key, also in place of those it has. Raises ConfigError."""
+    """Set a context's certificates and private key, replacing existing ones. Raises ConfigError."""
     key_password = _reveal(settings.ssl_key_password)
     if settings.ssl_keystore_key is not None:
         if settings.ssl_keystore_certificate_chain is None:
@@ -178,7 +178,7 @@ def load_identity(context: ssl.SSLContext, settings: TlsKeys) -> None:
 
 def _load_chain(context: ssl.SSLContext, path: Path, password: str | None, about: str) -> None:
     try:
-        # Without a password OpenSSL would ask on the terminal.
+        # Without a password OpenSSL would prompt on the terminal.
         context.load_cert_chain(path, password=password or "")
     except ssl.SSLError as error:
         raise _wrong(about, f"no PEM private key with its certificates, or another password: {error}") from error
@@ -229,13 +229,19 @@ def _wrong(key: str, text: str) -> ConfigError:
 
 
 async def follow_identity(context: ssl.SSLContext, keys: TlsKeys) -> None:
-    """Read a key store again whenever its file has changed; what cannot be read leaves the old certificate in place. Never returns."""
+    """Reload a key store whenever its file has changed.
+
+    If it can't be read, the old certificate stays. Never returns.
+    """
     path = Path(keys.ssl_keystore_location or "")
     await follow_file(path, lambda: load_identity(context, keys))
 
 
 async def follow_file(path: Path, read: Callable[[], None]) -> None:
-    """Call ``read`` whenever a file with a certificate has changed; what it raises is said, and the old one stays. Never returns."""
+    """Call ``read`` whenever a certificate file has changed.
+
+    Its errors are logged, and the old certificate stays. Never returns.
+    """
     known = _stamp(path)
     while True:
         await asyncio.sleep(_LOOK_S)

@@ -1,4 +1,4 @@
-"""Values put into the path of an address, without leading elsewhere."""
+"""Inserts values into the path of a URL so that they can't lead elsewhere."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from urllib.parse import quote
 __all__ = ["LeadsElsewhere", "with_values"]
 
 _MARK: Final = "\ue000"
-"""Before each value; percent-encoding leaves none of them."""
+"""Precedes each value; percent-encoding never produces it."""
 
 
 class LeadsElsewhere(ValueError):
-    """A value makes a segment of the path that is empty, or one that means another one (RFC 3986, 5.2.4)."""
+    """A value would make a path segment that is empty or refers to another one (RFC 3986, 5.2.4)."""
 
 
 def with_values(pieces: Iterable[tuple[str, bool]]) -> str:
-    """An address from its pieces: literal text, and values (True), which are percent-encoded.
+    """A URL from its pieces: literal text, and values (True), which are percent-encoded.
 
-    Raises LeadsElsewhere where a value comes to an empty segment of the path, to ``.`` or to ``..``, which clients and servers
-    take away: ``/customers/..`` is ``/``, and ``DELETE /customers/`` may be all of them. Likewise for what is no text.
+    Raises LeadsElsewhere if a value would make an empty path segment, ``.`` or ``..``, which clients and servers
+    remove: ``/customers/..`` is ``/``, and ``DELETE /customers/`` may delete all of them. The same applies to values
+    that are not text.
     """
     try:
         marked = "".join(

@@ -1,7 +1,8 @@
-"""Signs of life of a process, in systemd's protocol (``sd_notify``): READY=1 once it serves, then WATCHDOG=1 each second from the event
-loop, so that a process whose loop hangs falls silent.
+"""Keepalives of a process, in systemd's protocol (``sd_notify``): READY=1 once it serves, then WATCHDOG=1 each second
+from the event loop, so that a process with a hanging loop is noticed.
 
-``tidegate up`` listens to its components so; ``tidegate serve`` under systemd speaks to that (``Type=notify``, ``WatchdogSec=``).
+``tidegate up`` receives them from its components; ``tidegate serve`` under systemd sends them to systemd
+(``Type=notify``, ``WatchdogSec=``).
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _LIMIT: Final = "WATCHDOG_USEC"
 
 
 class Notifier:
-    """Tells the process that started this one that it is alive; says nothing where nobody listens."""
+    """Sends keepalives to the parent process; does nothing if that does not listen."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self._address = environment.get(_SOCKET, "")
         self._period_s = _PERIOD_S
         with contextlib.suppress(ValueError):
-            # Twice in the time after which it would be taken for dead, as systemd's documentation asks.
+            # Twice per timeout, as systemd's documentation recommends.
             self._period_s = min(_PERIOD_S, int(environment.get(_LIMIT, "")) / 2e6)
 
     def say(self, words: str) -> None:
@@ -39,21 +40,21 @@ class Notifier:
             return
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
-            sock.setblocking(False)  # who does not read must not stop us
+            sock.setblocking(False)  # a parent that does not read must not block us
             sock.sendto(words.encode(), address)
 
     async def keep_saying(self) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         while self._address:
             self.say("WATCHDOG=1")
             await asyncio.sleep(self._period_s)
 
 
 class Listener:
-    """Hears one child, over all its restarts."""
+    """Receives the keepalives of one child, across its restarts."""
 
     def __init__(self) -> None:
-        # A socket's path may have some hundred characters only.
+        # A socket's path is limited to about a hundred characters.
         self._folder = Path(tempfile.mkdtemp(prefix="tidegate-"))
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
@@ -61,13 +62,13 @@ class Listener:
         self._heard: float | None = None
 
     def environment(self, limit_s: float) -> dict[str, str]:
-        """For the child, which says READY=1 first: until then nothing is asked of it."""
+        """For the child, which sends READY=1 first: until then no keepalive is expected."""
         self._drain()
         self._heard = None
         return {_SOCKET: str(self._folder / "notify"), _LIMIT: str(int((limit_s or 60) * 1e6))}
 
     def silent_s(self) -> float:
-        """For how long the child has given no sign of life; 0 before its first."""
+        """Time since the child's last keepalive; 0 before its first."""
         if self._drain():
             self._heard = time.monotonic()
         return 0.0 if self._heard is None else time.monotonic() - self._heard

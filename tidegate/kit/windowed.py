@@ -1,4 +1,4 @@
-"""What something was like over the last half to whole minute, as Kafka's metrics say it: rates, averages, maxima.
+"""Rates, averages and maxima over the last half to whole minute, as in Kafka's metrics.
 
 The windows are those of Kafka's ``metrics.sample.window.ms`` and ``metrics.num.samples``.
 """
@@ -23,7 +23,7 @@ class _Window:
 
 
 class Windowed:
-    """Values of the current window and the one before, and how many there ever were. Recorded by one thread, read by any."""
+    """Values of the current window and the previous one, and the total count. Recorded by one thread, read by any."""
 
     __slots__ = ("_before", "_current", "count", "total")
 
@@ -73,11 +73,11 @@ class Windowed:
 
     @property
     def count_rate(self) -> float:
-        """How many values there are per second."""
+        """The number of values per second."""
         return round(sum(window.count for window in self._seen()) / self._covered_s, _DIGITS)
 
     @property
     def _covered_s(self) -> float:
-        """As in Kafka, there is always one whole window before the current one."""
+        """As in Kafka, there is always one complete window before the current one."""
         age_s = time.monotonic() - self._current.since
         return age_s + _WINDOW_S if age_s < _WINDOW_S else age_s

@@ -1,4 +1,4 @@
-"""Our own REST door to event definitions: ``/tidegate/v1/events``. Salesforce has the Metadata API for this."""
+"""Tidegate's REST API for event definitions: ``/tidegate/v1/events``. Salesforce uses the Metadata API for this."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DefinitionsFront:
         return json_response([_shown(schema) for schema in await self._catalog.all() if user.may_see(schema.name)])
 
     async def describe(self, request: Request) -> Response:
-        """One event; as Salesforce metadata for who accepts XML rather than JSON."""
+        """One event; as Salesforce metadata for clients that accept XML but not JSON."""
         user = session_of(request, self._access).user
         schema = await self._catalog.find(request.path_params["event"])
         if not user.may_see(schema.name):
@@ -54,7 +54,9 @@ class DefinitionsFront:
         return json_response(await self._detailed(schema))
 
     async def _define(self, request: Request, user: User) -> Response:
-        """Define from an Avro record (JSON), from metadata XML, whose event ``?name=`` names, or from a zip of metadata."""
+        """Define from an Avro record (JSON), from metadata XML (``?name=`` is the event's name), or from a zip of
+        metadata.
+        """
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = await request.body()
         if kind.endswith("zip"):

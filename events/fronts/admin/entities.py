@@ -1,6 +1,6 @@
-"""Our own REST door to entities, the tables whose changes are events: ``/tidegate/v1/entities``.
+"""Tidegate's REST API for entities, the tables whose changes are events: ``/tidegate/v1/entities``.
 
-In Salesforce an entity is an object, which is there; here it is said which topic of a CDC connector has its changes.
+In Salesforce an entity is an existing object. Here its definition names the topic of a CDC connector with its changes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["EntitiesFront"]
 
 
 class EntitiesFront:
-    """List, describe, define and forget entities. One that is defined is selected for ``/data/ChangeEvents``."""
+    """List, describe, define and delete entities. A new one is selected for ``/data/ChangeEvents``."""
 
     def __init__(self, channels: Channels, access: Access) -> None:
         self._channels, self._entities, self._access = channels, channels.entities, access

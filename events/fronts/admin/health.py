@@ -19,7 +19,7 @@ _ANSWER_S: Final = 5.0
 
 
 class HealthFront:
-    """Requests that come while the log is asked share its answer: anybody may send them."""
+    """Concurrent requests share one query of the log, because anyone may send them."""
 
     def __init__(self, state: EventState) -> None:
         self._state = state
@@ -42,6 +42,6 @@ class HealthFront:
         try:
             async with asyncio.timeout(_ANSWER_S):
                 await self._state.check()
-        except (BusUnavailable, TimeoutError):  # the details are in the log: strangers read this
+        except (BusUnavailable, TimeoutError):  # the details are in the log, because anyone can read this answer
             return "The events service has not read its state, or its log does not answer."
         return ""

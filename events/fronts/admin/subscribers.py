@@ -1,4 +1,6 @@
-"""Monitoring of triggers and flows: EventBusSubscriber by REST query as in Salesforce, and our own door to act on them."""
+"""Monitoring of triggers and flows: EventBusSubscriber by REST query as in Salesforce, and Tidegate's API to control
+them.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ class SubscribersFront:
         return json_response({"subscribers": await self._monitor.subscribers(), "problems": problems})
 
     async def change(self, request: Request) -> Response:
-        """Resume or suspend (PATCH), or forget one that is no more (DELETE)."""
+        """Resume or suspend (PATCH), or remove a trigger that no longer exists (DELETE)."""
         session_of(request, self._access).user.require(Permission.CUSTOMIZE)
         name = request.path_params["trigger"]
         if request.method == "DELETE":

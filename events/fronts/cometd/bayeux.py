@@ -1,4 +1,4 @@
-"""Bayeux messages: reading them from a body, and the replies to them. No session is known here."""
+"""Bayeux messages: parsing them from a body, and replies. Independent of sessions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Message = dict[str, Any]
 
 
 class Refusal(Exception):
-    """Bayeux' ``error`` text, and what the client should do next."""
+    """Bayeux' ``error`` text, and advice on what the client should do next."""
 
     def __init__(self, text: str, reconnect: str | None = None, **more: Any) -> None:
         super().__init__(text)
@@ -38,14 +38,14 @@ class Refusal(Exception):
 
 
 def messages_of(body: bytes) -> list[Message] | None:
-    """The messages of a body, or None where it has none."""
+    """The messages of a body; None if it has none."""
     if len(body) > MAX_BODY_BYTES:
         return None
     try:
         value = orjson.loads(body)
     except ValueError:
         try:
-            value = json.loads(body)  # which reads halves of surrogate pairs, too
+            value = json.loads(body)  # which also reads lone surrogates
         except (ValueError, RecursionError):
             return None
     messages = [value] if isinstance(value, dict) else value
@@ -55,7 +55,7 @@ def messages_of(body: bytes) -> list[Message] | None:
 
 
 def reply_to(message: Message) -> Message:
-    """What every reply repeats of its message."""
+    """The members that every reply copies from its message."""
     return {name: message[name] for name in ("channel", "id", "clientId", "subscription") if name in message}
 
 
@@ -74,7 +74,7 @@ def unauthenticated(message: Message, authorization: str | None) -> Message:
 
 
 def channels_of(message: Message) -> list[str]:
-    """The channels of a subscribe or unsubscribe message, one or a list of them."""
+    """The channels of a subscribe or unsubscribe message, which has one or a list."""
     channels = message.get("subscription")
     asked = [channels] if isinstance(channels, str) else channels
     if not isinstance(asked, list) or not asked or not all(isinstance(channel, str) for channel in asked):
@@ -83,10 +83,10 @@ def channels_of(message: Message) -> list[str]:
 
 
 def start_of(message: Message, channel: str, stale: Stale) -> Start | None:
-    """Where the subscription to a channel is to begin, or None where the message does not say.
+    """The requested start of a subscription to a channel; None if the message has none.
 
     ``ext.replay`` is Salesforce's. ``ext.tidegate`` is ours: ``replayFrom``, a time by channel, and ``staleReplay``.
-    Raises InvalidReplayId for a replay id that is no whole number, unless a stale one is to be forgiven.
+    Raises InvalidReplayId for a replay id that is not a whole number, unless stale ids are tolerated.
     """
     extension = message.get("ext")
     extension = extension if isinstance(extension, dict) else {}

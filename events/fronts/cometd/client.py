@@ -1,4 +1,4 @@
-"""One Bayeux session of the Streaming API: what it is subscribed to, and whether somebody waits for its events."""
+"""One Bayeux session of the Streaming API: its subscriptions, and its waiting connect."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["CometdClient"]
 
 
 class WaitingConnect(Protocol):
-    """A ``/meta/connect`` that has no answer yet."""
+    """A ``/meta/connect`` without an answer yet."""
 
     def end(self) -> None:
-        """Answer it now: a newer one has come."""
+        """Answer it now, because a newer one has arrived."""
 
     def time_out(self) -> None:
-        """Answer it, since it has waited as long as the client allows."""
+        """Answer it, because it has waited as long as the client permits."""
 
 
 class CometdClient:
-    """It belongs to the user who shook hands."""
+    """A session. It belongs to the user that sent the handshake."""
 
     def __init__(self, now: float, user_id: str, gathering: Gathering) -> None:
         self.id = secrets.token_hex(16)
@@ -35,17 +35,17 @@ class CometdClient:
         self.connected = False
         """Whether a connect was answered: the first one is answered at once, later ones wait for events."""
         self.reader: User | None = None
-        """The user, as it was when it might read all that is subscribed to; another object once the accounts change."""
+        """The user when read access to all subscriptions was last checked; another object once the accounts change."""
         self.connect: WaitingConnect | None = None
-        """The connect that waits; there is one at most."""
+        """The waiting connect, of which there is at most one."""
         self.patience = Alarm(self._time_out)
-        """How long that may wait."""
+        """How long it may wait."""
         self.last_seen = now
         self.answered_at = -1.0
-        """When a connect was."""
+        """The time of the last connect."""
         self.gone = False
         self.reconnect = "none"
-        """What a connect that still waits is advised once the session is gone."""
+        """The advice for a waiting connect when the session has ended."""
 
     def unsubscribe(self, message: Message) -> Message:
         for channel in channels_of(message):

@@ -1,4 +1,4 @@
-"""A ``/meta/connect`` between its beginning and its answer. Ten thousand may wait, so one is an object and not a task."""
+"""A pending ``/meta/connect``. Ten thousand may wait, so it is an object instead of a task."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ _RETRY_S = 1.0
 
 
 class Connect:
-    """Waits until a client can be answered, and tells ``done`` its events, or the refusal; once, on the event loop.
+    """Waits until a client can be answered, then calls ``done`` with its events or the refusal, once, on the event
+    loop.
 
-    There are none for a client that has hung up (``lost`` is done), connects anew, or is gone: nothing is taken for it.
+    A client that has disconnected (``lost`` is done), connects again, or has left gets no events: nothing is taken for
+    it.
     """
 
     __slots__ = ("_client", "_deliveries", "_done", "_ended", "_fetching", "_lost", "_timed_out")
@@ -38,7 +40,7 @@ class Connect:
         self._ended = self._timed_out = False
 
     def start(self, wait_s: float, *, gather: bool) -> None:
-        """Wait up to so long for the first event. With ``gather`` those that are there wait for more."""
+        """Wait up to ``wait_s`` for the first event. With ``gather`` available events wait for more."""
         client = self._client
         older, client.connect = client.connect, self
         if older is not None:
@@ -55,7 +57,7 @@ class Connect:
                 client.patience.set(wait_s)
 
     def end(self, events: list[bytes] | None = None, refusal: DeliveryLimitExceeded | None = None) -> None:
-        """Have it answered, if it is not."""
+        """Answer it, unless it is answered."""
         if self._ended:
             return
         self._ended = True
@@ -94,7 +96,7 @@ class Connect:
             failed = True
             logger.warning("cannot read events for a subscriber", error=str(error))
         except Exception as error:
-            failed = True  # it is tried again, and the client is answered in any case
+            failed = True  # it is retried, and the client is answered in any case
             logger.exception("cannot read events for a subscriber", error=str(error))
         self._fetching = None
         if self._ended:
@@ -107,7 +109,7 @@ class Connect:
             self._look()
 
     def time_out(self) -> None:
-        """Have it answered with what there is."""
+        """Answer it with the available events."""
         self._timed_out = True
         self._look()
 

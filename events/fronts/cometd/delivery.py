@@ -1,4 +1,4 @@
-"""What CometD clients are shown of events; the JSON of each is made once, however many it is for."""
+"""The events for CometD clients. The JSON of each event is made once, however many clients get it."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ __all__ = ["Deliveries", "Need"]
 logger = get_logger(__name__)
 
 MAX_DELIVERED: Final = 200
-"""Events in one answer, over all channels."""
+"""The most events in one answer, over all channels."""
 MAX_SHOWN: Final = 1000
-"""Events kept as they are shown, for the next client that is shown them."""
+"""The most encoded events kept for other clients."""
 
 
 Need = Callable[[], Awaitable[None]]
-"""What has to be waited for; raises BusUnavailable."""
+"""A coroutine to wait for; raises BusUnavailable."""
 _Place = tuple[str, str, int, str]
-"""Channel, identity of the topic, replay id and uuid of an event: a topic that is made anew gives replay ids again."""
+"""Channel, topic identity, replay id and uuid of an event, because a recreated topic reuses replay ids."""
 
 
 class Deliveries:
-    """Takes events from clients' subscriptions, as the messages that clients are sent."""
+    """Takes events from clients' subscriptions and encodes them as messages."""
 
     def __init__(
         self,
@@ -46,15 +46,15 @@ class Deliveries:
         allowance: Allowance,
         forget: Callable[[CometdClient, str], None],
     ) -> None:
-        """``forget`` ends a client's session with the advice what to do next."""
+        """``forget`` ends a client's session with advice on what to do next."""
         self._catalog, self._metrics, self._allowance, self._forget = catalog, metrics, allowance, forget
         self._shown: dict[_Place, bytes] = {}
         self._counters: dict[str, Counter] = {}
 
     def take(self, client: CometdClient) -> tuple[list[bytes], Need | None]:
-        """The next events of all subscriptions; where there are none, what has to be waited for until there may be some.
+        """The next events of all subscriptions. If there are none, also what to wait for until there may be some.
 
-        Raises DeliveryLimitExceeded where there are some and none may be delivered.
+        Raises DeliveryLimitExceeded if there are events but none may be delivered.
         """
         messages: list[bytes] = []
         for channel, subscription in tuple(client.subscriptions.items()):
@@ -66,7 +66,7 @@ class Deliveries:
             try:
                 taken = subscription.take_now(min(MAX_DELIVERED - len(messages), left))
             except InvalidReplayId:
-                # it will shake hands and subscribe again, and hear then whether its replay id holds
+                # it will handshake and subscribe again, and then learn whether its replay id is valid
                 self._forget(client, "handshake")
                 break
             if taken is None:
@@ -80,7 +80,7 @@ class Deliveries:
     def _show_all(
         self, channel: str, subscription: Subscription, taken: list[Event], messages: list[bytes]
     ) -> Need | None:
-        """Add the messages of events; from the first on whose schema is not known, they are to be taken again."""
+        """Add the messages of events. Those from the first unknown schema on have to be taken again."""
         need: Need | None = None
         before = len(messages)
         for event in taken:
@@ -119,7 +119,7 @@ class Deliveries:
         self._shown[key] = shown
 
     def _show(self, channel: str, topic: str, event: Event, schema: EventSchema | ChangeEventSchema) -> bytes:
-        """The message of an event; empty, said aloud, for one that cannot be shown as JSON."""
+        """The message of an event; empty, with a log message, if it can't be represented as JSON."""
         try:
             payload = schema.to_json(event.payload, timestamp_ms=event.timestamp_ms)
         except BadEvent as error:

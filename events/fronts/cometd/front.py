@@ -56,7 +56,7 @@ _TOO_MANY_DELIVERED: Final = "403::Organization total events daily limit exceede
 
 
 class CometdFront:
-    """``/cometd/NN.0``. ``start`` begins to clear away sessions whose client is gone; ``stop`` ends all."""
+    """``/cometd/NN.0``. ``start`` begins to remove abandoned sessions; ``stop`` ends all sessions."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class CometdFront:
         self._stale = Stale(config.stale_replay)
         self._clients: dict[str, CometdClient] = {}
         self._users: Counter[str] = Counter()
-        """How many of them each user has."""
+        """The number of sessions per user."""
         self._gathering = Gathering(lambda: len(self._clients))
         self._deliveries = Deliveries(catalog, metrics, limits.delivered, self._forget)
         self._sweeping: asyncio.Task[None] | None = None
@@ -100,7 +100,7 @@ class CometdFront:
             self._forget(client)
 
     async def handle(self, request: Request) -> Response:
-        """Answer a body of one message or several; a connect among them is answered last, when there is something to say."""
+        """Answer a body of one or more messages. A connect among them is answered last, when there are events."""
         messages = messages_of(await request.body())
         if messages is None:
             refusal = {"successful": False, "error": "400::The body must be a Bayeux message or a list of up to 100"}
@@ -254,12 +254,12 @@ class CometdFront:
         client.wake.now()
 
     def takes(self, scope: Mapping[str, Any]) -> bool:
-        """As ``tidegate.kit.http_direct`` asks."""
+        """Implements ``tidegate.kit.http_direct``."""
         path: str = scope["path"]
         return scope["method"] == "POST" and path.startswith("/cometd/")
 
     def take(self, request: DirectRequest) -> None:
-        """Answer a connect that comes alone, as nearly all do once a client has subscribed; pass anything else on."""
+        """Answer a single connect, which is the usual request of a subscribed client; pass on anything else."""
         messages = messages_of(request.body)
         if messages is None or len(messages) != 1 or messages[0].get("channel") != "/meta/connect":
             request.pass_on()
@@ -273,7 +273,7 @@ class CometdFront:
     def _connect(
         self, caller: _Caller, message: Message, lost: asyncio.Future[None], done: _Done, *, alone: bool
     ) -> None:
-        """Have ``done`` told the events there are, and the reply; it waits for an event unless the client says otherwise."""
+        """Call ``done`` with available events and the reply. Waits for an event unless the client says otherwise."""
         reply = reply_to(message)
         try:
             session = self._enter(caller)
@@ -282,7 +282,7 @@ class CometdFront:
                 raise Refusal(f"400::Invalid connection type {{{str(message.get('connectionType'))[:100]}}}")
             if client.reader is not session.user:
                 if any(not session.user.may_read(subscription.topic) for subscription in client.subscriptions.values()):
-                    self._forget(client)  # it shakes hands and subscribes again, and hears then what it may not
+                    self._forget(client)  # it will handshake and subscribe again, and then learn what it may not read
                     raise Refusal("403::Unknown client", "handshake")
                 client.reader = session.user
             wait_s = min(self._wait_s(client, message, alone), self._left_s(session))
@@ -300,7 +300,7 @@ class CometdFront:
                 return
             if not events:
                 try:
-                    self._enter(caller)  # it may have ended meanwhile
+                    self._enter(caller)  # the session may have ended meanwhile
                 except InvalidSession:
                     done([], reply | unauthenticated(message, caller.authorization))
                     return
@@ -312,7 +312,7 @@ class CometdFront:
         connect.start(wait_s, gather=wait_s > 0 and self._comes_too_soon(client))
 
     def _comes_too_soon(self, client: CometdClient) -> bool:
-        """Whether it was answered a moment ago, so that in a crowd the events there are wait for more."""
+        """Whether it was answered a moment ago, so that with many clients its available events wait for more."""
         soon = _now() - client.answered_at < self._gathering.pause_s
         return soon and any(subscription.available for subscription in client.subscriptions.values())
 
@@ -346,15 +346,15 @@ class CometdFront:
 
 
 class _Caller(NamedTuple):
-    """Who asks, as the request says."""
+    """The caller, according to the request."""
 
     version: str
-    """Of the API, from the path."""
+    """The API version from the path."""
     authorization: str
 
 
 def _caller(scope: Any) -> _Caller:
-    """Kept with the scope, which is the same for requests that have the same head."""
+    """Cached in the scope, which requests with the same head share."""
     caller: _Caller | None = scope.get(_CALLER)
     if caller is None:
         path: str = scope["path"]

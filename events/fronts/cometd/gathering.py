@@ -1,4 +1,4 @@
-"""In a crowd of CometD clients an event waits a moment, so that one answer brings several."""
+"""With many CometD clients an event waits a moment, so that one answer brings several events."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["Gathering", "Wake"]
 GATHER_FROM: Final = 100
 GATHERING_S: Final = 15e-6
 MOST_GATHERING_S: Final = 0.015
-"""From so many sessions on an event waits a moment for others, by the session and at most: one answer brings them all."""
+"""From this many sessions on events wait for others; the wait per session, and its maximum."""
 
 
 class Gathering:
-    """Holds back who is woken by an event while there are many, and lets all go together."""
+    """Delays wake-ups while there are many sessions, and releases them together."""
 
     def __init__(self, sessions: Callable[[], int]) -> None:
         self._sessions = sessions
@@ -23,12 +23,12 @@ class Gathering:
 
     @property
     def pause_s(self) -> float:
-        """How long an event waits for more: a round of connects costs by the client, not by the event."""
+        """How long an event waits for more: a round of connects costs per client, not per event."""
         sessions = self._sessions()
         return 0.0 if sessions < GATHER_FROM else min(MOST_GATHERING_S, sessions * GATHERING_S)
 
     def hold(self, wake: Wake) -> bool:
-        """Whether it is held; then its turn comes after the pause of the first that is."""
+        """Whether the wake-up is delayed; it then happens after the pause of the first delayed one."""
         if not self._collecting:
             pause_s = self.pause_s
             if not pause_s:
@@ -44,9 +44,10 @@ class Gathering:
 
 
 class Wake:
-    """Wakes the connect of one client, if one waits: ``set`` for an event, which may be gathered with others, else ``now``.
+    """Wakes the waiting connect of one client, if any: ``set`` for an event, which may be combined with others,
+    otherwise ``now``.
 
-    The connect looks in a turn of its own: who wakes may be in the midst of something.
+    The connect runs in a separate turn of the loop, because the caller may not be finished.
     """
 
     __slots__ = ("_due", "_gathering", "look")
@@ -54,7 +55,7 @@ class Wake:
     def __init__(self, gathering: Gathering) -> None:
         self._gathering, self._due = gathering, False
         self.look: Callable[[], None] | None = None
-        """What the connect that waits does then."""
+        """The waiting connect's callback."""
 
     def set(self) -> None:
         if self.look is not None and not self._gathering.hold(self):

@@ -1,4 +1,4 @@
-"""OAuth's web server flow: a page where a user logs in and lets a connected app act for them."""
+"""OAuth's web server flow: a page where a user logs in and allows a connected app to act for them."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class AuthorizeFront:
         return [Route("/services/oauth2/authorize", self.authorize, methods=["GET", "POST"])]
 
     async def authorize(self, request: Request) -> Response:
-        """Ask for user and password, and send the browser back with a code.
+        """Ask for user and password, and redirect the browser with a code.
 
-        What is wrong with the app or its address is said here; all else the app is told, as RFC 6749 (4.1.2.1) has it.
+        Errors about the app or its address are shown here; all others are sent to the app (RFC 6749, 4.1.2.1).
         """
         parameters: Mapping[str, str] = request.query_params if request.method == "GET" else await form_of(request)
         asked = {name: parameters[name] for name in _ASKED if parameters.get(name)}
@@ -83,7 +83,7 @@ def _page(app: ConnectedApp, asked: Mapping[str, str], wrong: str = "") -> Respo
 
 
 def _back(asked: Mapping[str, str], **answer: str) -> Response:
-    """To the app's address, which is one of those it is known by."""
+    """Redirect to the app's address, which is one of its registered ones."""
     if "state" in asked:
         answer["state"] = asked["state"]
     address = asked["redirect_uri"]

@@ -1,4 +1,4 @@
-"""OAuth 2 over HTTP: tokens, what they are, whose they are, and their end."""
+"""OAuth 2 over HTTP: token, introspection, user info and revocation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_FORM_BYTES: Final = 64 * 1024
 
 
 def oauth_error(error: TidegateError) -> Response:
-    """An error in the words of RFC 6749, always with status 400 as Salesforce answers."""
+    """An error in RFC 6749's format, always with status 400 as in Salesforce."""
     code = error.oauth_code if isinstance(error, GrantError) else "invalid_request"
     status = error.http_status if not isinstance(error, InvalidSession) else 400
     return json_response({"error": code, "error_description": error.message}, status, Cache_Control="no-store")
@@ -54,7 +54,7 @@ class OAuthFront:
         return json_response(self._answer(base_url(request), granted), Cache_Control="no-store")
 
     def _answer(self, base: str, granted: Granted) -> dict[str, str]:
-        """Salesforce's members. The signature is there where the client has sent the secret that it is made with."""
+        """Salesforce's members. The signature is present if the client has sent the secret that it is made with."""
         issued_at = str(time.time_ns() // 1_000_000)
         identity = f"{base}/id/{self._access.org_id}/{granted.session.user_id}"
         said = {"access_token": granted.session.id}
@@ -135,7 +135,7 @@ _NO_STATUS: Final = {"created_date": None, "body": None}
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """The form in the body, last value per name; raises InvalidTokenRequest."""
+    """The form in the body, with the last value per name. Raises InvalidTokenRequest."""
     body = await request.body()
     try:
         if len(body) > MAX_FORM_BYTES:
@@ -147,7 +147,7 @@ async def form_of(request: Request) -> dict[str, str]:
 
 
 async def _client_form(request: Request) -> dict[str, str]:
-    """The form with client id and secret in it, wherever the request had them. Raises InvalidClient for a broken header."""
+    """The form with client id and secret, wherever the request had them. Raises InvalidClient for an invalid header."""
     form = await form_of(request)
     scheme, _, coded = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "basic":

@@ -1,4 +1,7 @@
-"""SOAP login, create, getUserInfo and logout, as Salesforce's partner (``u``) and enterprise (``c``) APIs have them. Bodies are read without their dangers."""
+"""SOAP login, create, getUserInfo and logout, as in Salesforce's partner (``u``) and enterprise (``c``) APIs.
+
+XML is parsed safely.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["SoapFront", "fault"]
 
 _PIECE_BYTES: Final = 32 * 1024
-"""Of a request, parsed at once: some 10 ms."""
+"""Bytes of a request parsed at once: about 10 ms."""
 _APIS = {"u": "partner", "c": "enterprise"}
 _ENVELOPE = "http://schemas.xmlsoap.org/soap/envelope/"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
@@ -45,7 +48,7 @@ class UnknownOperation(BadRequest):
 
 
 def fault(error: TidegateError, api: str = "u") -> Response:
-    """An error as a SOAP fault, always with HTTP status 500, as SOAP 1.1 asks and Salesforce does."""
+    """An error as a SOAP fault, always with HTTP status 500, as in SOAP 1.1 and Salesforce."""
     code = error.code if isinstance(error, EventsError) else "UNKNOWN_EXCEPTION"
     login = isinstance(error, LoginError) and not isinstance(error, InvalidSession)
     kind = "LoginFault" if login else "UnexpectedErrorFault"
@@ -69,7 +72,7 @@ class SoapFront:
         return [Route(path + tail, self.call, methods=["POST"]) for tail in ("", "/", "/{org}")]
 
     async def call(self, request: Request) -> Response:
-        """Answer a SOAP request; which operation it is, the body says (clients' SOAPAction headers disagree)."""
+        """Answer a SOAP request. The body names the operation (clients' SOAPAction headers differ)."""
         api = request.path_params["api"]
         try:
             if api not in _APIS:
@@ -102,7 +105,10 @@ class SoapFront:
         return _envelope(f'xmlns="urn:{_APIS[api]}.soap.sforce.com"', answer, 200)
 
     async def _read(self, body: bytes) -> Element:
-        """The envelope, read in pieces between which others are served. What is large is read for those with a session only."""
+        """Read the envelope in pieces, with other requests served in between.
+
+        Large bodies are read only for valid sessions.
+        """
         reader = xml.XmlReader(len(body))
         for start in range(0, len(body), _PIECE_BYTES):
             reader.feed(body[start : start + _PIECE_BYTES])
@@ -112,7 +118,7 @@ class SoapFront:
         return reader.close()
 
     def _admit(self, root: Element | None, size: int) -> None:
-        """Whether the beginning of a large request names a session and an operation that may be large."""
+        """Check that the beginning of a large request names a session and an operation that may be large."""
         operation = _operation(root) if root is not None else None
         if root is None or operation is None or xml.local_name(operation) != "create":
             raise MalformedXml(
@@ -126,7 +132,7 @@ class SoapFront:
         return self._access.session(xml.text_of(header, "sessionId") if header is not None else "")
 
     async def _create(self, session: Session, headers: dict[str, Element], operation: Element) -> str:
-        """Publish up to 200 events of any types; all or none of them where the AllOrNoneHeader says so."""
+        """Publish up to 200 events of any types; all or none if the AllOrNoneHeader says so."""
         all_or_none_header = headers.get("AllOrNoneHeader")
         all_or_none = all_or_none_header is not None and xml.text_of(all_or_none_header, "allOrNone").lower() in (
             "true",
@@ -143,7 +149,7 @@ class SoapFront:
         return f"<createResponse>{''.join(results)}</createResponse>"
 
     def _login_result(self, request: Request, api: str, version: str, session: Session) -> str:
-        """The elements in Salesforce's order: some clients count on it."""
+        """The elements in Salesforce's order, which some clients rely on."""
         base, org = base_url(request), self._access.org_id
         return (
             "<loginResponse><result>"
@@ -208,18 +214,18 @@ def _save_result(event: JsonEvent, outcome: Outcome) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text for XML, which has no control characters and no halves of characters."""
+    """Text for XML, which has no control characters and no lone surrogates."""
     return escape("".join("?" if (c < " " and c not in "\t\n\r") or c in _NOT_XML else c for c in text))
 
 
 def _operation(root: Element) -> Element | None:
-    """The first element in the SOAP body; None where there is none, or none yet."""
+    """The first element in the SOAP body; None if there is none (yet)."""
     body = xml.child(root, "Body") if xml.local_name(root) == "Envelope" else None
     return next(iter(body), None) if body is not None else None
 
 
 def _exact(element: Element, name: str) -> str:
-    """The text of a child as it is, blanks included."""
+    """The exact text of a child, including whitespace."""
     element_ = xml.child(element, name)
     return (element_.text or "") if element_ is not None else ""
 

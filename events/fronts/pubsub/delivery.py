@@ -1,4 +1,4 @@
-"""What Subscribe and ManagedSubscribe share: replay ids on the wire, flow control, and responses that are not too large."""
+"""Shared by Subscribe and ManagedSubscribe: replay ids on the wire, flow control, and limits on response size."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = [
 ]
 
 MAX_PENDING: Final = 100
-"""How many events may be owed to one subscriber: asking for more asks for this many."""
+"""The most events that can be requested by one subscriber; larger requests are reduced to this."""
 _RESPONSE_BYTES: Final = 3 * 1024 * 1024
 _MOST_ANSWERS: Final = 100
-"""Answers that wait for a client that does not read; until it does, its requests are not read either."""
+"""The most answers that wait for a client that does not read; its requests are not read meanwhile."""
 
 
 def encode_replay_id(replay_id: int) -> bytes:
@@ -36,14 +36,14 @@ def encode_replay_id(replay_id: int) -> bytes:
 
 
 def decode_replay_id(data: bytes) -> int:
-    """Raises the refusal that Salesforce gives for bytes which are no replay id."""
+    """Raises Salesforce's refusal for bytes that are not a replay id."""
     if len(data) == 8 or (len(data) == 10 and data[8:] == b"\0\0"):
         return int.from_bytes(data[:8], signed=True)
     raise replay_id_refused(f"it is {len(data)} bytes ({data[:16].hex()}), where the 8 or 10 of a received one belong")
 
 
 def requested(number: int) -> int:
-    """How many events a request adds; raises the refusal of one that asks for none."""
+    """How many events a request adds. Raises a refusal if it asks for none."""
     if number <= 0:
         raise CallRefused(
             "subscription.fetch.requested.events.invalid",
@@ -53,7 +53,7 @@ def requested(number: int) -> int:
 
 
 class Flow:
-    """How many events a subscriber has asked for and not got, and what became of its requests."""
+    """The number of requested and undelivered events, and the answers to requests."""
 
     def __init__(self, pending: int) -> None:
         self.pending = pending
@@ -61,14 +61,14 @@ class Flow:
         self.ended = False
         self.failure: TidegateError | None = None
         self.answers: asyncio.Queue[Any] = asyncio.Queue(_MOST_ANSWERS)
-        """Answers to requests, to be sent as soon as may be."""
+        """Answers to requests, to be sent as soon as possible."""
 
     def ask(self, number: int) -> None:
         self.pending = min(self.pending + number, MAX_PENDING)
         self.wake.set()
 
     async def answer(self, answer: Any) -> None:
-        """Have an answer sent; returns when there is room for it."""
+        """Queue an answer. Returns when there is room for it."""
         await self.answers.put(answer)
         self.wake.set()
 
@@ -77,7 +77,7 @@ class Flow:
         self.wake.set()
 
     async def read(self, requests: AsyncIterator[Any], take: Callable[[Any], Awaitable[None]]) -> None:
-        """Have each further request taken until the client sends no more."""
+        """Read further requests until the client sends no more, and pass each to ``take``."""
         try:
             async for request in requests:
                 await take(request)
@@ -89,10 +89,10 @@ class Flow:
 
 
 class Takable(Protocol):
-    """Where events come from: a subscription, or a worker's share of one."""
+    """A source of events: a subscription, or a worker's share of one."""
 
     position: int
-    """The replay id after the latest one taken."""
+    """The replay id after the latest taken event."""
 
     @property
     def available(self) -> bool: ...
@@ -101,7 +101,7 @@ class Takable(Protocol):
 
 
 class Portion(NamedTuple):
-    """What one response says: events, or an answer to a request, or neither (a keepalive)."""
+    """The content of one response: events, an answer to a request, or neither (a keepalive)."""
 
     events: list[Event]
     latest: int
@@ -111,10 +111,10 @@ class Portion(NamedTuple):
 async def deliver(
     subscription: Takable, flow: Flow, *, keepalive_s: float, check: Callable[[], float], allowance: Allowance
 ) -> AsyncGenerator[Portion, None]:
-    """As many events as are asked for, and as may be delivered.
+    """Deliver as many events as are requested and permitted.
 
-    ``check`` is called before each wait: it raises when the call is to end, and says in how many seconds it has to be
-    asked again. Raises DeliveryLimitExceeded where there are events and none may be delivered.
+    ``check`` is called before each wait: it raises when the call has to end, and returns the seconds until the next
+    check. Raises DeliveryLimitExceeded if there are events but none may be delivered.
     """
     while True:
         flow.wake.clear()
@@ -142,7 +142,7 @@ async def deliver(
 
 
 def _by_size(events: list[Event]) -> list[list[Event]]:
-    """Cut into responses that any client's message limit lets through."""
+    """Split into responses below any client's message limit."""
     cut: list[list[Event]] = []
     size = _RESPONSE_BYTES
     for event in events:
@@ -155,7 +155,7 @@ def _by_size(events: list[Event]) -> list[list[Event]]:
 
 
 def add_events(response: pb.FetchResponse | pb.ManagedFetchResponse, events: list[Event]) -> None:
-    """Put events into a response; filled in place they cost half of what messages made one by one do."""
+    """Add events to a response. Filling them in place costs half as much as creating messages one by one."""
     add = response.events.add
     for event in events:
         made = add(replay_id=encode_replay_id(event.replay_id)).event

@@ -1,7 +1,7 @@
-"""Where an error becomes the end of a Pub/Sub call: gRPC status, ``error-code`` trailer, an id to find it by.
+"""Ends a Pub/Sub call with an error: gRPC status, ``error-code`` trailer, an id for finding it in the log.
 
-Codes are those of the Pub/Sub API guide, "Handle Errors"; texts are as organizations were seen to send them, and the guide's
-own elsewhere.
+Codes are those of the Pub/Sub API guide, "Handle Errors". Texts are those observed from organizations, otherwise the
+guide's.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ _STATUS: Final[tuple[tuple[type[TidegateError], grpc.StatusCode, str], ...]] = (
     (BusUnavailable, grpc.StatusCode.UNAVAILABLE, "service.unavailable"),
     (EventsError, grpc.StatusCode.INVALID_ARGUMENT, "request.invalid"),
 )
-"""The gRPC status and the ``error-code`` trailer of an error; the first line that fits counts."""
+"""The gRPC status and the ``error-code`` trailer of an error; the first matching line applies."""
 
 
 class CallRefused(EventsError):
-    """A request that is refused with one of the ``error-code``s of its own."""
+    """A request that is refused with a specific ``error-code``."""
 
     def __init__(self, trailer: str, message: str, status: grpc.StatusCode = grpc.StatusCode.INVALID_ARGUMENT) -> None:
         super().__init__(message)
@@ -77,7 +77,9 @@ class CallRefused(EventsError):
 
 
 def replay_id_refused(about: str) -> CallRefused:
-    """What becomes of bytes that are no replay id, and of an id that is none of those kept; clients know it by its words."""
+    """The refusal of bytes that are not a replay id, and of an id that is not retained; clients recognise it by its
+    words.
+    """
     return CallRefused(
         "subscription.fetch.replayid.corrupted",
         "The Replay ID validation failed. Ensure that the replay_id field value in FetchRequest is valid and refers to an "
@@ -86,7 +88,7 @@ def replay_id_refused(about: str) -> CallRefused:
 
 
 def _said(context: Context, error: TidegateError) -> str:
-    """An error's text as this API has it."""
+    """An error's text in this API."""
     if isinstance(error, InvalidSession):
         return NOT_AUTHENTICATED
     if isinstance(error, InvalidReplayId):
@@ -102,7 +104,7 @@ def _said(context: Context, error: TidegateError) -> str:
 
 
 async def _abort(context: Context, error: Exception) -> NoReturn:
-    """End the call with the error's status, its ``error-code`` in the trailers and an id to find it by."""
+    """End the call with the error's status, its ``error-code`` in the trailers and an id for finding it in the log."""
     rpc_id = str(uuid.uuid4())
     if isinstance(error, CallRefused):
         status, trailer = error.status, error.trailer
@@ -126,11 +128,11 @@ async def _abort(context: Context, error: Exception) -> NoReturn:
 
 
 class Malformed:
-    """A message that is none of its type."""
+    """A message that can't be parsed as its type."""
 
 
 def reading(kind: type[M]) -> Callable[[bytes], M | Malformed]:
-    """Reads a request; gRPC itself would write a trace into the log for each one that cannot be read."""
+    """A parser of requests. gRPC itself would log a traceback for each invalid one."""
 
     def read(data: bytes) -> M | Malformed:
         try:
@@ -187,10 +189,11 @@ def stream(
 
 
 async def _aborted(context: Context, error: Exception) -> BaseException:
-    """End the call with the error's status; what has to be raised then.
+    """End the call with the error's status. Returns the exception to raise then.
 
-    gRPC keeps that exception with its call. Its traceback must not lead back to the call: such a circle lives until the garbage
-    collector comes, with the headers and the message, and one pass that frees thousands of calls stops the service for seconds.
+    gRPC keeps that exception with its call. Its traceback must not refer to the call: such a cycle lives until garbage
+    collection, together with the headers and the message, and a pass that frees thousands of calls stops the service
+    for seconds.
     """
     try:
         await _abort(context, error)

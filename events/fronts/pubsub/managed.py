@@ -1,4 +1,4 @@
-"""``ManagedSubscribe`` of the Pub/Sub API: as Subscribe, with the position committed to the server."""
+"""``ManagedSubscribe`` of the Pub/Sub API: like Subscribe, but the server stores the committed position."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ __all__ = ["ManagedStream"]
 
 
 class ManagedStream:
-    """One running call. ``enter`` raises when the call is to end, and says in how many seconds its session does."""
+    """One running call.
+
+    ``enter`` raises when the call has to end, and returns the seconds until its session expires.
+    """
 
     def __init__(
         self,
@@ -49,7 +52,7 @@ class ManagedStream:
     async def run(
         self, first: pb.ManagedFetchRequest, requests: AsyncIterator[pb.ManagedFetchRequest], keepalive_s: float
     ) -> AsyncGenerator[pb.ManagedFetchResponse, None]:
-        """Hold the subscription and deliver after its position; committing takes it further."""
+        """Hold the subscription and deliver events after its position; commits advance it."""
         if first.HasField("commit_replay_id_request"):
             raise CallRefused(
                 "managed.subscription.fetch.request.commit.request.restricted",
@@ -108,11 +111,11 @@ class ManagedStream:
             raise
 
     async def _give_up(self) -> None:
-        with contextlib.suppress(BusUnavailable):  # then only its user, or one who may customize, can go on
+        with contextlib.suppress(BusUnavailable):  # then only its user, or one with CustomizeApplication, can continue
             await self._subscriptions.give_up(self._subscription.name, self._id)
 
     def _changed(self, flow: Flow) -> None:
-        """Look whether the subscription is still this stream's."""
+        """Check whether the subscription still belongs to this stream."""
 
         async def look() -> None:
             try:
@@ -125,7 +128,7 @@ class ManagedStream:
         self._checking = asyncio.create_task(look())
 
     def _check_name(self, request: pb.ManagedFetchRequest) -> None:
-        """Requests after the first may leave the name out, and may not name another."""
+        """Requests after the first may omit the name, but may not change it."""
         current = self._subscription
         same_name = not request.developer_name or request.developer_name.lower() == current.name.lower()
         if not same_name or request.subscription_id not in ("", current.id, current.id[:15]):
@@ -137,7 +140,10 @@ class ManagedStream:
     async def _commit(
         self, request: pb.CommitReplayRequest, subscription: Subscription | Worker
     ) -> pb.CommitReplayResponse:
-        """Keep a position; what cannot be kept is said in the answer, and the stream goes on unless it is another's now."""
+        """Store a position.
+
+        An error is part of the answer, and the stream continues unless it has lost the subscription.
+        """
         answer = pb.CommitReplayResponse(commit_request_id=request.commit_request_id, replay_id=request.replay_id)
         try:
             replay_id = decode_replay_id(request.replay_id)
@@ -159,7 +165,7 @@ class ManagedStream:
 
 
 def _requested(request: pb.ManagedFetchRequest) -> int:
-    """How many events a request adds; one that adds none has to commit."""
+    """How many events a request adds. A request that adds none must commit."""
     if request.num_requested < 0:
         raise CallRefused(
             "managed.subscription.fetch.request.events.invalid",

@@ -1,7 +1,7 @@
 """Salesforce's Pub/Sub API, ``eventbus.v1.PubSub`` over gRPC: topics, schemas, publish, subscribe with flow control.
 
-A replay id is eight bytes, big-endian, and two zero bytes after them, as real organizations send it; clients may send
-it back with or without those two.
+A replay id is eight bytes, big-endian, followed by two zero bytes, as real organizations send it. Clients may send it
+with or without those two.
 """
 
 from __future__ import annotations
@@ -36,17 +36,19 @@ __all__ = ["PubSubFront", "decode_replay_id", "encode_replay_id"]
 
 MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
 STALE_REPLAY: Final = "tidegate-stale-replay"
-"""Metadata of a Subscribe call: what a stale or corrupt replay id leads to."""
+"""Metadata of a Subscribe call: how to handle a stale or corrupt replay id."""
 REPLAY_FROM: Final = "tidegate-replay-from"
-"""Metadata of a Subscribe call: the time from which on events are replayed."""
+"""Metadata of a Subscribe call: the time from which events are replayed."""
 _PUBLISHED_AT_ONCE: Final = 500
-"""Events of one request, of which 4 MiB can hold a million: each that is refused takes 90 us and, as an exception, some KiB."""
+"""The most events in one request, because 4 MiB could have a million: each refused one takes 90 us and, as an
+exception, some KiB.
+"""
 _NEVER: Final = 1 << 62
 """A replay id that no event has."""
 
 
 class PubSubFront:
-    """The service's methods. ``stale`` is what a stale replay id leads to where a subscriber does not say."""
+    """The service's methods. ``stale`` applies to subscribers that do not say how to handle a stale replay id."""
 
     def __init__(
         self,
@@ -69,7 +71,7 @@ class PubSubFront:
         self._metrics, self._managed, self._keepalive_s, self._stale = metrics, managed, keepalive_s, stale
 
     def handler(self) -> grpc.GenericRpcHandler[Any, Any]:
-        """What a gRPC server registers."""
+        """The handler to register with a gRPC server."""
         table = {
             "GetTopic": grpc.unary_unary_rpc_method_handler(
                 unary(self.get_topic), reading(pb.TopicRequest), pb.TopicInfo.SerializeToString
@@ -151,13 +153,13 @@ class PubSubFront:
             events = [AvroEvent(event.id, event.schema_id, event.payload) for event in part]
             outcomes = await self._publisher.publish_avro(name, events, user=session.user)
             response.results.extend(map(_publish_result, events, outcomes))
-            await asyncio.sleep(0)  # others have a turn, though all events were refused
+            await asyncio.sleep(0)  # yield to other requests, even if all events were refused
         return response
 
     async def subscribe(
         self, requests: AsyncIterator[pb.FetchRequest], context: Context
     ) -> AsyncGenerator[pb.FetchResponse, None]:
-        """Deliver as many events as were asked for; with nothing to deliver, say the latest replay id from time to time."""
+        """Deliver the requested number of events; without events, send the latest replay id at intervals."""
         self._enter(context)
         first = await anext(requests, None)
         if first is None:
@@ -231,7 +233,7 @@ class PubSubFront:
                     yield response
 
     async def _topic(self, name: str) -> Subscribable:
-        """What a topic's name stands for; raises UnknownEvent, which names it as it was given."""
+        """Resolve a topic's name. Raises UnknownEvent that names it as the client did."""
         if not name:
             raise CallRefused("topic.validation.empty", "Topic validation failed. The topic name can't be blank.")
         try:
@@ -240,7 +242,10 @@ class PubSubFront:
             raise UnknownEvent(name) from None
 
     def _enter(self, context: Context) -> Session:
-        """The session of the call's metadata; raises InvalidSession, and a refusal for another organization's."""
+        """The session of the call's metadata.
+
+        Raises InvalidSession, and a refusal for another organization's session.
+        """
         headers = _metadata(context)
         tenant = headers.get("tenantid", "")
         if not headers.get("accesstoken") or (tenant and tenant[:15] != self._access.org_id[:15]):
@@ -248,7 +253,9 @@ class PubSubFront:
         return self._access.session(headers["accesstoken"])
 
     def _reader(self, context: Context, topic: str) -> Callable[[], float]:
-        """Raises when the call's session has ended or may not read the topic any more, else says how many seconds it has."""
+        """A check that raises if the call's session has ended or may no longer read the topic; otherwise it returns the
+        seconds left.
+        """
 
         def check() -> float:
             session = self._enter(context)
@@ -264,7 +271,7 @@ class PubSubFront:
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
-        """A stream among those there may be at once; raises TooManyClients."""
+        """Count a stream towards the limit. Raises TooManyClients."""
         self._limits.check_streams(self._streams)
         self._streams += 1
         try:
@@ -287,7 +294,7 @@ def _event_name(topic: str) -> str:
 
 
 def _same_topic(current: str, topic: str, refusal: str) -> str:
-    """The topic of a stream: named by its first request, and by none after it otherwise."""
+    """The topic of a stream. The first request names it; later ones may not change it."""
     if not topic and current:
         return current
     if current and topic.lower() != current.lower():
@@ -296,7 +303,7 @@ def _same_topic(current: str, topic: str, refusal: str) -> str:
 
 
 def _check_identifier(request: pb.ManagedFetchRequest) -> None:
-    """A managed subscription is named by its id or by its developer name."""
+    """A managed subscription is identified by its id or by its developer name."""
     if bool(request.subscription_id) == bool(request.developer_name):
         raise CallRefused(
             "managed.subscription.id.or.developer.name.empty",
@@ -310,7 +317,7 @@ def _check_identifier(request: pb.ManagedFetchRequest) -> None:
 
 
 def _start(request: pb.FetchRequest, metadata: Mapping[str, str], stale: Stale) -> Start:
-    """Where a subscription begins. Bytes that decode to a negative number are never an instruction, only a position."""
+    """The start of a subscription. Bytes that decode to a negative number are a position, never an instruction."""
     try:
         stale = Stale(metadata.get(STALE_REPLAY, stale.value).lower())
     except ValueError:

@@ -1,4 +1,4 @@
-"""Salesforce's Bulk API 2.0, the way in: a job takes one CSV file and publishes an event for each of its rows."""
+"""Salesforce's Bulk API 2.0 for ingest: a job takes one CSV file and publishes an event for each row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENDINGS: Final = ("LF", "CRLF")
 
 
 class BulkFront:
-    """``/services/data/vNN.0/jobs/ingest`` and below. The names of results are read without regard to case."""
+    """``/services/data/vNN.0/jobs/ingest`` and below. The names of results are case-insensitive."""
 
     def __init__(self, jobs: BulkJobs, access: Access) -> None:
         self._jobs, self._access = jobs, access

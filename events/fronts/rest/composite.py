@@ -36,7 +36,7 @@ _HALTED: Final = "Batch processing halted per request, error in previous request
 
 
 class _Sub(NamedTuple):
-    """One request among several; ``url`` may have references in it still."""
+    """One request of several; ``url`` may still have references."""
 
     method: str
     url: str
@@ -52,9 +52,9 @@ class _Answer(NamedTuple):
 
 
 class CompositeFront:
-    """The routes below ``/services/data/vNN.0/composite``, over the routes that each request would have alone.
+    """The routes below ``/services/data/vNN.0/composite``, which run each request on the plain routes.
 
-    ``routes`` makes those routes; requests that they answer publish with the block, if there is one.
+    ``routes`` creates those routes; with a block, their requests publish in the block.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class CompositeFront:
         ]
 
     async def composite(self, request: Request) -> Response:
-        """Up to 25 requests in order, later ones with ``@{id.path}`` of earlier results; all of them or none if asked."""
+        """Up to 25 requests in order, later ones with ``@{id.path}`` of earlier results; all or none if requested."""
         session, version = self._enter(request)
         if request.method != "POST":
             base = f"/services/data/v{version}/composite"
@@ -143,7 +143,7 @@ class CompositeFront:
             yield answer
 
     async def batch(self, request: Request) -> Response:
-        """Up to 25 requests that know nothing of each other, in order; after a failure the rest is left out if asked."""
+        """Up to 25 independent requests, in order; if requested, a failure stops the rest."""
         session, version = self._enter(request)
         body = await json_object(request)
         subs = _subrequests(body, "batchRequests", None)
@@ -166,7 +166,7 @@ class CompositeFront:
         )
 
     async def tree(self, request: Request) -> Response:
-        """Up to 200 events of one type, all of them or none. Events have no children."""
+        """Up to 200 events of one type, all or none. Events have no children."""
         session, _ = self._enter(request)
         body = await json_object(request)
         name = request.path_params["event"]
@@ -203,7 +203,7 @@ class CompositeFront:
         return json_response({"hasErrors": failed, "results": results}, 400 if failed else 201)
 
     async def _run(self, request: Request, session: Session, sub: _Sub, routes: Routes) -> _Answer:
-        """Answer one request as if it had come alone, within the same session."""
+        """Answer one request as if it were sent alone, in the same session."""
         path, _, query = sub.url.partition("?")
         path = unquote(path)
         if not path.startswith("/services/data/v") or re.search(r"/composite(/(batch|tree).*)?/?$", path):

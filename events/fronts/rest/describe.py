@@ -1,4 +1,4 @@
-"""How REST describes an event: Salesforce's describe results, from the definition."""
+"""Salesforce's describe results for an event, from its definition."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SOAP: Final = {
 
 
 def season(version: int) -> str:
-    """The release that brought an API version: three a year, 59 is Winter '24."""
+    """The release that introduced an API version: three per year, 59 is Winter '24."""
     years, turn = divmod(version - 59, 3)
     return f"{('Winter', 'Spring', 'Summer')[turn]} '{(24 + years) % 100:02d}"
 
 
 def summary(definition: EventDefinition, version: str, user: User) -> dict[str, Any]:
-    """An event in the list of all objects, as it is to a user."""
+    """An event in the list of all objects, from a user's view."""
     base = f"/services/data/v{version}/sobjects/{definition.name}"
     return {
         "activateable": False,

@@ -43,7 +43,7 @@ __all__ = ["RestFront"]
 
 
 class RestFront:
-    """The routes below ``/services/data``. ``limits`` gives those that are shown, by name."""
+    """The routes below ``/services/data``. ``limits`` returns the displayed limits by name."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class RestFront:
         """The routes; with ``block``, those of a composite request, which publishes when the block ends."""
         base = "/services/data/v{version}"
         table: tuple[tuple[str, Any, list[str]], ...] = (
-            # publish comes first, since routes are tried in turn
+            # publish comes first, because routes are tried in order
             (f"{base}/sobjects/{{event}}", partial(self.publish, block=block), ["POST"]),
             (f"{base}/sobjects/{{event}}", self.basic_information, ["GET"]),
             (f"{base}/composite/sobjects", partial(self.publish_collection, block=block), ["POST"]),
@@ -82,7 +82,7 @@ class RestFront:
         ]
 
     async def versions(self, _: Request) -> Response:
-        """The versions there are; the one resource that needs no session."""
+        """The supported versions; the only resource that needs no session."""
         return json_response(
             [
                 {"label": describe.season(number), "url": f"/services/data/v{number}.0", "version": f"{number}.0"}
@@ -128,7 +128,7 @@ class RestFront:
         return json_response(describe.full(definition, version, session.user))
 
     async def publish(self, request: Request, *, block: AllOrNoneBlock | None) -> Response:
-        """Publish one event. It is answered when the log has it, or when the block has written it."""
+        """Publish one event. Answered when the log has it, or when the block has written it."""
         session, _ = self._enter(request)
         name = request.path_params["event"]
         await self._event(session, name)
@@ -186,7 +186,7 @@ class RestFront:
         return schema
 
     async def _event(self, session: Session, name: str) -> EventSchema:
-        """An event that the user may know of; raises UnknownEvent."""
+        """An event that the user may see. Raises UnknownEvent."""
         schema = await self._catalog.find(name)
         if not session.user.may_see(schema.name):
             raise UnknownEvent(name)
@@ -207,7 +207,7 @@ def _by_method(handlers: Mapping[str, Callable[[Request], Any]]) -> Callable[[Re
 
 
 def _expanded(field: Mapping[str, Any]) -> Mapping[str, Any]:
-    """As JSON has it: instants of a change event, and CreatedDate of any, are text."""
+    """The schema as JSON shows it: instants of a change event, and any CreatedDate, are text."""
     if field["name"] == "CreatedDate" and field["type"] == "long":
         return dict(field, type="string")
     if field["type"] == ["null", "long"] and field.get("doc", "").split(":")[1:2] in (

@@ -1,4 +1,4 @@
-"""Where in a JSON text the value of a member begins, which Salesforce's JSON reader says of a value that it cannot take."""
+"""The position of a member's value in a JSON text, which Salesforce's JSON reader reports for an invalid value."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _DECODER: Final = json.JSONDecoder()
 
 
 def offset_of(text: str, member: str) -> tuple[int, int] | None:
-    """Line and column, from 1, of a member of the outermost object, whose name is read without regard to case.
+    """Line and column, from 1, of a member of the outermost object. The name is case-insensitive.
 
-    Of a name that is there twice the last counts, as in reading. None where the text is no such object.
+    For a duplicate name the last one counts, as in parsing. None if the text is not such an object.
     """
     offset = None
     try:

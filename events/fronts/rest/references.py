@@ -12,7 +12,9 @@ from events.errors import BadRequest
 __all__ = ["MOST_BYTES", "MissingReference", "References"]
 
 MOST_BYTES: Final = 8 * 1024 * 1024
-"""A description of an event has some 50 KB, and a body room for a hundred thousand references to it."""
+"""The limit on resolved references: a description of an event has some 50 KB, and a body can have a hundred thousand
+references to it.
+"""
 
 _REFERENCE: Final = re.compile(r"@\{([A-Za-z][A-Za-z0-9_]{0,127})((?:\.[A-Za-z_][A-Za-z0-9_]*|\[\d{1,6}\])*)\}")
 _STEP: Final = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d{1,6})\]")
@@ -26,7 +28,7 @@ class MissingReference(BadRequest):
 
 
 class References:
-    """The results of one composite request so far, for the requests that refer to them."""
+    """The results of one composite request so far, for later requests that refer to them."""
 
     def __init__(self) -> None:
         self._results: dict[str, Any] = {}
@@ -34,14 +36,15 @@ class References:
         self._left = MOST_BYTES
 
     def add(self, name: str, result: Any) -> None:
-        """From here on requests may refer to this."""
+        """Make a result available to later requests."""
         self._results[name] = result
 
     def resolved(self, value: Any) -> Any:
-        """The value with every reference in its texts replaced; a text that is one reference becomes what it refers to.
+        """The value with every reference in its texts replaced. A text that is a single reference becomes the
+        referenced value.
 
-        Raises MissingReference for a request that failed or comes later, and for a path that its result does not have; BadRequest
-        where the references of all requests together come to more than ``MOST_BYTES`` of JSON.
+        Raises MissingReference for a request that failed or comes later, and for a path that its result lacks;
+        BadRequest if the references of all requests together exceed ``MOST_BYTES`` of JSON.
         """
         if isinstance(value, str):
             whole = _REFERENCE.fullmatch(value)

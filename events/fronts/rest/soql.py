@@ -1,4 +1,7 @@
-"""SELECT over rows at hand: the part of SOQL that monitoring asks. What it cannot do is refused, never guessed."""
+"""SELECT over rows in memory: the part of SOQL that monitoring needs.
+
+Unsupported queries are refused, never guessed.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ class Select:
     limit: int | None
 
     def of(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """The rows asked for, with the fields asked for, named as in the rows. Raises MalformedSelect for an unknown field."""
+        """The selected rows and fields, with the rows' spelling of names.
+
+        Raises MalformedSelect for an unknown field.
+        """
         known = {name.lower(): name for name in (rows[0] if rows else {})}
 
         def named(field: str) -> str:
@@ -83,7 +89,7 @@ _TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 def parse_select(text: str) -> Select:
-    """Read ``SELECT fields FROM type [WHERE field op value [AND ...]] [ORDER BY field [ASC|DESC], ...] [LIMIT n]``.
+    """Parse ``SELECT fields FROM type [WHERE field op value [AND ...]] [ORDER BY field [ASC|DESC], ...] [LIMIT n]``.
 
     Operators are = != < <= > >= IN, NOT IN; values are 'text', numbers, TRUE, FALSE and NULL. Raises MalformedSelect.
     """

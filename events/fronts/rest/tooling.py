@@ -1,6 +1,7 @@
-"""The part of Salesforce's Tooling API that sets up subscribing: ``/services/data/vNN.0/tooling``.
+"""The part of Salesforce's Tooling API for setting up subscriptions: ``/services/data/vNN.0/tooling``.
 
-Records are created, read, changed and deleted at ``sobjects/{type}``, and found by ``query`` with a SELECT over one type.
+Records are created, read, changed and deleted at ``sobjects/{type}``, and queried by ``query`` with a SELECT over one
+type.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from tidegate.kit.http import json_response
 __all__ = ["ChannelMemberRecords", "ChannelRecords", "ManagedSubscriptionRecords", "ToolingFront", "ToolingRecords"]
 
 _MOST: Final = 2000
-"""Records in one answer."""
+"""The most records in one answer."""
 
 
 class ToolingRecords(Protocol):
     """The records of one type. A record is an object with Id, DeveloperName, FullName and Metadata."""
 
     async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
-        """Those that the user may see: of events and channels that are described to the user."""
+        """The records that the user may see: of events and channels visible to the user."""
         ...
 
     def require(self, user: User, full_name: str, metadata: Mapping[str, Any]) -> None:
-        """Raises AccessError unless the user may make, change or delete such a record."""
+        """Raises AccessError unless the user may create, change or delete such a record."""
         ...
 
     async def create(self, full_name: str, metadata: Mapping[str, Any]) -> str:
-        """The id of the new record; raises InvalidMetadata, also where there is one of this name."""
+        """Create a record and return its id. Raises InvalidMetadata, also if one of this name exists."""
         ...
 
     async def update(self, full_name: str, metadata: Mapping[str, Any]) -> None: ...
@@ -47,7 +48,7 @@ class ToolingRecords(Protocol):
 
 
 class ToolingFront:
-    """The routes; ``types`` are the records by type name."""
+    """The routes; ``types`` maps type names to their records."""
 
     def __init__(self, access: Access, types: Mapping[str, ToolingRecords]) -> None:
         self._access, self._types = access, {name.lower(): (name, records) for name, records in types.items()}
@@ -185,14 +186,14 @@ class ChannelMemberRecords:
         self._channels = channels
 
     def require(self, user: User, full_name: str, metadata: Mapping[str, Any]) -> None:
-        """The channel has to be the user's to define, and its reader is shown the event."""
+        """The user needs the right to define the channel, and to see the event."""
         user.require_define(str(metadata.get("eventChannel", "")))
         event = str(metadata.get("selectedEntity", ""))
         if not user.may(Permission.CUSTOMIZE):
             user.require_read(event)
 
     async def all(self, user: User) -> Sequence[Mapping[str, Any]]:
-        """A filter tells of the event's fields, so both its channel and its event have to be described to the user."""
+        """A filter reveals the event's fields, so both its channel and its event must be visible to the user."""
         return [
             {
                 "Id": member.id,

@@ -1,7 +1,8 @@
-"""The bitmaps by which a change event's header names fields: ``0x650004E0``, and ``4-0x10`` for parts of a compound field.
+"""The bitmaps that identify fields in a change event's header: ``0x650004E0``, and ``4-0x10`` for parts of a compound
+field.
 
-The n-th bit, counted from the right and from 0, stands for the n-th field of the Avro record. Source: Pub/Sub API guide,
-"Event Deserialization Considerations".
+The n-th bit, counted from the right and from 0, is the n-th field of the Avro record. Source: Pub/Sub API guide, "Event
+Deserialization Considerations".
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ __all__ = ["encode"]
 
 
 def encode(names: Sequence[tuple[str, Sequence[str]]], chosen: Collection[str]) -> list[str]:
-    """The bitmaps of chosen fields. ``names`` are all fields of the record in order, each with the names of its parts.
+    """The bitmaps of selected fields. ``names`` has all fields of the record in order, each with the names of its
+    parts.
 
-    A part is chosen as ``Field.Part``, and a compound field as a whole by its own name.
+    A part is selected as ``Field.Part``, a whole compound field by its own name.
     """
     bitmaps = [_hex(index for index, (name, _) in enumerate(names) if name in chosen)]
     for index, (name, parts) in enumerate(names):

@@ -1,4 +1,4 @@
-"""Making change events from a table's change records."""
+"""Makes change events from a table's change records."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Made", "TableEvents"]
 _STANDARD: Final = ("Name", "OwnerId", *SYSTEM_FIELDS)
 _KEYS: Final = uuid.UUID("6f1d6c7e-9d1c-5d53-8f5b-0e5a7c1f6f7a")
 OVERFLOW_ID: Final = "000000000000000AAA"
-"""Stands for any record: what changed is all of a table."""
+"""The id for changes of a whole table."""
 _OPS: Final = {"c": "CREATE", "u": "UPDATE", "d": "DELETE", "r": "CREATE"}
 
 
 class _FieldSource(NamedTuple):
-    """A column and where in the event its value goes: a field, or a part of a compound one."""
+    """A column and its target in the event: a field, or a part of a compound one."""
 
     column: str
     read: Column
@@ -36,25 +36,25 @@ class _FieldSource(NamedTuple):
 
 
 class Made(NamedTuple):
-    """An event to be: its values, and the whole row for filters (by field, parts as ``Field.Part``, the header's too)."""
+    """A new event: its values, and the whole row for filters (by field; parts as ``Field.Part``; including the header)."""
 
     values: dict[str, Any]
     row: dict[str, Any]
 
     def as_gap(self) -> dict[str, Any]:
-        """The event that says only that there was such a change."""
+        """The event that only says that there was such a change."""
         header = dict(self.values[HEADER])
         header |= {"changeType": f"GAP_{header['changeType']}", "changedFields": [], "nulledFields": []}
         return {HEADER: header}
 
 
 class TableEvents:
-    """How the events of one entity are made from one version of its table's records."""
+    """Makes the events of one entity from one version of its table's records."""
 
     def __init__(
         self, entity: str, envelope: Envelope, *, names: Mapping[str, str | None], snapshot: bool, deleted_column: str
     ) -> None:
-        """Raises InvalidMetadata where names do not fit the table's columns, or each other."""
+        """Raises InvalidMetadata if names conflict with the table's columns or with each other."""
         self.entity, self.envelope = entity, envelope
         self._snapshot, self._deleted = snapshot, deleted_column
         columns = [*names, *([deleted_column] if deleted_column else [])]
@@ -80,9 +80,10 @@ class TableEvents:
     def make(
         self, change: Change, record_id: str | None, *, user: str, sequence: int, enriched: Collection[str] = ()
     ) -> Made | None:
-        """The event of a change, or None where Salesforce has none; ``enriched`` are fields that updates and deletes show always.
+        """The event of a change; None if Salesforce has none. ``enriched`` are fields that updates and deletes always
+        contain.
 
-        A change whose values cannot be read becomes a gap event.
+        A change with unreadable values becomes a gap event.
         """
         kind = self._kind(change)
         if kind is None:
@@ -122,7 +123,7 @@ class TableEvents:
         if self._deleted and kind in ("UPDATE", "DELETE"):
             was, is_ = self._gone(change.before), self._gone(change.after)
             if kind == "DELETE":
-                return None if was else kind  # it was deleted already, as far as subscribers know
+                return None if was else kind  # for subscribers it was deleted already
             if is_:
                 return None if was else "DELETE"
             return "UNDELETE" if was else kind
@@ -152,7 +153,7 @@ class TableEvents:
         self._stamp(values, header, kind)
 
     def _read(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of a row by field; what the database did not send is not among them."""
+        """The values of a row by field, without those that the database did not send."""
         return {
             source.name: None if (value := row[source.column]) is None else source.read.value(value)
             for source in self._field_sources
@@ -160,7 +161,7 @@ class TableEvents:
         }
 
     def _changed(self, change: Change) -> set[str]:
-        """Fields whose values differ; all that came where the database does not say what was before."""
+        """Fields whose values differ; all received fields if the database does not send old values."""
         before, after = change.before, change.after or {}
         return {
             source.name
@@ -170,7 +171,7 @@ class TableEvents:
         }
 
     def _nulled(self, changed: Collection[str], read: Mapping[str, Any]) -> set[str]:
-        """Changed fields without a value; a compound field by its own name when nothing of it is left."""
+        """Changed fields without a value; a compound field by its own name if it has no parts left."""
         nulled = {name for name in changed if read.get(name) is None}
         for field in self._fields:
             parts = {f"{field.name}.{part.name}" for part in field.parts}

@@ -1,7 +1,7 @@
-"""Columns of a captured table: what a column in Debezium's form becomes as a field of a change event.
+"""Columns of a captured table: converts columns in Debezium's format to fields of a change event.
 
-Columns come as Avro with Kafka Connect's and Debezium's names of semantic types (``connect.name``). What a Salesforce
-field cannot hold exactly becomes text: decimals of more than 15 digits, arrays, structs.
+Columns are Avro with Kafka Connect's and Debezium's names of semantic types (``connect.name``). Values that a
+Salesforce field can't represent exactly become text: decimals of more than 15 digits, arrays, structs.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["Column", "column_of"]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_MS: Final = 86_400_000
 _EXACT_DIGITS: Final = 15
-"""Decimals of so many digits are the same after they were a double."""
+"""Decimals of this many digits survive conversion to a double."""
 
 
 class Column(NamedTuple):
-    """A column: the kind of its field, and the value of the field for one of the column, which may raise ValueError."""
+    """A column: the kind of its field, and a conversion of its values, which may raise ValueError."""
 
     kind: Kind
     value: Callable[[Any], Any]
@@ -93,7 +93,7 @@ _PLAIN: Final[Mapping[str, Column]] = {
 
 
 def column_of(avro: Any) -> Column:
-    """The column that an Avro type says, alone or in a union with null."""
+    """The column of an Avro type, alone or in a union with null."""
     if isinstance(avro, list):
         members = [member for member in avro if member != "null"]
         return column_of(members[0]) if len(members) == 1 else Column(Kind.LONG_TEXT, _json)

@@ -1,4 +1,4 @@
-"""Changes as Debezium's connectors write them: an envelope of before, after, source, op and transaction, in Avro."""
+"""Changes in the format of Debezium's connectors: an Avro envelope of before, after, source, op and transaction."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from events.model.changes.columns import Column, column_of
 __all__ = ["UNAVAILABLE", "Change", "Envelope", "NotAnEnvelope", "RecordKey"]
 
 UNAVAILABLE: Final = "__debezium_unavailable_value"
-"""Stands for a value that did not change and that the database did not send along."""
+"""Marks a value that did not change and that the database did not send."""
 _COMMITTED: Final = ("txId", "gtid", "transaction_id", "lsn", "commit_lsn")
 
 
 class NotAnEnvelope(UndecodablePayload):
-    """The schema of a record is not that of a change in Debezium's form."""
+    """The schema of a record is not a Debezium change envelope."""
 
 
 class Change(NamedTuple):
-    """One change of one row; ``before`` and ``after`` hold columns by name where the database sent them."""
+    """One change of one row. ``before`` and ``after`` have columns by name, if the database sent them."""
 
     op: str
     before: Mapping[str, Any] | None
@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
     @property
     def transaction_id(self) -> str:
-        """A name of the transaction that is the same for all its changes, in whatever table."""
+        """An id of the transaction that is equal for all its changes, in any table."""
         source_key = f"{self.source.get('connector')}/{self.source.get('name')}/{self.source.get('db')}"
         for name in _COMMITTED:
             if self.source.get(name) is not None:
@@ -47,7 +47,7 @@ class Change(NamedTuple):
 
     @property
     def commit_number(self) -> int:
-        """Rises with the commits of one database, as far as its source block says a place."""
+        """Increases with the commits of one database, as far as its source block has a position."""
         try:
             known = [int(each) for each in json.loads(self.source.get("sequence") or "[]") if each is not None]
         except (ValueError, TypeError):
@@ -64,14 +64,14 @@ class Change(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """In the form of Salesforce's changeOrigin: what made the change known, and the connector's name."""
+        """The changeOrigin in Salesforce's format: the kind of source, and the connector's name."""
         return (
             f"io/debezium/{self.source.get('connector')}/{self.source.get('version')};client={self.source.get('name')}"
         )
 
 
 class Envelope:
-    """One version of a table's change records: its columns by name, and how its records are read."""
+    """One version of a table's change records: its columns by name, and a parser of records."""
 
     def __init__(self, text: str) -> None:
         """Raises NotAnEnvelope."""
@@ -148,7 +148,7 @@ def _row(form: Any) -> Mapping[str, Any]:
 
 
 def _without_logical_types(form: Any) -> Any:
-    """Values of logical types but decimals are wanted as the numbers they are."""
+    """Remove logical types except decimals, so that values stay numbers."""
     if isinstance(form, list):
         return [_without_logical_types(each) for each in form]
     if not isinstance(form, dict):

@@ -1,4 +1,4 @@
-"""The fields of a change event: their types in Avro, their names in ``doc``, how CometD shows their values."""
+"""The fields of a change event: their Avro types, their names in ``doc``, their form in CometD."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_MS: Final = 253_402_300_799_999
 
 
 class Kind(Enum):
-    """A type of field: its Avro type, its name in ``doc``, and what filters compare it as (None: not at all)."""
+    """A type of field: its Avro type, its name in ``doc``, and its type in filters (None: not comparable)."""
 
     TEXT = ("string", "Text", FieldType.TEXT)
     LONG_TEXT = ("string", "StringPlusClob", FieldType.LONG_TEXT_AREA)
@@ -36,14 +36,14 @@ class Kind(Enum):
 
     @staticmethod
     def of_doc(doc: str) -> Kind:
-        """The kind that an Avro field's ``doc`` names; text where it names none of ours."""
+        """The kind named by an Avro field's ``doc``; text if it names none of ours."""
         parts = doc.split(":")
         return next((kind for kind in Kind if len(parts) > 1 and kind.doc == parts[1]), Kind.TEXT)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeField:
-    """A field of a change event, or a compound one with fields of its own."""
+    """A field of a change event, or a compound one with parts."""
 
     name: str
     kind: Kind = Kind.TEXT
@@ -56,11 +56,11 @@ SYSTEM_FIELDS: Final = {
     "LastModifiedDate": Kind.DATE_TIME,
     "LastModifiedById": Kind.ID,
 }
-"""Fields that every record of Salesforce has; a table's change events have them from the commit."""
+"""Fields of every Salesforce record. A table's change events get them from the commit."""
 
 
 def shown(field: ChangeField, value: Any) -> Any:
-    """A value as CometD shows it; of a compound field the parts that have a value."""
+    """A value as CometD shows it; for a compound field the parts that have a value."""
     if value is None:
         return None
     if field.parts:

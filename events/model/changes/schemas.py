@@ -1,5 +1,8 @@
-"""Schemas of change events: ``ChangeEventHeader`` and, nullable, every field of the record. Source: Change Data Capture
-Developer Guide, "Change Event Message Structure"; the header's Avro form as the Pub/Sub API gives it out."""
+"""Schemas of change events: ``ChangeEventHeader`` and every field of the record, nullable.
+
+Source: Change Data Capture Developer Guide, "Change Event Message Structure"; the header's Avro form from the Pub/Sub
+API.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ __all__ = ["HEADER", "STANDARD_CHANNEL", "ChangeEventSchema", "change_event_name
 
 HEADER: Final = "ChangeEventHeader"
 STANDARD_CHANNEL: Final = "ChangeEvents"
-"""The channel of all entities that are selected for it."""
+"""The channel of all entities selected for it."""
 _SUFFIX: Final = "ChangeEvent"
 _TYPES: Final = (
     *("CREATE", "UPDATE", "DELETE", "UNDELETE"),
@@ -48,7 +51,7 @@ _COMPARED_HEADER: Final = {
 
 
 def change_event_name(entity: str) -> str:
-    """``AccountChangeEvent`` of Account, ``Customer__ChangeEvent`` of Customer__c."""
+    """``AccountChangeEvent`` for Account, ``Customer__ChangeEvent`` for Customer__c."""
     return entity[:-1] + _SUFFIX if entity.endswith("__c") else entity + _SUFFIX
 
 
@@ -57,7 +60,10 @@ def is_change_event(name: str) -> bool:
 
 
 def to_avro_text(entity: str, fields: Sequence[ChangeField]) -> str:
-    """The Avro record of an entity's change events; fields of the record come after the header and the system fields."""
+    """The Avro record of an entity's change events.
+
+    Fields of the record come after the header and the system fields.
+    """
     header = {"name": HEADER, "type": {"type": "record", "name": HEADER, "fields": _HEADER_FIELDS}}
     field_names = {field.name for field in fields}
     system = [ChangeField(name, kind) for name, kind in SYSTEM_FIELDS.items() if name not in field_names]
@@ -84,10 +90,10 @@ def _avro(entity: str, field: ChangeField, parent: str = "") -> dict[str, Any]:
 
 
 class ChangeEventSchema:
-    """One version as the registry has it: id, text, fields and the codec. Immutable."""
+    """One registered version: id, text, fields and the codec. Immutable."""
 
     def __init__(self, schema_id: int, text: str) -> None:
-        """Raises InvalidDefinition when the schema is not a change event's."""
+        """Raises InvalidDefinition if the schema is not a change event's."""
         import fastavro
 
         self.id, self.text = schema_id, text
@@ -104,7 +110,7 @@ class ChangeEventSchema:
 
     @property
     def columns(self) -> dict[str, FieldType]:
-        """What a filter can compare: fields, parts of compound fields and the header's single values."""
+        """The comparable fields for a filter: fields, parts of compound fields and the header's single values."""
         kinds = {f"{HEADER}.{name}": kind for name, kind in _COMPARED_HEADER.items()}
         for field in self.fields:
             for name, kind in [(f"{field.name}.{part.name}", part.kind) for part in field.parts] or [
@@ -115,7 +121,7 @@ class ChangeEventSchema:
         return kinds
 
     def rows(self, events: Sequence[Mapping[str, Any]]) -> pa.StructArray:
-        """What a filter can compare, by column, as the struct column that it takes."""
+        """The comparable values by column, as the struct column that a filter takes."""
         import pyarrow as pa
 
         types = {FieldType.CHECKBOX: pa.bool_(), FieldType.NUMBER: pa.float64()}
@@ -128,7 +134,7 @@ class ChangeEventSchema:
         return pa.StructArray.from_arrays(arrays, names=list(columns))
 
     def comparable(self, payload: bytes) -> dict[str, Any]:
-        """What of an event a filter can compare, by column; a field that did not change has no value."""
+        """The comparable values of an event by column. An unchanged field has no value."""
         values = self.decode(payload)
         values_ = {f"{HEADER}.{name}": value for name, value in values[HEADER].items()}
         for field in self.fields:
@@ -160,7 +166,8 @@ class ChangeEventSchema:
         return event
 
     def to_json(self, payload: bytes, *, timestamp_ms: int) -> dict[str, Any]:
-        """As CometD shows it: fields with a value and those that were set to null; the header with names of fields.
+        """The event as CometD shows it: fields with a value and those that were set to null; the header with names of
+        fields.
 
         ``timestamp_ms`` is not needed: a change event has the time of its commit.
         """
@@ -182,7 +189,7 @@ class ChangeEventSchema:
         return made
 
     def _named(self, bitmaps: Sequence[str]) -> list[str]:
-        """The names of fields that bitmaps stand for."""
+        """The names of the fields in bitmaps."""
         names: list[str] = []
         for bitmap in bitmaps:
             prefix, dash, digits = bitmap.rpartition("-")

@@ -1,7 +1,8 @@
-"""Can data written with one Avro schema be read with another? Java's ``SchemaCompatibility`` (avro 1.12), rule by rule.
+"""Decides whether data of one Avro schema can be read with another, by the rules of Java's ``SchemaCompatibility``
+(avro 1.12).
 
-Java's answers are followed where they are surprising too: record names are compared without their namespace, unions
-are searched branch by branch, and a pair of types met again is judged as it was the first time.
+It matches Java even where that is surprising: record names are compared without their namespace, unions are searched
+branch by branch, and a pair of types that recurs gets the result of the first time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ __all__ = ["AmbiguousField", "Incompatibility", "Kind", "incompatibilities"]
 
 
 class Kind(Enum):
-    """What is wrong; the names are Java's ``SchemaIncompatibilityType``."""
+    """The kinds of incompatibility, with the names of Java's ``SchemaIncompatibilityType``."""
 
     NAME_MISMATCH = "NAME_MISMATCH"
     FIXED_SIZE_MISMATCH = "FIXED_SIZE_MISMATCH"
@@ -52,7 +53,7 @@ class Incompatibility:
 
 
 def incompatibilities(reader: AvroType, writer: AvroType) -> list[Incompatibility]:
-    """Every reason why ``reader`` cannot read what ``writer`` wrote; empty when it can. Raises TooManySteps."""
+    """Every reason why ``reader`` cannot read data of ``writer``; empty if it can. Raises TooManySteps."""
     return _Checker().check("", reader, writer, [])
 
 
@@ -68,7 +69,7 @@ _PROMOTIONS: Final = {
 
 class _Checker:
     def __init__(self) -> None:
-        # None marks a pair whose check is under way: a recursive schema is compatible unless proven otherwise.
+        # None marks a pair whose check is in progress: a recursive schema is compatible unless proven otherwise.
         self._judged: dict[tuple[int, int], list[Incompatibility] | None] = {}
         self._effort = Effort()
         self._written: dict[int, dict[str, Field]] = {}
@@ -80,7 +81,7 @@ class _Checker:
         self._effort.pair()
         self._judged[pair] = None
         location.append(token)
-        # Types used twice at every level double the reasons with each; nobody reads the thousandth.
+        # Types used twice at every level double the reasons per level; more than the limit would help no user.
         result = self._judge(reader, writer, location)[:_MAX_REASONS]
         location.pop()
         self._judged[pair] = result
@@ -133,7 +134,7 @@ class _Checker:
             elif field.has_default:
                 continue
             elif isinstance(field.type, EnumType) and field.type.default is not None:
-                # An enum's own default does not stand in for a missing field, but Java compares it with the record.
+                # An enum's default does not replace a missing field, but Java compares it with the record.
                 reasons += self.check("type", field.type, writer, field_location)
             else:
                 reasons.append(_reason(Kind.READER_FIELD_MISSING_DEFAULT_VALUE, field_location, field.name))
@@ -186,6 +187,6 @@ def _lacking(writer: AvroType) -> str:
 
 
 def _reason(kind: Kind, location: list[str], detail: str) -> Incompatibility:
-    # The first token is the root's and stands for nothing.
+    # The first token is the root's and is left out.
     path = "/" + "/".join(token.replace("~", "~0").replace("/", "~1") for token in location[1:])
     return Incompatibility(kind, path, detail)

@@ -1,4 +1,4 @@
-"""Which Avro schemas Confluent's registry takes for the same though their texts differ: attributes or aliases in another order."""
+"""Avro schemas that Confluent's registry considers equal although attributes or aliases are in another order."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["equivalent"]
 
 
 def equivalent(left: str, other: str) -> bool:
-    """Whether two canonical texts differ in nothing but the order of attributes and aliases."""
+    """Whether two canonical texts differ only in the order of attributes and aliases."""
     if left == other:
         return True
-    # Most texts that differ are not the same letters in another order, which is quickly seen.
+    # A quick test: most different texts do not have the same characters.
     if len(left) != len(other) or sorted(left) != sorted(other):
         return False
     return bool(_unordered(json.loads(left)) == _unordered(json.loads(other)))

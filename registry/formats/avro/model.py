@@ -1,6 +1,6 @@
-"""Avro schemas as values: what a schema text means once names are resolved.
+"""Avro schemas as values, with names resolved.
 
-A named type is one object however often it is used, so recursive schemas are cycles; compare with ``is``.
+A named type is a single object however often it is used. So recursive schemas are cycles; compare with ``is``.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
-"""The default of a field that has none (``None`` is the default ``null``)."""
+"""The default of a field without one (``None`` is the default ``null``)."""
 
 
 @dataclass(eq=False)
 class AvroType:
-    """Any type. ``kind`` is Avro's word for it; ``props`` are the attributes the specification does not name."""
+    """Any type. ``kind`` is Avro's name for it; ``props`` are attributes that the specification does not define."""
 
     kind: str
     props: dict[str, Any] = field(default_factory=dict, kw_only=True)

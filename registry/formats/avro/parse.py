@@ -1,4 +1,4 @@
-"""Avro schema text to types, by the rules (and as far as useful in the words) of Java's parser, avro 1.12."""
+"""Parses Avro schema text, by the rules and mostly with the messages of Java's parser, avro 1.12."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from registry.formats.avro.unread import Unread, closed, equal
 __all__ = ["MAX_DEPTH", "SchemaParseError", "parse_text", "parse_value"]
 
 MAX_DEPTH: Final = 128
-"""Types nested deeper than this are refused: every later walk over a schema is recursive."""
+"""The deepest nesting of types. Deeper ones are refused, because every later traversal is recursive."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _SCHEMA_RESERVED: Final = frozenset(
@@ -40,17 +40,17 @@ class SchemaParseError(ValueError):
 
 
 def parse_text(text: str, names: dict[str, NamedType] | None = None, *, strict: bool = True) -> AvroType:
-    """Parse JSON text; ``names`` are the types known beforehand and receive those defined here.
+    """Parse JSON text. ``names`` has the types known before; those defined here are added to it.
 
-    ``strict`` is how new schemas are held: names must be Avro names and defaults must fit their types. Schemas already
-    stored by somebody are read without, since data was written with them.
+    ``strict`` is for new schemas: names must be Avro names and defaults must fit their types. Stored schemas are read
+    without it, because data was written with them.
     """
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except RecursionError:
         raise SchemaParseError("The schema is nested too deep") from None
     except ValueError as error:
-        # Java takes a bare primitive name without quotes as a schema too, and clients send it.
+        # Java accepts a bare primitive name without quotes too, and clients send it.
         if text.strip() in PRIMITIVES:
             return PrimitiveType(text.strip())
         raise SchemaParseError(f"The schema is not valid JSON: {error}") from error
@@ -58,7 +58,7 @@ def parse_text(text: str, names: dict[str, NamedType] | None = None, *, strict: 
 
 
 def parse_value(value: Any, names: dict[str, NamedType] | None = None, *, strict: bool = True) -> AvroType:
-    """Parse a schema given as JSON values; see ``parse_text``."""
+    """Parse a schema from JSON values; see ``parse_text``."""
     return _Parser({} if names is None else names, strict).root(value)
 
 
@@ -72,7 +72,7 @@ def _shown(value: Any) -> str:
 
 
 class _Parser:
-    """As Java's parser, it knows a type once it has read all of it; a name that it does not know yet may follow later."""
+    """Like Java's parser, it knows a type once it has read all of it. An unknown name may be defined later."""
 
     def __init__(self, names: dict[str, NamedType], strict: bool) -> None:
         self._names = names
@@ -228,10 +228,10 @@ class _Parser:
         return fixed
 
     def _fits(self, type_: AvroType, value: Any) -> bool:
-        """Whether ``value`` is a default for ``type_`` (Java's ``isValidDefault``: a union takes any branch's)."""
+        """Whether ``value`` is a valid default for ``type_`` (Java's ``isValidDefault``: a union accepts any branch's)."""
         match type_:
             case Unread():
-                # Where it was read, Java took it for a record.
+                # When Java read the name, it assumed a record.
                 return isinstance(value, dict) and type_.definition is not None and self._fits(type_.definition, value)
             case UnionType():
                 return any(self._fits(branch, value) for branch in type_.branches)
@@ -247,7 +247,7 @@ class _Parser:
         return _fits_scalar(type_.kind, value)
 
     def _default_fits(self, field: Field) -> bool:
-        """Whether a field that a default leaves out has a good one itself; judged once, and never by itself."""
+        """Whether a field that a default leaves out has a valid default itself. Checked once, and not recursively."""
         known = self._fitting.get(id(field))
         if known is None:
             self._fitting[id(field)] = False
@@ -255,7 +255,7 @@ class _Parser:
         return known
 
     def _name(self, value: dict[str, Any], namespace: str | None) -> tuple[str, str | None]:
-        """Name and namespace; a dot in the name wins over ``namespace``, the empty namespace is none."""
+        """Name and namespace. A dot in the name overrides ``namespace``; an empty namespace means none."""
         name = value.get("name")
         if not isinstance(name, str):
             raise SchemaParseError(f"No name in schema: {_shown(value)}")
@@ -305,7 +305,7 @@ def _aliases(value: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _type_aliases(value: dict[str, Any], namespace: str | None) -> tuple[str, ...]:
-    """Aliases as full names: an unqualified one lives in the namespace of its type, one with a dot before it in none."""
+    """Aliases as full names: an unqualified one is in its type's namespace, one with a leading dot in none."""
     full_names = [
         f"{namespace}.{alias}" if namespace and "." not in alias else alias.removeprefix(".")
         for alias in _aliases(value)

@@ -1,4 +1,4 @@
-"""An Avro schema as the registry and the codecs hold it."""
+"""An Avro schema for the registry and the codecs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["AvroSchema"]
 
 
 class AvroSchema:
-    """A parsed schema: ``type`` is its root; equal when the canonical text is."""
+    """A parsed schema with the root ``type``. Schemas with equal canonical text are equal."""
 
     schema_type = "AVRO"
 
     def __init__(self, type: AvroType, referenced: frozenset[str] = frozenset()) -> None:  # noqa: A002
-        """``referenced`` are full names defined in references: the canonical text names them only."""
+        """``referenced`` are full names defined in references; the canonical text only names them."""
         self.type = type
         self._referenced = referenced
 
@@ -83,7 +83,7 @@ class AvroSchema:
 
 
 def _message(reason: Incompatibility) -> str:
-    """Confluent's wording; a ``%`` in a name must not be mistaken for a place to fill, so it is doubled."""
+    """Confluent's message. A ``%`` in a name is doubled, because the message is a format string."""
     path, detail = reason.path.replace("%", "%%"), reason.detail.replace("%", "%%")
     match reason.kind:
         case Kind.FIXED_SIZE_MISMATCH:

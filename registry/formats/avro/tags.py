@@ -1,4 +1,4 @@
-"""Tags inside an Avro schema: ``confluent:tags`` on records and fields, found and changed by the path of what bears them."""
+"""Tags inside an Avro schema: reads and changes ``confluent:tags`` of records and fields by path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TAGS: Final = "confluent:tags"
 
 
 def tagged(text: str) -> dict[Entity, list[str]]:
-    """What bears tags in a schema, in its order: records by full name, fields by that and their own name."""
+    """The tagged entities in the order of the schema: records by full name, fields by that and their own name."""
     by_entity: dict[Entity, list[str]] = {}
     for record, full_name in _records(json.loads(text)):
         if tags := _tags_of(record):
@@ -28,7 +28,7 @@ def tagged(text: str) -> dict[Entity, list[str]]:
 
 
 def with_tags(text: str, add: Tags, remove: Tags) -> str:
-    """The schema with tags added and then others removed; raises InvalidSchema for a path that is not in it."""
+    """The schema with tags added and then others removed. Raises InvalidSchema for an unknown path."""
     root = json.loads(text)
     for entity in dict.fromkeys((*add, *remove)):
         bearer = _find(root, entity)
@@ -43,7 +43,7 @@ def _find(root: Any, entity: Entity) -> dict[str, Any]:
     path = entity.path.removeprefix(".")
     record_path, _, field_name = path.rpartition(".") if entity.kind == "sr_field" else (path, "", "")
     for record, full_name in _records(root):
-        # A path without a namespace means a record of that name in any.
+        # A path without a namespace matches a record of that name in any namespace.
         if record_path not in (full_name, record["name"].rpartition(".")[2]):
             continue
         if entity.kind == "sr_record":

@@ -1,4 +1,6 @@
-"""Avro types to schema text: Java Avro's order of members and Java's way with numbers, so that equal schemas are equal text."""
+"""Writes Avro types as schema text with Java Avro's member order and number format, so that equal schemas have equal
+text.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ __all__ = ["normalized", "write_text"]
 
 
 def write_text(root: AvroType, known: Iterable[str] = ()) -> str:
-    """The text Java's ``Schema.toString`` gives; types named in ``known`` are written as names, not definitions."""
+    """The text that Java's ``Schema.toString`` produces. Types in ``known`` are written as names, not definitions."""
     return write_json(_value(root, None, set(known)))
 
 
@@ -90,7 +92,7 @@ def _alias(full_name: str, namespace: str | None) -> str:
 
 
 def normalized(root: AvroType) -> AvroType:
-    """The same schema with what has no meaning put in order: attributes and aliases sorted, empty docs gone."""
+    """The same schema in normal form: attributes and aliases sorted, empty docs removed."""
     return _Normalizer().visit(root)
 
 
@@ -131,7 +133,7 @@ class _Normalizer:
 
 
 def _default(type_: AvroType, value: Any) -> Any:
-    """A whole number as what it is a default of: Java writes 3.0 for a double."""
+    """A number in the form of its default's type: Java writes 3.0 for a double."""
     match type_:
         case ArrayType() if isinstance(value, list):
             return [_default(type_.items, item) for item in value]
@@ -143,7 +145,7 @@ def _default(type_: AvroType, value: Any) -> Any:
 
 
 def _sorted_props(type_: AvroType) -> dict[str, Any]:
-    """Attributes by name, the logical type and a decimal's precision and scale before them."""
+    """Attributes by name; the logical type and a decimal's precision and scale come first."""
     first = ["logicalType"] if type_.logical_type is not None else []
     if type_.logical_type == "decimal":
         first += ["precision"] if "precision" in type_.props else []

@@ -1,4 +1,4 @@
-"""Names that are used before they are defined, and types that are defined twice."""
+"""Names that are used before their definition, and types that are defined twice."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["Unread", "closed", "equal"]
 
 @dataclass(eq=False)
 class Unread(NamedType):
-    """A name that may be defined further on."""
+    """A name that may be defined later."""
 
     definition: NamedType | None = None
 
 
 def closed(root: AvroType) -> AvroType:
-    """The schema with every name that was read before its definition replaced by what it means."""
+    """The schema with every name that was used before its definition replaced by the type."""
     made = _meant(root)
     pending, seen = [made], {id(made)}
     while pending:
@@ -60,7 +60,7 @@ def _meant(type_: AvroType) -> AvroType:
 
 
 def equal(left: AvroType, other: AvroType) -> bool:
-    """Whether two types are the same to Java, which lets such be defined twice: docs and aliases do not count."""
+    """Whether Java considers two types equal and permits a second definition: docs and aliases are ignored."""
     if left is other:
         return True
     if type(left) is not type(other) or left.kind != other.kind or left.props != other.props:

@@ -1,1 +1,1 @@
-"""JSON Schema: kinds of schema (``model``), text to kinds (``drafts``, ``modern``), what may change (``changes``, ``compare``)."""
+"""JSON Schema: the model (``model``), parsing (``drafts``, ``modern``), compatible changes (``changes``, ``compare``)."""

@@ -1,4 +1,4 @@
-"""Changes of what is said about arrays; for the content models see ``objects``."""
+"""Changes of array keywords; for the content models see ``objects``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How one JSON Schema may differ from an earlier one, which of it Confluent calls compatible, and in what words."""
+"""Changes between two JSON Schemas: which of them Confluent considers compatible, and its messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["LENIENT", "STRICT", "Change", "message"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference. ``kind`` is Confluent's ``Difference.Type``; ``path`` leads to it from ``#/``."""
+    """One difference. ``kind`` is Confluent's ``Difference.Type``; ``path`` starts at ``#/``."""
 
     kind: str
     path: str
@@ -45,7 +45,7 @@ STRICT: Final = _kinds(
     ENUM_ARRAY_EXTENDED COMBINED_TYPE_EXTENDED PRODUCT_TYPE_NARROWED SUM_TYPE_EXTENDED NOT_TYPE_NARROWED
     """
 )
-"""Changes after which the new schema still takes everything the old one took."""
+"""Changes after which the new schema still accepts everything that the old one accepted."""
 
 LENIENT: Final = STRICT | _kinds(
     """
@@ -55,7 +55,7 @@ LENIENT: Final = STRICT | _kinds(
     PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL
     """
 )
-"""What the policy LENIENT allows besides: properties that come and go, as if nothing unnamed were ever sent."""
+"""Additional changes that the policy LENIENT allows: properties that come and go, as if no client sent unnamed ones."""
 
 _TEXTS: Final[Sequence[tuple[frozenset[str], str]]] = (
     (
@@ -161,7 +161,10 @@ _TEXTS: Final[Sequence[tuple[frozenset[str], str]]] = (
 
 
 def message(change: Change) -> str:
-    """Confluent's words, quotes and all; ``%s`` where the reader's and the writer's name belong, ``%`` itself doubled."""
+    """Confluent's message, with its quotes.
+
+    ``%s`` stands for the reader's and the writer's name; ``%`` itself is doubled.
+    """
     text = next((words for kinds, words in _TEXTS if change.kind in kinds), "").replace(
         "{}", change.path.replace("%", "%%")
     )

@@ -1,4 +1,4 @@
-"""Changes of ``allOf``, ``anyOf`` and ``oneOf``: members are paired with those they are compatible with."""
+"""Changes of ``allOf``, ``anyOf`` and ``oneOf``: members are paired with compatible ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compare_combined(context: Context, original: CombinedSchema, update: Combine
 
 
 def _distinct(combined: CombinedSchema) -> list[Schema]:
-    """The members, those that say the same once."""
+    """The members without duplicates."""
     seen: dict[object, Schema] = {}
     for member in combined.subschemas:
         seen.setdefault(described(member), member)

@@ -1,7 +1,7 @@
-"""What changed from one JSON Schema to another: Confluent's ``SchemaDiff`` (8.5), rule by rule.
+"""Compares two JSON Schemas by the rules of Confluent's ``SchemaDiff`` (8.5).
 
-Where a pass had to guess that a pair met again within itself is compatible, all is compared again with what turned out
-incompatible, until nothing new does.
+A pass assumes that a pair that recurs within itself is compatible. If a pair turns out to be incompatible, everything
+is compared again with that knowledge, until a pass finds nothing new.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = ["changes"]
 
 
 def changes(original: Schema, update: Schema, compatible: Collection[str] = STRICT) -> list[Change]:
-    """Everything that changed from ``original`` to ``update``, compatible or not.
+    """All changes from ``original`` to ``update``, compatible or not.
 
-    ``compatible`` are the kinds that do no harm: where one of several alternatives will do, it is one with only those.
-    Raises TooManySteps.
+    ``compatible`` are the harmless kinds: of several alternatives, one with only such changes is sufficient. Raises
+    TooManySteps.
     """
     known: dict[Pair, list[Change]] = {}
     effort = Effort()
@@ -57,7 +57,7 @@ def _compare_kinds(context: Context, original: Schema, update: Schema) -> None:
     if type(original) is not type(update):
         if isinstance(original, FalseSchema) or isinstance(update, EmptySchema):
             return
-        # Decimals of Connect were numbers and became strings; Confluent lets that pass.
+        # Connect's decimals were numbers and became strings; Confluent permits that change.
         if original.extra.get("connect.type") == update.extra.get("connect.type") == "bytes":
             return
         context.add("TYPE_CHANGED")
@@ -82,7 +82,7 @@ def _compare_kinds(context: Context, original: Schema, update: Schema) -> None:
         case NotSchema(), NotSchema():
             with context.at("not"):
                 aside = context.aside()
-                # What must not match may only get narrower: the other way round.
+                # A ``not`` may only get narrower, so it is compared in reverse.
                 compare(aside, update.must_not_match, original.must_not_match)
                 context.add("NOT_TYPE_NARROWED" if aside.compatible else "NOT_TYPE_EXTENDED")
         case ObjectSchema(), ObjectSchema():
@@ -92,7 +92,7 @@ def _compare_kinds(context: Context, original: Schema, update: Schema) -> None:
 
 
 def _through_combination(context: Context, original: Schema, update: Schema) -> bool:
-    """Whether a schema beside a combination is compatible with one of its members, which then decides."""
+    """Whether a plain schema is compatible with one member of a combination, which then decides."""
     combined_before, combined_after = isinstance(original, CombinedSchema), isinstance(update, CombinedSchema)
     if combined_before == combined_after:
         return False
@@ -150,7 +150,7 @@ def _numbers(context: Context, original: NumberSchema, update: NumberSchema) -> 
 def _divides(divisor: int | Decimal, other: int | Decimal) -> bool:
     try:
         return divisor != 0 and other % divisor == 0
-    except InvalidOperation:  # numbers too far apart
+    except InvalidOperation:  # the exponents differ too much
         return False
 
 

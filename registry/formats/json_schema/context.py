@@ -1,7 +1,7 @@
-"""Where a comparison of two schemas is, what it found, and what it knows of pairs of parts.
+"""The state of a comparison: its position, the changes found, and the results of compared pairs.
 
-A schema may reach the same pair of parts on many ways, and itself. Each pair is compared once, its changes kept with paths
-from the pair on; a pair met again within itself is taken for compatible.
+A pair of parts may be reached on many paths, and recursively. Each pair is compared once, and its changes are stored
+with paths relative to the pair. A pair that recurs within itself is assumed to be compatible.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Pair = tuple[int, int]
 
 
 class Memory:
-    """What one pass knows of pairs; the schemas are alive throughout, so that their identities mean them."""
+    """One pass's results per pair. The schemas stay alive throughout, so that their identities are valid keys."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Memory:
         known: dict[Pair, list[Change]],
         effort: Effort,
     ) -> None:
-        """``known`` are the pairs found incompatible by the passes before."""
+        """``known`` are the pairs that earlier passes found incompatible."""
         self.compare_kinds = compare_kinds
         self.compatible = compatible
         self.known = known
@@ -42,7 +42,7 @@ class Memory:
         self._patterns: dict[str, Any] = {}
 
     def matches(self, pattern: str, name: str) -> bool:
-        """Whether a name has the pattern in it. RE2 takes time in proportion to the name, whoever wrote the pattern."""
+        """Whether a pattern occurs in a name. RE2 takes time proportional to the name, whatever the pattern."""
         if pattern not in self._patterns:
             self._patterns[pattern] = _compiled(pattern)
         compiled = self._patterns[pattern]
@@ -53,7 +53,7 @@ class Memory:
 
 
 def _compiled(pattern: str) -> Any:
-    """RE2's pattern; None for text that RE2 does not read, which matches no name."""
+    """The RE2 pattern; None for text that RE2 can't parse, which matches no name."""
     try:
         return compiled(pattern)
     except PatternError:
@@ -61,7 +61,7 @@ def _compiled(pattern: str) -> Any:
 
 
 class Context:
-    """Where the comparison is, and what it found since this context was made."""
+    """The position of the comparison, and the changes found since this context was created."""
 
     def __init__(self, memory: Memory, path: tuple[str, ...] = ()) -> None:
         self.memory = memory
@@ -78,7 +78,7 @@ class Context:
             self._path = outer
 
     def aside(self) -> Context:
-        """A context at the same place, to try something in."""
+        """A context at the same position, for a trial."""
         return Context(self.memory, self._path)
 
     @property
@@ -93,8 +93,8 @@ class Context:
         self.take([Change(kind, "#/" + "/".join((*self._path, *path)))])
 
     def take(self, changes: list[Change]) -> None:
-        # Parts used twice at every level double the changes with each; nobody reads the thousandth. What is left out
-        # must not hide the first incompatible one.
+        # Parts used twice at every level double the changes per level; more than the limit would help no user. Omitted
+        # changes must not hide the first incompatible change.
         room = _MAX_CHANGES - len(self.changes)
         if len(changes) <= room:
             self.changes += changes
@@ -105,7 +105,7 @@ class Context:
             )
 
     def pair(self, original: Schema, update: Schema) -> None:
-        """Compare two schemas here, unless that was done before."""
+        """Compare two schemas here, unless they were compared before."""
         key = (id(original), id(update))
         memory = self.memory
         changes = memory.compared.get(key)
@@ -144,7 +144,7 @@ def _referred(schema: Schema) -> Schema:
 
 
 def bound(context: Context, keyword: str, name: str, before: object, after: object) -> None:
-    """A limit that may have come, gone, grown or shrunk; equal texts of a number are equal numbers."""
+    """Record an added, removed, increased or decreased limit. Numbers with equal text are equal."""
     if before == after:
         return
     if before is None:

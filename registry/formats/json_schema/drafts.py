@@ -1,8 +1,8 @@
-"""Drafts 4, 6 and 7 to the model, by the rules of everit, which Confluent reads them with.
+"""Parses drafts 4, 6 and 7 by the rules of everit, which Confluent uses.
 
-Keywords are taken in groups, in this order: ``enum``; ``allOf``, ``anyOf``, ``oneOf``; ``not``; ``const``; ``type`` with the
-keywords about that type; then keywords about types that ``type`` does not name. What a group takes, the next do not see.
-Beside ``$ref`` nothing counts.
+Keywords are consumed in groups, in this order: ``enum``; ``allOf``, ``anyOf``, ``oneOf``; ``not``; ``const``; ``type``
+with the keywords for that type; then keywords for types that ``type`` does not name. Later groups do not see consumed
+keywords. Siblings of ``$ref`` are ignored.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Draft:
 
 
 def load(document: Any, referenced: Mapping[str, Any], draft: str) -> Schema:
-    """The schema that ``document`` is; raises SchemaError. ``referenced`` are the parsed documents by their names."""
+    """The schema in ``document``. Raises SchemaError. ``referenced`` are the parsed documents by name."""
     version = _Draft(4 if "draft-04" in draft else 6 if "draft-06" in draft else 7)
     references = References(document, referenced, draft, modern=False)
     return _Loader(version, references).load(document, references.resolver, "#", 0)
@@ -104,7 +104,7 @@ class _Loader:
 
 
 class _Extraction:
-    """One object of keywords; ``left`` are those that no group took yet."""
+    """One object of keywords; ``left`` are those not consumed yet."""
 
     def __init__(
         self, loader: _Loader, draft: _Draft, value: dict[str, Any], resolver: Resolver[Any], where: str, depth: int
@@ -171,7 +171,7 @@ class _Extraction:
             return []
         types = self._left.pop("type")
         if isinstance(types, list):
-            # Each type of the list sees the keywords about it.
+            # Each type of the list sees its keywords.
             return [CombinedSchema("anyOf", [self._of_type(item) for item in types])]
         return [self._of_type(types)]
 
@@ -206,7 +206,7 @@ class _Extraction:
             schemas.append(ConditionalSchema(*(taken.get(keyword) for keyword in _CONDITIONS)))
         return schemas
 
-    # The keywords about a type are read from the whole object, since each type of a list sees them.
+    # Keywords of a type are read from the whole object, because each type of a list sees them.
 
     def _get(self, keyword: str) -> Any:
         self._left.pop(keyword, None)
@@ -239,7 +239,7 @@ class _Extraction:
                 continue
             value, where = self._value[keyword], f"{self._where}/{keyword}"
             if self._draft.number == 4:
-                # There it says whether the limit itself is out; Confluent compares the limits alone.
+                # In draft 4 it makes the limit exclusive; Confluent compares only the limits.
                 boolean(value, where)
             else:
                 setattr(made, exclusive, number(value, where))
@@ -261,7 +261,7 @@ class _Extraction:
             else:
                 made.all_items = self._child(items, "items")
             if made.all_items is not None and made.additional is False:
-                made.additional = True  # there are none: the schema for all items is for the rest too
+                made.additional = True  # without them the schema for all items applies to the rest too
         if self._draft.number != 4 and "contains" in self._value:
             self._left.pop("contains", None)
             made.contains = self._child(self._value["contains"], "contains")
@@ -273,7 +273,7 @@ class _Extraction:
         made.min_properties, made.max_properties = self._count("minProperties"), self._count("maxProperties")
         if (properties := self._get("properties")) is not None:
             for name, value in object_(properties, f"{where}/properties").items():
-                # A string under the name of the id keyword is an id that went astray.
+                # A string under the id keyword is a misplaced id.
                 if name != self._draft.id_keyword or isinstance(value, dict):
                     made.properties[name] = self._child(value, "properties", name)
         if (additional := self._get("additionalProperties")) is not None:

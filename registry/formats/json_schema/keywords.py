@@ -1,4 +1,4 @@
-"""Values of keywords, with a complaint that says where and what where they are of the wrong kind."""
+"""Reads values of keywords, with an error that names the path and the expected type."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 MAX_DEPTH: Final = 100
-"""Schemas nested deeper than this are refused: every later walk over a schema is recursive."""
+"""The deepest nesting of schemas. Deeper ones are refused, because every later traversal is recursive."""
 
 TYPES: Final = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
 
@@ -33,7 +33,7 @@ def refused(where: str, expected: str, value: Any) -> NoReturn:
 
 
 def count(value: Any, where: str) -> int:
-    """A whole number that fits Java's int, as lengths and counts are."""
+    """A whole number within Java's int, as lengths and counts are."""
     if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 31) <= value < 1 << 31:
         refused(where, "an integer", value)
     return value

@@ -1,4 +1,4 @@
-"""The largest pairing between two sides where only some may be paired (Kuhn's algorithm)."""
+"""The maximum matching of a bipartite graph (Kuhn's algorithm)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["largest_matching"]
 
 
 def largest_matching(allowed: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Left to right, as many as can be; ``allowed`` are the right-hand partners that each on the left may have."""
+    """A maximum matching, left to right. ``allowed`` has the possible right-hand partners of each left-hand node."""
     taken: dict[int, int] = {}
 
     def find(left: int, tried: set[int]) -> bool:

@@ -1,8 +1,8 @@
-"""JSON Schemas as values: what a schema says, taken apart by the kind of value it speaks about.
+"""JSON Schemas as values, split by the type of value that keywords apply to.
 
-Confluent compares schemas in this form (it is everit's): keywords about objects make an ObjectSchema, those about numbers a
-NumberSchema, and so on; where a schema has several kinds of keyword, or ``allOf``, ``anyOf``, ``oneOf``, it is a
-CombinedSchema of them. Compare with ``is``; ``described`` tells whether two say the same.
+Confluent compares schemas in this form (it is everit's): object keywords become an ObjectSchema, number keywords a
+NumberSchema, and so on. A schema with several kinds of keywords, or with ``allOf``, ``anyOf``, ``oneOf``, is a
+CombinedSchema. Compare with ``is``; ``described`` gives a key for equal content.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
-"""What a keyword says that is not there (``None`` is JSON's null)."""
+"""The value of an absent keyword (``None`` is JSON's null)."""
 
 
 @dataclass(eq=False)
 class Schema:
-    """Any schema. ``extra`` are the keywords that no kind of schema took, with the JSON they were given."""
+    """Any schema. ``extra`` are the keywords that no kind of schema consumed, with their JSON."""
 
     id: str | None = field(default=None, kw_only=True)
     title: str | None = field(default=None, kw_only=True)
@@ -66,7 +66,7 @@ class Schema:
 
 @dataclass(eq=False)
 class EmptySchema(Schema):
-    """``{}``: everything fits."""
+    """``{}``: accepts everything."""
 
 
 @dataclass(eq=False)
@@ -120,7 +120,7 @@ class EnumSchema(Schema):
 
 @dataclass(eq=False)
 class CombinedSchema(Schema):
-    """``generated`` marks one that stands for keywords side by side rather than for an ``allOf`` or ``anyOf`` written."""
+    """``generated`` marks one that represents sibling keywords instead of a written ``allOf`` or ``anyOf``."""
 
     criterion: Criterion
     subschemas: list[Schema]
@@ -141,7 +141,7 @@ class ConditionalSchema(Schema):
 
 @dataclass(eq=False)
 class ObjectSchema(Schema):
-    """``additional`` is a schema, or whether properties that are not named may be there at all."""
+    """``additional`` is a schema, or whether unnamed properties are allowed at all."""
 
     properties: dict[str, Schema] = field(default_factory=dict)
     required_properties: list[str] = field(default_factory=list)
@@ -158,7 +158,9 @@ class ObjectSchema(Schema):
 
 @dataclass(eq=False)
 class ArraySchema(Schema):
-    """``all_items`` is the schema of every item, ``items`` the schemas of the first ones, ``additional`` of those after."""
+    """``all_items`` is the schema of every item, ``items`` has the schemas of the first ones, ``additional`` that of
+    the rest.
+    """
 
     all_items: Schema | None = None
     items: list[Schema] | None = None
@@ -175,21 +177,21 @@ class ArraySchema(Schema):
 
 @dataclass(eq=False, slots=True)
 class Target:
-    """What a reference leads to, once that is loaded: schemas may refer to themselves."""
+    """The target of a reference, filled when it is loaded, because schemas may refer to themselves."""
 
     schema: Schema | None = None
 
 
 @dataclass(eq=False)
 class ReferenceSchema(Schema):
-    """Copies of a reference lead to the same target."""
+    """Copies of a reference share its target."""
 
     ref: str
     target: Target
 
 
 def json_key(value: Any) -> Hashable:
-    """A key by which JSON values are equal when Java finds them so: 1, 1.0 and true are three values."""
+    """A key that is equal for JSON values that Java considers equal: 1, 1.0 and true differ."""
     if isinstance(value, dict):
         return ("object", frozenset((name, json_key(item)) for name, item in value.items()))
     if isinstance(value, list):
@@ -198,7 +200,7 @@ def json_key(value: Any) -> Hashable:
 
 
 def described(schema: Schema) -> Hashable:
-    """A key that is equal for schemas that say the same; a reference says its name only."""
+    """A key that is equal for schemas with equal content. A reference contributes only its name."""
     if isinstance(schema, ReferenceSchema):
         return ("ReferenceSchema", schema.ref, schema.title, schema.description)
     return (

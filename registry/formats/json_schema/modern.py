@@ -1,7 +1,7 @@
-"""Drafts 2019-09 and 2020-12 to the model, as Confluent translates them from json-sKema's form.
+"""Parses drafts 2019-09 and 2020-12, as Confluent translates them from json-sKema's form.
 
-Each keyword is a small schema of its own; they are joined in the order of the text: those about the same type become one,
-others stand side by side in a generated ``allOf``. A list of types takes keywords about one of them into that one.
+Each keyword is a small schema. They are joined in the order of the text: those for the same type are merged, others
+become members of a generated ``allOf``. In a list of types each type gets its keywords.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _LIMITS: Final = {
     "exclusiveMaximum": "exclusive_maximum",
     "multipleOf": "multiple_of",
 }
-# Keywords with a meaning of their own that is not compared, and those that another keyword reads.
+# Keywords with a meaning that is not compared, and keywords that others read.
 _NOT_EXTRA: Final = frozenset(
     {"$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$comment", "$defs", "title", "description", "default",
      "deprecated", "examples", "then", "else", "minContains", "maxContains", "contentEncoding", "contentMediaType",
@@ -73,9 +73,9 @@ _NOT_EXTRA: Final = frozenset(
 
 
 def load(document: Any, referenced: Mapping[str, Any], draft: str) -> Schema:
-    """The schema that ``document`` is; raises SchemaError. ``referenced`` are the parsed documents by their names."""
+    """The schema in ``document``. Raises SchemaError. ``referenced`` are the parsed documents by name."""
     references = References(document, referenced, draft, modern=True)
-    # A reference to the root leads to a twin of it with the same parts; one to another place to parts of its own.
+    # A reference to the root leads to a copy with the same parts; one to another location to separate parts.
     root = references.target_of(document)
     made = _Loader(references).load(document, references.resolver, "#", 0)
     root.schema = _copied(made)
@@ -128,7 +128,7 @@ class _Composite:
         return self._annotated(made)
 
     def _annotated(self, made: Schema) -> Schema:
-        # json-sKema keeps no ids, so that a changed one is no change.
+        # json-sKema drops ids, so a changed id is not a change.
         for keyword in ("title", "description"):
             if keyword in self._value:
                 setattr(made, keyword, text(self._value[keyword], f"{self._where}/{keyword}"))
@@ -138,7 +138,7 @@ class _Composite:
             for name, value in object_(self._value["$defs"], f"{self._where}/$defs").items():
                 self._child(value, "$defs", name)
         if self._extra or self._value.get("$defs"):
-            # Confluent keeps these with the keywords nobody knows, and forgets them where there are any of those.
+            # Confluent keeps these with the unknown keywords, and drops them if there are any unknown ones.
             made.extra = self._extra
             if isinstance(made, ArraySchema | ObjectSchema):
                 made.unevaluated = None
@@ -151,7 +151,7 @@ class _Composite:
         return self._loader.load(value, self._resolver, where, self._depth + 1)
 
     def _part(self, name: str, value: Any) -> list[Schema]:
-        """What one keyword says; nothing for keywords that are read elsewhere."""
+        """The schemas of one keyword; none for keywords that are read elsewhere."""
         where = f"{self._where}/{name}"
         if name in _COUNTS:
             kind, attribute = _COUNTS[name]
@@ -240,7 +240,7 @@ class _Composite:
         return made
 
     def _open(self, value: Any, keyword: str) -> Schema | bool:
-        """Whether more may come; a schema of it where one is given."""
+        """Whether more values are allowed; their schema if there is one."""
         if isinstance(value, bool):
             return value
         return self._child(value, keyword)
@@ -292,7 +292,7 @@ def _of_type(name: Any, where: str) -> Schema:
 
 
 def _join(left: Schema, other: Schema, criterion: Criterion | None = None) -> Schema:
-    """What two keywords say together; ``criterion`` names the combined schema whose members they are."""
+    """Join the schemas of two keywords. ``criterion`` names the combination whose members they are."""
     if type(left) is type(other) and isinstance(left, _MERGED):
         return _merged(left, other)
     for any_of, single in ((left, other), (other, left)):
@@ -315,7 +315,7 @@ def _flat(schema: Schema) -> list[Schema]:
 
 
 def _gathered(schemas: list[Schema]) -> list[Schema]:
-    """The schemas with those about the same type made one, at the place of the first."""
+    """The schemas with those of the same type merged, at the position of the first."""
     subschemas: list[Schema] = []
     for schema in schemas:
         index = next(
@@ -330,14 +330,14 @@ def _gathered(schemas: list[Schema]) -> list[Schema]:
 
 
 def _copied(schema: Schema) -> Schema:
-    """A copy to annotate: the schema itself may be a member of another."""
+    """A copy to annotate, because the schema itself may be a member of another."""
     made = copy.copy(schema)
     made.extra = dict(schema.extra)
     return made
 
 
 def _merged(left: Schema, other: Schema) -> Schema:
-    """Both in one: what the second says wins, collections are put together."""
+    """Merge two schemas: the second one's values win, collections are combined."""
     made = _copied(left)
     for part in fields(other):
         mine, value = getattr(left, part.name), getattr(other, part.name)
@@ -351,7 +351,7 @@ def _merged(left: Schema, other: Schema) -> Schema:
             if value is not True:
                 made.additional = value  # type: ignore[attr-defined]
         elif isinstance(value, bool):
-            # A flag that one of the two has, both have.
+            # A flag of either applies to both.
             setattr(made, part.name, mine or value)
         elif part.name == "default":
             if other.has_default:
@@ -359,5 +359,5 @@ def _merged(left: Schema, other: Schema) -> Schema:
         elif value is not None:
             setattr(made, part.name, value)
     if isinstance(made, ArraySchema) and made.all_items is not None and made.additional is False:
-        made.additional = True  # there are none: the schema for all items is for the rest too
+        made.additional = True  # without them the schema for all items applies to the rest too
     return made

@@ -1,7 +1,7 @@
-"""Changes of what is said about objects.
+"""Changes of object keywords.
 
-What a property may do depends on the content model: *open* where anything may stand beside the named properties, *closed*
-where nothing may, *partially open* where only what a schema allows.
+Whether a property may be added or removed depends on the content model: *open* if any other properties are allowed,
+*closed* if none are, *partially open* if a schema restricts them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _property(context: Context, name: str, original: ObjectSchema, update: Objec
 
 
 def _removed(context: Context, name: str, before: Schema, update: ObjectSchema) -> None:
-    """A property may go where the new schema takes what it held anyway."""
+    """A property may be removed if the new schema accepts its values anyway."""
     if _is_open(update):
         context.add("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL")
         return
@@ -67,7 +67,7 @@ def _removed(context: Context, name: str, before: Schema, update: ObjectSchema) 
 
 
 def _added(context: Context, name: str, after: Schema, original: ObjectSchema, *, required: bool) -> None:
-    """A property may come where the old schema let nothing stand under its name that the new one refuses."""
+    """A property may be added if the old schema allowed no value under its name that the new one refuses."""
     if not required:
         manner = "OPTIONAL_PROPERTY_ADDED"
     else:
@@ -97,7 +97,7 @@ def _is_open(schema: ObjectSchema) -> bool:
 
 
 def _partial(context: Context, schema: ObjectSchema, name: str) -> Schema | None:
-    """The schema that a property which is not named has to fit, if there is one."""
+    """The schema for unnamed properties of this name, if any."""
     for pattern, value in schema.pattern_properties.items():
         context.effort.pair()
         if context.memory.matches(pattern, name):
@@ -133,7 +133,7 @@ def _dependencies(context: Context, original: ObjectSchema, update: ObjectSchema
 
 
 def compare_openness(context: Context, keyword: str, name: str, before: Schema | bool, after: Schema | bool) -> None:
-    """``additionalProperties`` and ``additionalItems``: whether more may come, and what."""
+    """Compare ``additionalProperties`` or ``additionalItems``."""
     with context.at(keyword):
         if (before is False) != (after is False):
             context.add(f"{name}_ADDED" if before is False else f"{name}_REMOVED")
@@ -146,7 +146,7 @@ def compare_openness(context: Context, keyword: str, name: str, before: Schema |
 
 
 def compare_unevaluated(context: Context, keyword: str, name: str, before: Schema | None, after: Schema | None) -> None:
-    """``unevaluatedProperties`` and ``unevaluatedItems``; absent is as open as ``true``."""
+    """Compare ``unevaluatedProperties`` or ``unevaluatedItems``; absent is as open as ``true``."""
     if before is None and after is None:
         return
     with context.at(keyword):

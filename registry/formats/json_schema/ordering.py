@@ -1,4 +1,4 @@
-"""Confluent's order of schemas that are combined: by the name of their kind, then title, description, default, contents."""
+"""Confluent's order of combined schemas: by name of their kind, then title, description, default, contents."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _WORDS: Final = {
     "string": ("minLength", "maxLength", "pattern", "format"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }  # fmt: skip
-"""Keywords that make a schema without ``type`` one of this type."""
+"""Keywords that give a schema without ``type`` this type."""
 
 Key = tuple[Any, ...]
 
 
 def parts_of(node: Any) -> list[str]:
-    """What a schema demands: its type (``types`` for a list of them) and its combinations, in their order.
+    """The parts of a schema: its type (``types`` for a list) and its combinations, in order.
 
-    One part is the schema's kind; several count as ``allOf`` of them.
+    A single part is the schema's kind; several count as ``allOf``.
     """
     if not isinstance(node, dict):
         return []
@@ -58,7 +58,7 @@ def members_of(node: dict[str, Any], keyword: str) -> list[Any]:
 
 
 def sort_key(node: Any) -> Key:
-    """What a schema is ordered by."""
+    """The sort key of a schema."""
     if isinstance(node, bool):
         return (str(node).lower(),)
     if not isinstance(node, dict):
@@ -93,12 +93,12 @@ def _contents(node: dict[str, Any], kind: str, parts: list[str]) -> Key:
 
 
 def _collection(values: Any) -> Key:
-    """By the number of values, then by the values in their order."""
+    """The number of values, then the values in their order."""
     listed = values if isinstance(values, list | dict) else ()
     names = [value if isinstance(value, str) else json.dumps(value) for value in listed]
     return (len(names), tuple(sorted(names)))
 
 
 def _text(value: Any) -> tuple[str, ...]:
-    """Nothing comes before any text."""
+    """Absent sorts before any text."""
     return () if value is None else (value if isinstance(value, str) else json.dumps(value),)

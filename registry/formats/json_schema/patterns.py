@@ -1,7 +1,7 @@
-"""Regular expressions of JSON Schemas, matched in time that grows with the text alone.
+"""Regular expressions of JSON Schemas, matched in time linear in the text.
 
-jsonschema matches with Python's ``re``, for which ``(a+)+$`` and thirty letters take minutes; the schema may be a stranger's.
-RE2 takes no such pattern worse than any other, and knows neither lookaround nor references back.
+jsonschema uses Python's ``re``, which takes minutes for ``(a+)+$`` and thirty letters, and schemas may be untrusted.
+RE2 is linear for all patterns, but has no lookaround and no backreferences.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tidegate.kit.linear_regex import PatternError, compiled
 __all__ = ["bounded"]
 
 _MOST_BYTES: Final = 1 << 20
-"""Of a compiled pattern."""
+"""The size limit of a compiled pattern."""
 
 
 class _Re2:
-    """What jsonschema uses of ``re``."""
+    """The part of ``re`` that jsonschema uses."""
 
     @staticmethod
     def search(pattern: str, text: str) -> bool:
@@ -41,7 +41,10 @@ def _compiled(pattern: str) -> Any:
 
 @functools.cache
 def bounded(kind: Any) -> Any:
-    """A validator class of jsonschema whose patterns are matched by RE2. Values then raise InvalidSchema where a pattern is not RE2's."""
+    """A validator class of jsonschema that matches patterns with RE2.
+
+    Validation raises InvalidSchema for a pattern that RE2 can't parse.
+    """
     from jsonschema.validators import extend
 
     modules = _modules()
@@ -60,9 +63,10 @@ _WITH_PATTERNS: Final = frozenset({"additionalProperties", "pattern", "patternPr
 
 @functools.cache
 def _modules() -> dict[str, ModuleType]:
-    """jsonschema's modules of keywords, loaded once more with RE2 for their ``re``: it has no place to give it one.
+    """Second copies of jsonschema's keyword modules with RE2 as their ``re``, because jsonschema has no option for
+    that.
 
-    tests/registry/formats/json_schema/test_patterns.py is the contract with their private names.
+    tests/registry/formats/json_schema/test_patterns.py tests their private names.
     """
     utils = _again("jsonschema._utils")
     keywords, legacy = _again("jsonschema._keywords"), _again("jsonschema._legacy_keywords")

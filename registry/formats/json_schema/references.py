@@ -1,4 +1,4 @@
-"""What ``$ref`` means: documents by their URIs, the registry's own references among them. Nothing is fetched from a network."""
+"""Resolves ``$ref``: documents by URI, including the registry's own references. Nothing is fetched from a network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["References", "SchemaError", "bridged", "draft_of"]
 
 
 class SchemaError(ValueError):
-    """The JSON is no JSON Schema; the message says where and why."""
+    """The JSON is not a JSON Schema; the message says where and why."""
 
 
 _DRAFTS: Final[Mapping[str, str]] = {
@@ -31,7 +31,7 @@ _BASE: Final = "mem://input"
 
 
 def draft_of(value: Any) -> str:
-    """The URI of the draft that a schema is written in; draft 7 where it does not say or says one nobody knows."""
+    """The URI of a schema's draft; draft 7 if it names none or an unknown one."""
     said = value.get("$schema") if isinstance(value, dict) else None
     if not isinstance(said, str):
         return DRAFT_7
@@ -39,7 +39,7 @@ def draft_of(value: Any) -> str:
 
 
 def bridged(document: Any) -> Any:
-    """The document with what is in ``definitions`` in ``$defs`` too, as Confluent lets ``#/$defs/x`` find both."""
+    """The document with its ``definitions`` also in ``$defs``, because Confluent resolves ``#/$defs/x`` in both."""
     if not isinstance(document, dict) or not isinstance(document.get("definitions"), dict):
         return document
     known = document.get("$defs", {})
@@ -47,7 +47,7 @@ def bridged(document: Any) -> Any:
 
 
 def _is_uri(value: Any) -> bool:
-    """Whether something can be resolved against another URI, and others against it."""
+    """Whether a value can be resolved against another URI, and others against it."""
     try:
         urljoin(_BASE, value)
         urljoin(value, "x")
@@ -57,14 +57,14 @@ def _is_uri(value: Any) -> bool:
 
 
 class References:
-    """Resolves the references of one schema; what a reference leads to is loaded once, however often it is met."""
+    """Resolves the references of one schema. Each target is loaded once, however often it is referenced."""
 
     def __init__(self, document: Any, referenced: Mapping[str, Any], draft: str, *, modern: bool) -> None:
         from jsonschema_specifications import REGISTRY as METASCHEMAS
         from referencing.jsonschema import specification_with
 
         specification = specification_with(draft)
-        # Draft 4 to 7 resolve names against the schema's own id, the later drafts against a base of Confluent's.
+        # Drafts 4 to 7 resolve names against the schema's own id, later drafts against a base of Confluent's.
         keyword = "id" if "draft-04" in draft else "$id"
         id_ = document.get(keyword) if isinstance(document, dict) else None
         if id_ is not None and not _is_uri(id_):
@@ -82,14 +82,14 @@ class References:
         own_base = urljoin(base, id_) if id_ else base
         registry = registry.with_resources([(base, root), (own_base, root)])
         self.resolver = registry.resolver(own_base)
-        # The later drafts find a reference of the registry by its very name from wherever it is called.
+        # The later drafts resolve a registry reference by its exact name from anywhere.
         self._by_name = dict.fromkeys(referenced, registry.resolver("")) if modern else {}
         self._targets: dict[int, Target] = {}
-        # Keys are identities of parsed JSON: kept alive here, so that none is given out twice.
+        # Keys are identities of parsed JSON, which is kept alive here, so that identities are not reused.
         self._kept: list[Any] = []
 
     def within(self, resolver: Resolver[Any], value: dict[str, Any], id_keyword: str) -> Resolver[Any]:
-        """The resolver for a schema inside the document, which may have an id of its own."""
+        """The resolver for a schema inside the document, which may have its own id."""
         id_ = value.get(id_keyword)
         if not isinstance(id_, str) or id_.startswith("#"):
             return resolver
@@ -102,7 +102,7 @@ class References:
     def reference(
         self, ref: str, resolver: Resolver[Any], where: str, load: Callable[[Any, Resolver[Any], str], Schema]
     ) -> ReferenceSchema:
-        """A reference; ``load`` is called for what it leads to unless that has been met before."""
+        """A reference. ``load`` is called for its target, unless that is known."""
         from referencing.exceptions import Unresolvable
 
         try:
@@ -118,7 +118,7 @@ class References:
         return ReferenceSchema(ref, target)
 
     def target_of(self, contents: Any) -> Target:
-        """The target that a place in a document is, one for each."""
+        """The target for a location in a document; the same object for the same location."""
         target = self._targets.get(id(contents))
         if target is None:
             self._kept.append(contents)

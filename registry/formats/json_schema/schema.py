@@ -1,4 +1,4 @@
-"""A JSON Schema as the registry and the converters hold it."""
+"""A JSON Schema for the registry and the converters."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class JsonSchema:
     def parse(cls, text: str, references: Mapping[str, str] = NO_REFERENCES, *, strict: bool = True) -> JsonSchema:
         """Parse schema text; raises InvalidSchema with the place and the reason.
 
-        What is not strict is only read as JSON; that it is a schema shows when it is compared, as with Confluent's.
+        Without ``strict`` it is only parsed as JSON. Errors in the schema then show in a comparison, as in Confluent.
         """
         schema = cls(_read(text), references)
         if strict:
@@ -48,7 +48,7 @@ class JsonSchema:
 
     @cached_property
     def model(self) -> Schema:
-        """The schema taken apart, references followed; raises InvalidSchema."""
+        """The parsed model with references resolved. Raises InvalidSchema."""
         if not isinstance(self.value, dict | bool):
             raise InvalidSchema(f"{_PREFIX}expected an object or boolean at the root, found {self.canonical[:100]}")
         draft = draft_of(self.value)
@@ -62,7 +62,7 @@ class JsonSchema:
 
     @cached_property
     def canonical(self) -> str:
-        """Raises InvalidSchema where the schema can be read and is too deep to be written."""
+        """Raises InvalidSchema if the schema is nested too deeply to be written."""
         try:
             return write_json(self.value)
         except RecursionError:
@@ -70,7 +70,7 @@ class JsonSchema:
 
     @property
     def resolved(self) -> str:
-        # References stay: a document elsewhere may not mean the same inside this one.
+        # References stay: a document may mean something else inside this one.
         return self.canonical
 
     @property
@@ -98,7 +98,7 @@ class JsonSchema:
                 raise InvalidSchema(f"{_PREFIX}#/properties/{name}: Field names cannot start with $$ prefix")
 
     def changes_from(self, earlier: JsonSchema, *, lenient: bool = False) -> list[Change]:
-        """Everything that changed from ``earlier`` to this schema, compatible or not."""
+        """All changes from ``earlier`` to this schema, compatible or not."""
         try:
             return changes(earlier.model, self.model, LENIENT if lenient else STRICT)
         except RecursionError:
@@ -110,7 +110,7 @@ class JsonSchema:
         return [message(change) for change in changes if change.kind not in compatible]
 
     def validator(self) -> Validator:
-        """What checks values against the schema: jsonschema's validator of the schema's draft, references known to it."""
+        """A jsonschema validator for the schema's draft that knows its references."""
         from jsonschema.validators import validator_for
         from jsonschema_specifications import REGISTRY as METASCHEMAS
         from referencing.jsonschema import specification_with
@@ -137,7 +137,7 @@ class JsonSchema:
 
 
 def _read(text: str) -> Any:
-    """JSON as Confluent reads it: numbers exactly, whatever follows the first value passed over."""
+    """Parse JSON as Confluent does: exact numbers, and text after the first value ignored."""
     try:
         value, _ = json.JSONDecoder(parse_float=Decimal).raw_decode(text.lstrip("\ufeff \t\r\n"))
     except RecursionError:
@@ -148,7 +148,7 @@ def _read(text: str) -> Any:
 
 
 def _sorted(value: Any) -> Any:
-    """Members of every object by name, in Java's order of strings."""
+    """Members of every object sorted by name, in Java's string order."""
     if isinstance(value, dict):
         names = sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
         return {name: _sorted(value[name]) for name in names}

@@ -1,8 +1,8 @@
-"""Tags inside a JSON Schema: ``confluent:tags`` of objects and properties, found and changed by Confluent's paths.
+"""Tags inside a JSON Schema: reads and changes ``confluent:tags`` of objects and properties by Confluent's paths.
 
-A path names the kind of each schema on the way: ``object.PROPERTY``, ``object.definitions.NAME``, ``array`` (its items),
-``allof.N``, ``anyof.N``, ``oneof.N`` (the Nth member in Confluent's order, which is by kind and then by title), ``not``,
-``conditional.then``.
+A path has the kind of each schema: ``object.PROPERTY``, ``object.definitions.NAME``, ``array`` (its items),
+``allof.N``, ``anyof.N``, ``oneof.N`` (the Nth member in Confluent's order, which is by kind and then by title),
+``not``, ``conditional.then``.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _CRITERIA: Final = {"allof": "allOf", "anyof": "anyOf", "oneof": "oneOf"}
 
 
 def tagged(text: str) -> dict[Entity, list[str]]:
-    """What bears tags in a schema: objects that are no property, and properties."""
+    """The tagged entities of a schema: objects that are not properties, and properties."""
     return {entity: tags for entity, node in _bearers(json.loads(text), "") if (tags := _tags_of(node))}
 
 
 def with_tags(text: str, add: Tags, remove: Tags) -> str:
-    """The schema with tags added and then others removed; raises InvalidSchema for a path that is not in it."""
+    """The schema with tags added and then others removed. Raises InvalidSchema for an unknown path."""
     root = json.loads(text)
     for entity in dict.fromkeys((*add, *remove)):
         bearer = _find(root, entity.path.split("."), entity.kind)
@@ -45,12 +45,12 @@ def _bearers(node: Any, scope: str, *, is_property: bool = False) -> Iterator[tu
     if len(parts) == 1:
         yield from _part(node, parts[0], scope, is_property=is_property)
         return
-    for index, part in enumerate(parts):  # what a schema demands at once counts as allOf of it
+    for index, part in enumerate(parts):  # several parts of a schema count as allOf
         yield from _part(node, part, f"{scope}allof.{index}.", is_property=False)
 
 
 def _part(node: dict[str, Any], part: str, scope: str, *, is_property: bool) -> Iterator[tuple[Entity, Any]]:
-    """What bears tags in one part of a schema: a type of it, or one of its combinations."""
+    """The taggable entities in one part of a schema: one of its types, or one of its combinations."""
     match part:
         case "object":
             if not is_property:
@@ -77,7 +77,7 @@ def _part(node: dict[str, Any], part: str, scope: str, *, is_property: bool) -> 
 
 
 def _find(node: Any, path: list[str], kind: str) -> dict[str, Any] | None:
-    """What the path leads to from ``node``, in whose place the first word stands."""
+    """The schema that the path leads to from ``node``, at which the first word applies."""
     while isinstance(node, dict) and path:
         word, *path = path
         match word:
@@ -97,7 +97,7 @@ def _find(node: Any, path: list[str], kind: str) -> dict[str, Any] | None:
                 node, path = node.get(path[0]) if path else None, path[1:]
             case "allof" | "anyof" | "oneof":
                 step, path = path[0] if path else "", path[1:]
-                # Without the keyword the word stands for what a schema demands at once, or for its list of types.
+                # Without the keyword the word means the schema's parts, or its list of types.
                 if _CRITERIA[word] in node:
                     members = members_of(node, _CRITERIA[word])
                     node = members[int(step)] if step.isdecimal() and int(step) < len(members) else None
@@ -107,7 +107,7 @@ def _find(node: Any, path: list[str], kind: str) -> dict[str, Any] | None:
 
 
 def _longest(named: Any, path: list[str]) -> tuple[Any, list[str]]:
-    """The schema whose name, which may have dots, the path begins with, and the rest of the path."""
+    """The schema whose name (which may contain dots) the path starts with, and the rest of the path."""
     if isinstance(named, dict):
         for words in range(1, len(path) + 1):
             if (name := ".".join(path[:words])) in named:

@@ -1,2 +1,6 @@
-"""Protobuf: a file's parts (``elements``), text to parts (``cursor``, ``parse``, ``options``), parts to text (``text``,
-``normalize``), names (``names``, ``known``), what may change (``changes``, ``compare``), descriptors (``descriptors``)."""
+"""Protobuf.
+
+``elements`` are a file's parts; ``cursor``, ``parse`` and ``options`` read text, ``text`` and ``normalize`` write it;
+``names`` and ``known`` resolve names; ``changes`` and ``compare`` decide compatibility; ``descriptors`` builds
+descriptors.
+"""

@@ -1,4 +1,4 @@
-"""How one Protobuf schema may differ from an earlier one, which of it Confluent calls compatible, and in what words."""
+"""Changes between two Protobuf schemas: which of them Confluent considers compatible, and its messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ __all__ = ["COMPATIBLE", "Change", "message"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference. ``kind`` is Confluent's ``Difference.Type``; ``path`` has names of types, then a field's number."""
+    """One difference.
+
+    ``kind`` is Confluent's ``Difference.Type``; ``path`` has names of types, then a field's number.
+    """
 
     kind: str
     path: str
@@ -63,6 +66,6 @@ _TEXTS: Final[Mapping[str, str]] = {
 
 
 def message(change: Change) -> str:
-    """Confluent's words; ``%s`` where the reader's and the writer's name belong, ``%`` itself doubled."""
+    """Confluent's message. ``%s`` stands for the reader's and the writer's name; ``%`` itself is doubled."""
     text = _TEXTS.get(change.kind, "").replace("{}", change.path.replace("%", "%%"))
     return f'{{errorType:"{change.kind}", description:"{text}"}}'

@@ -1,6 +1,6 @@
-"""What changed from one Protobuf schema to another: Confluent's ``SchemaDiff`` (8.5), rule by rule.
+"""Compares two Protobuf schemas by the rules of Confluent's ``SchemaDiff`` (8.5).
 
-Fields are compared by number wherever in their message they stand, messages and enums by name.
+Fields are compared by number regardless of position, messages and enums by name.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _KINDS: Final[Mapping[str, str]] = {
     "float": "float",
     "double": "double",
 }
-"""Types whose bytes may be read as one another's; an enum is a number."""
+"""Types whose bytes are mutually readable; an enum counts as a number."""
 
 
 class Side:
-    """One of the two schemas: its file, its names, and the texts of what it refers to, by path."""
+    """One of the two schemas: its file, its names, and the texts of its references by path."""
 
     def __init__(self, file: ProtoFile, names: Names, references: Mapping[str, str]) -> None:
         self.file = file
@@ -36,12 +36,12 @@ class Side:
         self.references = references
 
     def origin(self, known: KnownType) -> str | None:
-        """What tells whether two types are from the same place; None where that is not known."""
+        """A key by which two types have the same origin; None if it is unknown."""
         return "" if known.file is None else self.references.get(known.file)
 
 
 def changes(original: Side, update: Side) -> list[Change]:
-    """Everything that changed, compatible or not."""
+    """All changes, compatible or not."""
     context = _Context(original, update)
     if original.file.package != update.file.package:
         context.add("PACKAGE_CHANGED")
@@ -50,7 +50,7 @@ def changes(original: Side, update: Side) -> list[Change]:
 
 
 class _Context:
-    """Where the comparison is: ``path`` for what is found, ``scope`` and packages for what names mean."""
+    """The position of the comparison: ``path`` for results, ``scope`` and packages for resolving names."""
 
     def __init__(self, original: Side, update: Side) -> None:
         self.original, self.update = original, update
@@ -76,7 +76,7 @@ class _Context:
         self.changes.append(Change(kind, "#/" + "/".join(self.path)))
 
     def inside(self, local_name: str, packages: tuple[str, str]) -> _Context:
-        """A context for a message somewhere else, of the same name in both."""
+        """A context for a message elsewhere that has the same name in both."""
         made = _Context(self.original, self.update)
         made.packages = packages
         made.path = made.scope = tuple(local_name.split("."))
@@ -136,7 +136,7 @@ def _enums(context: _Context, original: Enum, update: Enum) -> None:
 
 
 class _Fields:
-    """The fields of a message by number, and the oneof that each is in."""
+    """The fields of a message by number, each with its oneof."""
 
     def __init__(self, message: Message) -> None:
         self.by_tag: dict[int, Field] = {field.tag: field for field in message.fields}
@@ -172,7 +172,7 @@ def _messages(context: _Context, original: Message, update: Message) -> None:
 
 
 def _exclusions(context: _Context, before: _Fields, update: Message) -> None:
-    """Fields that could be set together before and can't be now."""
+    """Find fields that could be set together before and can't be now."""
     for oneof in update.oneofs:
         groups: set[str | int] = set()
         moved = 0
@@ -188,7 +188,7 @@ def _exclusions(context: _Context, before: _Fields, update: Message) -> None:
 
 
 def _field(context: _Context, tag: int, before: _Fields, after: _Fields, gone: set[str]) -> None:
-    """One number. ``gone`` are oneofs of which nothing is left, which does no harm."""
+    """Compare one number. ``gone`` are oneofs without remaining fields, which is harmless."""
     old, new = before.by_tag.get(tag), after.by_tag.get(tag)
     oneof_before, oneof_after = before.oneof_of.get(tag), after.oneof_of.get(tag)
     if new is None:
@@ -247,7 +247,7 @@ def _scalars(context: _Context, label_before: Label | None, label_after: Label |
     if before != after:
         context.add("FIELD_SCALAR_KIND_CHANGED")
     elif label_before is not None and label_after is not None and label_before != label_after:
-        # Numbers side by side are packed; texts are not.
+        # Repeated numbers are packed; repeated texts are not.
         context.add("FIELD_STRING_OR_BYTES_LABEL_CHANGED" if before == "text" else "FIELD_NUMERIC_LABEL_CHANGED")
 
 
@@ -266,7 +266,7 @@ def _named_types(context: _Context, before: str, after: str) -> None:
         return
     origins = context.original.origin(old), context.update.origin(new)
     if origins[0] is not None and origins[0] == origins[1]:
-        return  # both of this schema, where they are compared anyway, or of the same other one
+        return  # both are from this schema, where they are compared anyway, or from the same other schema
     if not isinstance(old.type, Message) or not isinstance(new.type, Message):
         return
     pair = (id(old.type), id(new.type))

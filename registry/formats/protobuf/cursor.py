@@ -1,4 +1,4 @@
-"""Reading words, names, numbers and strings of a ``.proto`` file, blanks and comments passed over."""
+"""Reads words, names, numbers and strings of a ``.proto`` file; skips whitespace and comments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OCTAL: Final = re.compile(r"[0-7]{1,3}")
 
 
 class ProtoError(ValueError):
-    """The text is no ``.proto`` file; the message says where and why."""
+    """The text is not a ``.proto`` file; the message says where and why."""
 
 
 class Cursor:
@@ -51,7 +51,7 @@ class Cursor:
         return character
 
     def take(self, char: str) -> bool:
-        """Go past the character if it comes next."""
+        """Consume the character if it comes next."""
         if self.peek() != char:
             return False
         self._at += 1
@@ -94,7 +94,7 @@ class Cursor:
         return f"{opening}{word}{closing}" if keep_wrap else word
 
     def type(self, first: str | None = None) -> str:
-        """The name of a type, or ``map<key, value>``; ``first`` is its first word where that was read."""
+        """The name of a type, or ``map<key, value>``. ``first`` is its first word if that was read already."""
         word = self.word() if first is None else first
         if word == "map" and self.peek() == "<":
             self.require("<")
@@ -103,7 +103,7 @@ class Cursor:
             value = self.type()
             self.require(">")
             return f"map<{key}, {value}>"
-        # Blanks may stand before a dot.
+        # Whitespace may precede a dot.
         while self.take("."):
             word += f".{self.word()}"
         return word
@@ -119,7 +119,7 @@ class Cursor:
         return value
 
     def string(self) -> str:
-        """A quoted string, several side by side being one."""
+        """A quoted string; adjacent strings are concatenated."""
         quote = self.char()
         if quote not in "'\"":
             self._at -= 1

@@ -1,4 +1,4 @@
-"""A descriptor to the parts of a file, for schemas that are registered as descriptors, and for the known files."""
+"""Converts a descriptor to the parts of a file, for schemas registered as descriptors and for the known files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LABELS: Final[dict[int, Label]] = {1: "optional", 2: "required", 3: "repeated"}
 
 
 def file_of(described: FileDescriptorProto) -> ProtoFile:
-    """The parts that a file with this descriptor could have been written with."""
+    """The parts of a file with this descriptor."""
     public = set(described.public_dependency)
     weak = set(described.weak_dependency)
     file = ProtoFile(described.syntax or None, described.package or None)
@@ -134,7 +134,7 @@ def _service(described: ServiceDescriptorProto) -> Service:
 
 
 def _options(described: Any) -> list[Option]:
-    """Options with one plain value; what a descriptor holds of others cannot be written without their definitions."""
+    """Options with a single plain value. Other options can't be written without their definitions."""
     options = []
     for field, value in described.ListFields():
         if field.is_extension or field.message_type is not None:

@@ -1,4 +1,4 @@
-"""The parts of a file to its descriptor, and descriptors to message classes that encode and decode."""
+"""Converts the parts of a file to a descriptor, and descriptors to message classes that encode and decode."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def descriptor_of(path: str, file: ProtoFile, names: Names) -> FileDescriptorPro
 
 
 def pool_of(path: str, file: ProtoFile, dependencies: Mapping[str, ProtoFile]) -> DescriptorPool:
-    """A pool with the file and all that it needs. Raises UnknownType, or TypeError for what no runtime accepts."""
+    """A pool with the file and its dependencies.
+
+    Raises UnknownType, or TypeError for a file that no runtime accepts.
+    """
     from google.protobuf.descriptor_pool import DescriptorPool
 
     pool = DescriptorPool()
@@ -97,7 +100,7 @@ class _Describer:
             self._service(made.service.add(), service)
         _set_options(made.options, file.options)
         imports = [*file.imports, *file.public_imports]
-        # Names may be used without their file being imported, as Confluent lets them.
+        # As in Confluent, names may be used without importing their file.
         made.dependency.extend(dict.fromkeys((*imports, *self._used)))
         made.public_dependency.extend(list(made.dependency).index(path) for path in file.public_imports)
         return made
@@ -132,7 +135,7 @@ class _Describer:
             made.reserved_range.add(start=first, end=last + 1)
         made.reserved_name.extend(_reserved_names(message.reserved))
         _set_options(made.options, message.options)
-        # What proto3 calls optional is a oneof of one; those come after the others.
+        # proto3's optional fields are oneofs with one field; they come after the others.
         for added in made.field:
             if added.proto3_optional:
                 added.oneof_index = len(made.oneof_decl)
@@ -234,7 +237,7 @@ def _reserved_names(reserved: Sequence[Reserved]) -> list[str]:
 
 
 def _set_options(made: Any, options: Sequence[Option]) -> None:
-    """Set what Google's own options are; a value that does not fit is left out."""
+    """Set Google's own options; a value of the wrong type is left out."""
     for option in options:
         field = None if option.parenthesized else made.DESCRIPTOR.fields_by_name.get(option.name)
         if field is None or field.message_type is not None or field.is_repeated:

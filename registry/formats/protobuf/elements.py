@@ -1,7 +1,7 @@
-"""The parts of a ``.proto`` file as they are written: names unresolved, in the order of the text.
+"""The parts of a ``.proto`` file as written: names unresolved, in the order of the text.
 
-They are taken from text rather than from descriptors, because the canonical text keeps what descriptors lose: how a type was
-named, options nobody knows, the order of things.
+They come from text instead of descriptors, because the canonical text keeps what descriptors lose: the written names of
+types, unknown options, the order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Range(NamedTuple):
 
 @dataclass(slots=True)
 class Primitive:
-    """A boolean, enum or number inside a map or list of an option; strings stand there as they are."""
+    """A boolean, enum or number inside a map or list of an option; strings are plain strings."""
 
     kind: OptionKind
     value: str
@@ -72,7 +72,7 @@ class Extensions:
 
 @dataclass(slots=True)
 class Field:
-    """``default`` and ``json_name`` are options in the text and none by meaning."""
+    """``default`` and ``json_name`` look like options in the text but are not."""
 
     label: Label | None
     type: str
@@ -134,7 +134,7 @@ class Message:
 
     @property
     def is_map_entry(self) -> bool:
-        """Whether it stands for a map field; protoc makes such messages."""
+        """Whether it represents a map field; protoc generates such messages."""
         map_entry = next((option for option in self.options if option.name == "map_entry"), None)
         return map_entry is not None and str(map_entry.value).lower() == "true"
 

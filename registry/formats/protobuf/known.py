@@ -23,7 +23,7 @@ GOOGLE_FILES: Final = {
     for package, names in (("protobuf", _PROTOBUF), ("type", _COMMON))
     for name in names.split()
 }
-"""Google's files, with the modules that have their descriptors."""
+"""Google's files, with the modules that contain their descriptors."""
 
 _CONFLUENT: Final = {
     "confluent/meta.proto": """

@@ -1,4 +1,4 @@
-"""What names in a ``.proto`` file mean: innermost scope first, then outwards, in this file and those it may use."""
+"""Resolves names of a ``.proto`` file: from the innermost scope outwards, in this file and its dependencies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCALARS: Final = frozenset(_SCALARS.split())
 
 @dataclass(frozen=True, slots=True)
 class KnownType:
-    """A message or enum with its place. ``file`` is None for the schema itself."""
+    """A message or enum with its location. ``file`` is None for the schema itself."""
 
     type: Message | Enum
     package: str
@@ -28,7 +28,7 @@ class KnownType:
 
     @property
     def map_type(self) -> str | None:
-        """How a field of this type is written, where the type stands for a map."""
+        """The field type to write, if the type represents a map."""
         if not isinstance(self.type, Message) or not self.type.is_map_entry:
             return None
         parts = {field.name: field.type for field in self.type.fields}
@@ -44,7 +44,7 @@ def map_parts(type_: str) -> tuple[str, str] | None:
 
 
 class Names:
-    """``types`` and ``extensions`` (options one may set) of a file and its ``dependencies``, by full name."""
+    """``types`` and ``extensions`` (settable options) of a file and its ``dependencies``, by full name."""
 
     def __init__(self, file: ProtoFile, dependencies: Mapping[str, ProtoFile]) -> None:
         self.package = file.package or ""
@@ -71,9 +71,9 @@ class Names:
         return _known_extensions().get(name) if name.startswith(("google.", "confluent.")) else None
 
     def resolve(self, name: str, scope: tuple[str, ...] = (), package: str | None = None) -> str | None:
-        """The full name that ``name`` means inside ``scope`` (names of messages, outermost first); None if nothing.
+        """The full name of ``name`` inside ``scope`` (names of messages, outermost first); None if it is unknown.
 
-        ``package`` is where the scope is, this file's package unless it is given.
+        ``package`` is the package of the scope, by default this file's.
         """
         return next(
             (candidate for candidate in self._candidates(name, scope, package) if self.type(candidate) is not None),

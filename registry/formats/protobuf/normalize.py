@@ -1,4 +1,4 @@
-"""The same file with what has no meaning put in order, as Confluent does it: names in full, members by number."""
+"""Normalizes a file as Confluent does: full names, members ordered by number."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _LAST: Final = (1 << 31) - 1
 
 
 class UnknownType(ValueError):
-    """A field or call names a type that neither the file nor what it imports has."""
+    """A field or call names a type that neither the file nor its imports define."""
 
 
 def normalized(file: ProtoFile, names: Names) -> ProtoFile:
-    """Raises UnknownType. The result is for writing: defaults and JSON names stand among the options."""
+    """Raises UnknownType. The result is only for writing: defaults and JSON names are among the options."""
     return _Normalizer(names).file(file)
 
 
@@ -65,7 +65,7 @@ class _Normalizer:
         return f".{full_name}"
 
     def _types(self, types: Sequence[Message | Enum], scope: Scope) -> list[Message | Enum]:
-        # Messages stay in their order: clients send the numbers of places in it.
+        # Messages keep their order, because clients send their indexes.
         return [
             self._message(type_, (*scope, type_.name)) if isinstance(type_, Message) else self._enum(type_, scope)
             for type_ in types
@@ -115,7 +115,7 @@ class _Normalizer:
         return sorted(made, key=lambda group: group.tag)
 
     def _extends(self, extends: Sequence[Extend], scope: Scope) -> list[Extend]:
-        """One block for each message that is extended."""
+        """One block for each extended message."""
         by_extendee: dict[str, list[Field]] = {}
         for extend in extends:
             name = self._resolved(extend.name, scope)
@@ -163,7 +163,7 @@ class _Normalizer:
     # -- options
 
     def _options(self, options: Sequence[Option], scope: Scope) -> list[Option]:
-        """By name; parts of one option that was set piece by piece put together."""
+        """Options by name; an option set in several parts is merged."""
         groups: dict[str, list[Option]] = {}
         named = [self._named(option, scope) for option in options]
         for option in sorted(named, key=lambda option: option.name):
@@ -214,7 +214,7 @@ class _Normalizer:
         return known.type if known is not None and isinstance(known.type, Message) else None
 
     def _written(self, option: Option, scope: Scope) -> Option:
-        """The option with its value in order."""
+        """The option with its value normalized."""
         match option.kind:
             case "number":
                 return replace(option, value=_number(str(option.value)))
@@ -271,7 +271,7 @@ def _kind_of_default(type_: str) -> OptionKind:
 
 
 def _single(value: V) -> V | int:
-    """A range of one number as that number."""
+    """A range of one number becomes that number."""
     return value.first if isinstance(value, Range) and value.first == value.last else value
 
 
@@ -290,7 +290,7 @@ def _in_order(reserved: Sequence[Reserved]) -> list[Reserved]:
 
 
 def _number(text: str) -> str:
-    """A number as Java's ``DecimalFormat`` writes it: hex and octal told in tens, three places after the point."""
+    """A number in the format of Java's ``DecimalFormat``: hex and octal become decimal, with three decimal places."""
     plain = text.removeprefix("-").removeprefix("+")
     sign = "-" if text.startswith("-") else ""
     try:

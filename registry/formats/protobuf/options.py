@@ -1,4 +1,4 @@
-"""Reading options: ``name = value``, where a value may be a message literal."""
+"""Reads options: ``name = value``, where a value may be a message literal."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from registry.formats.protobuf.elements import Option, OptionKind, Primitive
 __all__ = ["MAX_DEPTH", "read_option", "read_options"]
 
 MAX_DEPTH: Final = 100
-"""What is nested deeper than this is refused, in options as in messages: every later walk is recursive."""
+"""The deepest nesting, in options as in messages.
+
+Deeper files are refused, because every later traversal is recursive.
+"""
 
 
 def read_options(cursor: Cursor) -> list[Option]:
-    """The options in square brackets, if such come next."""
+    """The options in square brackets, if any come next."""
     options: list[Option] = []
     if not cursor.take("["):
         return options
@@ -27,7 +30,7 @@ def read_options(cursor: Cursor) -> list[Option]:
 
 
 def read_option(cursor: Cursor, separator: str, depth: int = 0) -> Option:
-    """One option without what ends it; ``separator`` is ``=``, or ``:`` inside a message literal."""
+    """One option without its terminator. ``separator`` is ``=``, or ``:`` inside a message literal."""
     if depth > MAX_DEPTH:
         cursor.fail(f"nested too deep: more than {MAX_DEPTH} levels")
     opening = cursor.peek()
@@ -40,7 +43,7 @@ def read_option(cursor: Cursor, separator: str, depth: int = 0) -> Option:
         if len(inner) > MAX_DEPTH:
             cursor.fail(f"nested too deep: more than {MAX_DEPTH} levels")
     if separator == ":" and char == "{":
-        cursor.back()  # a message needs no separator before it
+        cursor.back()  # a message literal needs no separator
     elif char != separator:
         cursor.back()
         cursor.fail(f"expected '{separator}' in option")
@@ -71,7 +74,7 @@ def _element(kind: OptionKind, value: Any) -> Any:
 
 
 def _map(cursor: Cursor, depth: int) -> dict[str, Any]:
-    """A message literal; a field given several times becomes a list."""
+    """A message literal. A repeated field becomes a list."""
     cursor.require("{")
     values: dict[str, Any] = {}
     while not cursor.take("}"):

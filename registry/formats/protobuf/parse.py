@@ -1,4 +1,4 @@
-"""Text of a ``.proto`` file (proto2 and proto3) to its parts, taking and refusing what Confluent's parser, Wire's, does."""
+"""Parses ``.proto`` text (proto2 and proto3); accepts and refuses the same as Wire's parser, which Confluent uses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["parse_text"]
 
 
 def parse_text(text: str) -> ProtoFile:
-    """Parse; raises ProtoError with line and column."""
+    """Parse the text. Raises ProtoError with line and column."""
     return _Parser(text).file()
 
 

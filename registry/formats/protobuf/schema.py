@@ -1,4 +1,4 @@
-"""A Protobuf schema as the registry and the converters hold it."""
+"""A Protobuf schema for the registry and the converters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PATH = "schema.proto"
 
 
 class ProtobufSchema:
-    """``file`` are the parts of the text, ``references`` the texts of imports by path."""
+    """``file`` has the parsed parts, ``references`` the texts of imports by path."""
 
     schema_type = "PROTOBUF"
 
@@ -46,7 +46,7 @@ class ProtobufSchema:
     def parse(cls, text: str, references: Mapping[str, str] = NO_REFERENCES, *, strict: bool = True) -> ProtobufSchema:
         """Parse the text of a file, or its descriptor in base64; raises InvalidSchema with line, column and reason.
 
-        What is strict must also find every type it names.
+        With ``strict`` every named type must exist.
         """
         schema = cls(_read(text), references)
         if strict:
@@ -71,7 +71,7 @@ class ProtobufSchema:
 
     @property
     def _effective(self) -> ProtoFile:
-        """The file whose messages count: for one that only passes another on (``import public``), that other one."""
+        """The file with the relevant messages: if this file only re-exports another (``import public``), that one."""
         file = self.file
         if file.types or file.imports or len(file.public_imports) != 1:
             return file
@@ -108,12 +108,12 @@ class ProtobufSchema:
             raise InvalidSchema(f"{_PREFIX}{error}") from error
         except RecursionError:
             raise InvalidSchema(f"{_PREFIX}nested too deep") from None
-        # Not written again: that would put defaults and JSON names behind the other options.
+        # Not written again, because that would put defaults and JSON names after the other options.
         made.__dict__["canonical"] = text
         return made
 
     def check_fields(self) -> None:
-        """Confluent makes descriptors here: names and numbers used twice come to light."""
+        """Confluent builds descriptors here, which reveals duplicate names and numbers."""
         try:
             self._pool.FindFileByName(_PATH)
         except TypeError as error:
@@ -122,9 +122,9 @@ class ProtobufSchema:
     # -- messages
 
     def message_indexes(self, full_name: str) -> list[int]:
-        """Where a message stands: its place among the messages of the file, of the outer message, and so on.
+        """The index path of a message: its index among the messages of the file, of the outer message, and so on.
 
-        Raises KeyError where the file has no such message.
+        Raises KeyError if the file has no such message.
         """
         file = self._effective
         prefix = f"{file.package}." if file.package else ""
@@ -139,7 +139,7 @@ class ProtobufSchema:
         return indexes
 
     def message_at(self, indexes: Sequence[int]) -> str:
-        """The full name of the message at a place; an empty list is the first one. Raises IndexError."""
+        """The full name of the message at an index path. An empty list is the first message. Raises IndexError."""
         names = []
         messages = self._effective.messages
         for index in indexes or [0]:
@@ -157,7 +157,7 @@ class ProtobufSchema:
             raise InvalidSchema(f"{_PREFIX}{error}") from error
 
     def message_descriptor(self, full_name: str | None = None) -> Descriptor:
-        """The descriptor of a message, of the first one by default; raises InvalidSchema where it can't be made."""
+        """The descriptor of a message, by default of the first. Raises InvalidSchema if it can't be built."""
         name = full_name or self.message_at([])
         try:
             return self._pool.FindMessageTypeByName(name)
@@ -167,7 +167,7 @@ class ProtobufSchema:
             raise InvalidSchema(f"{_PREFIX}{error}") from error
 
     def message_class(self, full_name: str | None = None) -> type[ProtobufMessage]:
-        """A class that encodes and decodes a message, the first one by default; raises InvalidSchema."""
+        """A class that encodes and decodes a message, by default the first one. Raises InvalidSchema."""
         from google.protobuf.message_factory import GetMessageClass
 
         return GetMessageClass(self.message_descriptor(full_name))
@@ -179,7 +179,7 @@ class ProtobufSchema:
         return Side(self.file, self._names, self.references)
 
     def changes_from(self, earlier: ProtobufSchema) -> list[Change]:
-        """Everything that changed from ``earlier`` to this schema, compatible or not."""
+        """All changes from ``earlier`` to this schema, compatible or not."""
         try:
             return changes(earlier._side, self._side)
         except RecursionError:
@@ -221,7 +221,7 @@ def _read(text: str) -> ProtoFile:
 
 
 def _from_descriptor(text: str) -> ProtoFile | None:
-    """A file given as its descriptor in base64, as some clients send it."""
+    """A file sent as its descriptor in base64, as some clients do."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.message import DecodeError
 

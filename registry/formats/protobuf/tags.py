@@ -1,6 +1,7 @@
-"""Tags inside a Protobuf schema: ``tags`` of Confluent's options ``message_meta`` and ``field_meta``, found and changed by path.
+"""Tags inside a Protobuf schema: reads and changes ``tags`` of Confluent's options ``message_meta`` and ``field_meta``
+by path.
 
-A path is the names of messages, outer ones first and without the package, and for a field its own name behind them.
+A path has the names of messages, outer ones first and without the package, then the field's name for a field.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ _META: Final = {"sr_record": "confluent.message_meta", "sr_field": "confluent.fi
 
 
 def tagged(text: str) -> dict[Entity, list[str]]:
-    """What bears tags in a schema: a message, the fields of its oneofs, its fields, the messages inside it."""
+    """The tagged entities of a schema: a message, the fields of its oneofs, its fields, its nested messages."""
     bearers = _bearers(parse_text(text).messages)
     return {entity: tags for entity, bearer in bearers if (tags := _tags(_merged(bearer.options), entity.kind))}
 
 
 def with_tags(text: str, add: Tags, remove: Tags) -> str:
-    """The schema with tags added and then others removed; raises InvalidSchema for a path that is not in it.
+    """The schema with tags added and then others removed. Raises InvalidSchema for an unknown path.
 
-    Options of the element that say parts of one message (``(a).b = 1, (a).c = 2``) become one with braces.
+    Options of the element that set parts of one message (``(a).b = 1, (a).c = 2``) are merged into one with braces.
     """
     file = parse_text(text)
     bearers = dict(_bearers(file.messages, with_oneofs=True))
@@ -42,7 +43,7 @@ def with_tags(text: str, add: Tags, remove: Tags) -> str:
         option = options.get(meta) or Option(meta, "map", {}, parenthesized=True)
         values = {name: value for name, value in option.value.items() if name != "tags"}
         if tags := retagged(entity, _tags(options, entity.kind), add, remove):
-            # In its old place, if it had one.
+            # Keeps its position, if it had one.
             values = {**dict.fromkeys(option.value), **values, "tags": tags}
         if values:
             options[meta] = replace(option, value=values)
@@ -55,7 +56,7 @@ def with_tags(text: str, add: Tags, remove: Tags) -> str:
 def _bearers(
     messages: Sequence[Message], scope: str = "", *, with_oneofs: bool = False
 ) -> Iterator[tuple[Entity, Message | Field]]:
-    """All that may bear tags; ``with_oneofs``: the fields of a oneof also by a path that names it."""
+    """All taggable entities. ``with_oneofs``: fields of a oneof also by a path that names it."""
     for message in messages:
         path = scope + message.name
         yield Entity(path, "sr_record"), message
@@ -71,7 +72,7 @@ def _bearers(
 
 
 def _merged(options: Sequence[Option]) -> dict[str, Option]:
-    """Options by name, those that say parts of one message put together; of others the last one counts."""
+    """Options by name; those that set parts of one message are merged. Of other duplicates the last one wins."""
     made: dict[str, Option] = {}
     for option in map(as_map, options):
         name = option.name.removeprefix(".")
@@ -83,7 +84,7 @@ def _merged(options: Sequence[Option]) -> dict[str, Option]:
 
 
 def _joined(left: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """A name in both has all values of both."""
+    """A name in both gets all values of both."""
     values = dict(left)
     for name, value in other.items():
         values[name] = [*_listed(values[name]), *_listed(value)] if name in values else value

@@ -1,4 +1,4 @@
-"""The parts of a file to text, in Confluent's layout: the canonical text of a Protobuf schema."""
+"""Writes the parts of a file in Confluent's layout: the canonical text of a Protobuf schema."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ESCAPES: Final = str.maketrans(
 
 
 def write_text(file: ProtoFile) -> str:
-    """The file as text; comments are gone, all else is as it was, messages before enums."""
+    """The file as text without comments, with messages before enums, otherwise unchanged."""
     out = []
     if file.syntax is not None:
         out.append(f'syntax = "{file.syntax}";\n')
@@ -55,7 +55,7 @@ def write_text(file: ProtoFile) -> str:
 
 
 def _block(head: str, *groups: list[str]) -> str:
-    """A head with braces; an empty line before each group that has something."""
+    """A head with braces, and an empty line before each nonempty group."""
     inner = "".join("\n" + "".join(_indented(part) for part in group) for group in groups if group)
     return f"{head} {{{inner}}}\n"
 
@@ -86,7 +86,7 @@ def _message(message: Message) -> str:
 def _enum(enum: Enum) -> str:
     rest = [*(_option_line(option) for option in enum.options), *(_constant(constant) for constant in enum.constants)]
     reserved = [_reserved(item) for item in enum.reserved]
-    # Where numbers are reserved, the constants follow without an empty line.
+    # After reserved numbers the constants follow without an empty line.
     return _block(f"enum {enum.name}", [*reserved, *rest])
 
 

@@ -1,4 +1,4 @@
-"""A file without what only some readers understand (``format=ignore_extensions``): extensions and custom options."""
+"""A file without extensions and custom options, which only some readers understand (``format=ignore_extensions``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["without_extensions"]
 
 
 def without_extensions(file: ProtoFile) -> ProtoFile:
-    """Custom options go, Confluent's own excepted; ``extend`` and ``extensions`` go."""
+    """Remove custom options except Confluent's, ``extend`` and ``extensions``."""
     return ProtoFile(
         file.syntax,
         file.package,

@@ -1,1 +1,1 @@
-"""Several registries over one schema log: one is elected to write, the others pass writes on to it and answer reads."""
+"""Several registries over one schema log: one is elected to write; the others forward writes to it and answer reads."""

@@ -1,4 +1,4 @@
-"""Keys about registries that share a log, under Confluent's names."""
+"""Keys for registries that share a log, under Confluent's names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["ClusterConfig"]
 
 @config
 class ClusterConfig:
-    """The election of the registry that writes, and where the others find it."""
+    """The election of the registry that writes, and its address for the others."""
 
     group_id: str = key(
         "schema.registry.group.id",

@@ -1,4 +1,4 @@
-"""Who writes: the election through the group, and what this registry knows of its outcome."""
+"""Elects the writer through the group; tracks the outcome."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _RETRY_S: Final = 1.0
 
 
 class Outcome:
-    """Who writes, as far as this registry knows; ``changed`` is set, and replaced, whenever that changes."""
+    """The writer, as far as this registry knows. ``changed`` is set, and replaced, whenever that changes."""
 
     def __init__(self) -> None:
         self.me: Identity | None = None
         self.leader: Identity | None = None
         self.term = 0
-        """Raised whenever this registry is elected anew: what it knew of the log before may be stale by then."""
+        """Incremented whenever this registry is elected again: its knowledge of the log may be stale by then."""
         self.changed = asyncio.Event()
 
     @property
@@ -65,11 +65,11 @@ class Outcome:
 
 
 class Election:
-    """A place in the registries' group, kept until stopped, and the ``Office`` that comes of it.
+    """Membership in the registries' group until stopped, and the resulting ``Office``.
 
-    A registry that writes goes on writing while the group assigns anew: should another be chosen, that one claims the
-    log, which from then on refuses this one (``broker.client.FencedWriter``). Restarted at the same address, a registry
-    takes its old place at once, by its group instance id; so a lone one need not wait for its own session to end.
+    The writer continues to write during a rebalance: if another registry is elected, that one claims the log, which
+    then refuses this one (``broker.client.FencedWriter``). A registry restarted at the same address rejoins at once by
+    its group instance id, so that a single registry need not wait for its old session to expire.
     """
 
     def __init__(
@@ -97,9 +97,9 @@ class Election:
         self._living: asyncio.Task[None] | None = None
 
     async def start(self, me: Identity, elected: Callable[[], Awaitable[None]]) -> None:
-        """Begin to take part as ``me``. Where the group cannot be joined for now it keeps trying, and says so once.
+        """Join the group as ``me``. If that is impossible at the moment, keep trying, with one log message.
 
-        ``elected`` is called, on a task of its own, at the beginning of each term.
+        ``elected`` is called, in a separate task, at the beginning of each term.
         """
         self.outcome.me = self._me = me
         self._elected = elected
@@ -124,12 +124,12 @@ class Election:
         self.outcome.require()
 
     async def confirm(self) -> bool:
-        """Whether the coordinator says, now, that this registry is the elected one. Raises what asking raises."""
+        """Ask the coordinator whether this registry is the elected one now. Raises the request's errors."""
         return self._member is not None and await self._member.confirm() and self.outcome.is_me
 
     @property
     def certain(self) -> bool:
-        """Whether this registry writes and its session has not run out, so that what it knows is all there is."""
+        """Whether this registry writes and its session has not expired, so that its state is complete."""
         return self.outcome.is_me and self._member is not None and self._member.in_session
 
     async def _live(self) -> None:
@@ -143,8 +143,8 @@ class Election:
                 self._member, said = member, False
                 await member.wait_failed()
             except FencedInstanceId:
-                # Another process has this address. In the group under a name of the coordinator's making, both are seen
-                # and told that their addresses are equal, instead of throwing each other out in turn.
+                # Another process has this address. With an id from the coordinator both are in the group, and both are
+                # told that their addresses are equal, instead of fencing each other in turn.
                 logger.warning("another registry came with this address", group=self._group_id, url=self._me.url)
                 self._instance_id = None
             except TidegateError as error:
@@ -176,7 +176,7 @@ class Election:
         return dict.fromkeys(members, assignment)
 
     async def before_join(self) -> None:
-        """Who writes goes on until somebody else is chosen."""
+        """Does nothing: the writer continues until another one is elected."""
 
     async def on_generation(self, generation: Generation) -> None:
         try:
@@ -215,7 +215,7 @@ class Election:
 
 
 def choose(members: Mapping[str, tuple[Identity, bool]], *, sticky: bool) -> Assignment:
-    """The writer of a group: with ``sticky`` the one that writes already, else the eligible one with the least URL."""
+    """The writer of a group: with ``sticky`` the current one, otherwise the eligible member with the smallest URL."""
     urls = {identity.url for identity, _ in members.values()}
     eligible = {member_id: entry for member_id, entry in members.items() if entry[0].eligible}
     error = DUPLICATE_URLS if len(urls) != len(members) else 0

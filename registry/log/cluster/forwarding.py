@@ -1,4 +1,4 @@
-"""Passing a request on to another registry, over HTTP or HTTPS."""
+"""Forwards a request to another registry, over HTTP or HTTPS."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _THREADS: Final = 32
 
 
 class NotSent(TidegateError):
-    """The other registry cannot be reached: it has seen nothing of the request."""
+    """The other registry is unreachable and has not seen the request."""
 
 
 class NotAnswered(TidegateError):
-    """The other registry may or may not have done what was asked."""
+    """The other registry may or may not have carried out the request."""
 
 
 class Answer(NamedTuple):
-    """A whole HTTP answer."""
+    """A complete HTTP answer."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -41,13 +41,13 @@ class Answer(NamedTuple):
 
 
 class Forwarder:
-    """Asks other registries. Uses threads, so that a registry that hangs holds up nobody but those who asked it."""
+    """Sends requests to other registries. Uses threads, so that a hanging registry delays only its own requests."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="forward")
         self._session = requests.Session()
-        self._session.trust_env = False  # no proxies, no .netrc: the request goes on as it came
-        connections: dict[str, Any] = {"pool_connections": 4, "pool_maxsize": _THREADS}  # as many as may ask at once
+        self._session.trust_env = False  # no proxies, no .netrc: the request is forwarded unchanged
+        connections: dict[str, Any] = {"pool_connections": 4, "pool_maxsize": _THREADS}  # as many as there are threads
         self._session.mount("http://", HTTPAdapter(**connections))
         self._session.mount("https://", HTTPAdapter(**connections) if tls is None else TlsAdapter(tls, **connections))
 

@@ -1,7 +1,8 @@
-"""What registries tell one another in their group: Confluent's JSON, so that theirs and ours may share one group.
+"""The messages of registries in their group. They are Confluent's JSON, so that Confluent's and our registries can
+share a group.
 
-The protocol type is ``sr``, its one protocol ``v0``. A member's metadata is its identity, an assignment names the one
-that writes (Confluent's words for it on the wire are still "master"); all members are given the same assignment.
+The protocol type is ``sr``, its only protocol ``v0``. A member's metadata is its identity. An assignment names the
+writer (still "master" on Confluent's wire); all members get the same assignment.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ __all__ = ["DUPLICATE_URLS", "PROTOCOL", "PROTOCOL_TYPE", "Assignment", "Identit
 PROTOCOL_TYPE: Final = "sr"
 PROTOCOL: Final = "v0"
 DUPLICATE_URLS: Final = 1
-"""Two members say that they listen at the same address, so nobody could be told where to send writes."""
+"""Two members claim the same address, so clients could not be sent to the right one."""
 _VERSION: Final = 1
 
 
 class InvalidAssignment(TidegateError):
-    """A member of the group sent what no registry sends."""
+    """A member of the group sent invalid data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Where a registry can be reached by the others, and whether it may be elected."""
+    """The address of a registry for the others, and whether it may be elected."""
 
     host: str
     port: int
@@ -56,13 +57,13 @@ class Identity:
 
     @classmethod
     def decode(cls, data: bytes) -> tuple[Identity, bool]:
-        """A member's identity, and whether it says that it writes. Raises InvalidAssignment."""
+        """A member's identity, and whether it claims to write. Raises InvalidAssignment."""
         return _identity(_read(data))
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Who writes: the member id in the group and its identity, or nobody where nobody is eligible."""
+    """The writer: its member id in the group and its identity; none if no member is eligible."""
 
     error: int = 0
     member_id: str | None = None

@@ -1,4 +1,4 @@
-"""A registry among others: what it cannot decide itself it asks of the one that writes, or of the log."""
+"""A registry in a cluster: forwards what it can't decide to the writer, and reads the log before it denies anything."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ logger = get_logger(__name__)
 
 _FORWARDED: Final = b"x-forward"
 _REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "POST"})
-"""What comes to the same when it is done twice: registering and looking up are POST here."""
+"""Requests that can be repeated safely: registering and looking up are POST here."""
 _PAUSE_S: Final = 0.1
 
 
 class Replica:
-    """ASGI middleware around the routes. The registry that writes is passed straight through.
+    """ASGI middleware around the routes. On the writer, requests pass through.
 
-    In any other, the routes answer first, from what has been read of the log. A thing not found is looked for again
-    after catching up with the log, so that what another registry has acknowledged is never denied; where that cannot be
-    done, the answer is 503. A write (the routes answer 50004) goes to the one that writes, as it came and with Confluent's
-    ``X-Forward: true``; one that bears it already is not sent on, so that two registries never pass a request to and
-    fro. While nobody is known to write, or the one that does went away, a write waits for the next, up to
-    ``timeout_ms``; then it is answered 50004 or 50003.
+    On any other registry, the routes answer first, from the part of the log that was read. After a 404 the request is
+    repeated once the log has been read to its end, so that acknowledged writes of another registry are never denied; if
+    that is impossible, the answer is 503. A write (the routes answer 50004) is forwarded to the writer unchanged, with
+    Confluent's ``X-Forward: true``. A request with that header is not forwarded again, so that two registries never
+    forward a request back and forth. While there is no known or reachable writer, a write waits up to ``timeout_ms``
+    for the next one; then it is answered 50004 or 50003.
     """
 
     def __init__(self, app: ASGIApp, outcome: Outcome, store: Store, forwarder: Forwarder, *, timeout_ms: int) -> None:
@@ -73,7 +73,7 @@ class Replica:
                 return answer
 
     async def _local_answer(self, scope: Scope, body: bytes) -> Answer:
-        """What the routes say; they may be asked again."""
+        """The answer of the routes, which may be asked again."""
         messages: list[Message] = []
 
         async def replayed() -> Message:
@@ -82,7 +82,7 @@ class Replica:
         async def kept(message: Message) -> None:
             messages.append(message)
 
-        # Routers write into the scope they are given.
+        # Routers modify the scope.
         await self._app({**scope, "state": dict(scope.get("state", {}))}, replayed, kept)
         return Answer(
             messages[0]["status"],
@@ -91,12 +91,12 @@ class Replica:
         )
 
     async def _elsewhere(self, scope: Scope, body: bytes, deadline: float) -> Answer | None:
-        """The answer of the one that writes; None when that has become this registry."""
+        """The answer of the writer; None if this registry has become the writer."""
         method, why = scope["method"], "no registry is known to write"
         while True:
             leader = self._outcome.leader
             if self._outcome.is_me:
-                await asyncio.sleep(_PAUSE_S)  # elected, but not yet confirmed or just replaced
+                await asyncio.sleep(_PAUSE_S)  # elected, but not yet confirmed, or just replaced
                 return None
             if leader is not None:
                 try:
@@ -120,7 +120,7 @@ class Replica:
         return _refusal(ForwardingFailed(f"Error while forwarding the request to the leader: {why}"))
 
     async def _ask(self, url: str, scope: Scope, body: bytes, deadline: float) -> Answer:
-        """The leader's answer; given up when another is elected while it is waited for."""
+        """The leader's answer. Given up if another one is elected meanwhile."""
         asking = asyncio.ensure_future(self._forwarder.ask(url, scope, body, deadline - time.monotonic()))
         changed = asyncio.ensure_future(self._outcome.changed.wait())
         try:
@@ -133,7 +133,7 @@ class Replica:
             asking.cancel()
 
     async def _follow(self) -> None:
-        """Read what the leader just wrote, so that who sent it through this registry finds it here."""
+        """Read the leader's last write, so that the client that sent it through this registry can read it here."""
         try:
             await self._store.catch_up()
         except NotCaughtUp as error:

@@ -1,4 +1,4 @@
-"""The REST face: one module per resource, all of it in the list ``ENDPOINTS``."""
+"""The REST API: one module per resource; the list ``ENDPOINTS`` has all operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers in Confluent's words: which members an object has, and in which order."""
+"""Answers with Confluent's members in Confluent's order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def version(
     tags: Sequence[Any] = (),
     history: bool = True,
 ) -> dict[str, Any]:
-    """A version of a subject. ``text`` is the schema in another form; ``history`` says when it was written and its fate."""
+    """A version of a subject.
+
+    ``text`` is the schema in another form; ``history`` adds the time and the deletion state.
+    """
     value: dict[str, Any] = {
         "subject": version.subject,
         "version": version.version,
@@ -46,7 +49,7 @@ def version(
 def listed(
     schema_version: SchemaVersion, aliases: Sequence[str], associations: Sequence[Association] = ()
 ) -> dict[str, Any]:
-    """A version in a list, with the aliases of its subject and the associations that were asked for."""
+    """A version in a list, with its subject's aliases and the requested associations."""
     value = version(schema_version)
     rule_set = value.pop("ruleSet", None)
     if aliases:
@@ -67,7 +70,7 @@ def by_id(
     tags: Sequence[Any] = (),
     max_id: int | None = None,
 ) -> dict[str, Any]:
-    """A schema asked for by id or guid; ``with_subject`` adds where one of its versions is."""
+    """A schema looked up by id or guid. ``with_subject`` adds the subject of one of its versions."""
     value: dict[str, Any] = {"subject": version.subject, "version": version.version} if with_subject else {}
     value |= {
         "guid": version.guid,
@@ -86,7 +89,7 @@ def by_id(
 
 
 def registered(version: SchemaVersion, text: str | None = None) -> dict[str, Any]:
-    """What a registration came to."""
+    """The result of a registration."""
     value: dict[str, Any] = {
         "id": version.id,
         "version": version.version,

@@ -1,4 +1,4 @@
-"""Requests about associations: read, filled with defaults, and held to what does not depend on what is there."""
+"""Parses requests about associations, with defaults, and validates what does not depend on the state."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_request(body: Mapping[str, Any], *, create: bool, dry_run: bool, resour
 
 
 def read_batch(body: Mapping[str, Any], *, dry_run: bool) -> Change:
-    """One of the requests of a batch of changes; raises as ``read_request``."""
+    """One request in a batch of changes. Raises the errors of ``read_request``."""
     _check_operations(body.get("associations"))
     request = _resource(body, _text(body, "resourceId"), dry_run=dry_run)
     steps: list[tuple[bool, tuple[RequestedAssociation, ...]] | Delete] = []
@@ -54,7 +54,7 @@ def read_batch(body: Mapping[str, Any], *, dry_run: bool) -> Change:
             steps.append(step)
             continue
         last = steps[-1] if steps else None
-        # Neighbours of one kind are one change, so that they are seen together before anything is written.
+        # Adjacent steps of one kind are merged, so that they are checked together before anything is written.
         if last is not None and not isinstance(last, Delete) and last[0] is create:
             steps[-1] = (create, (*last[1], step))
         else:
@@ -70,7 +70,7 @@ def _check_operations(items: object) -> None:
 
 
 class AssociationQuery(NamedTuple):
-    """One question of a batch."""
+    """One query of a batch."""
 
     name: str | None
     namespace: str | None
@@ -81,7 +81,7 @@ class AssociationQuery(NamedTuple):
 
 
 def read_query(body: Mapping[str, Any]) -> AssociationQuery:
-    """One of the requests of a batch of questions; raises InvalidBody or InvalidAssociation."""
+    """One request in a batch of queries. Raises InvalidBody or InvalidAssociation."""
     lifecycle = _lifecycle(body)
     name, namespace, resource_id = (_text(body, each) for each in ("resourceName", "resourceNamespace", "resourceId"))
     kinds = body.get("associationTypes") or []
@@ -143,7 +143,7 @@ def _association(item: Mapping[str, Any], *, create: bool) -> RequestedAssociati
 
 
 def _placed(request: Request, association: RequestedAssociation, *, create: bool) -> RequestedAssociation:
-    """Give a new association the subject that belongs to its resource by name, where it has none."""
+    """Give a new association without a subject the default subject of its resource."""
     if not create:
         return association
     default = default_subject(request.name, request.namespace, association.kind)

@@ -1,4 +1,4 @@
-"""``/associations``: which topic a subject belongs to."""
+"""``/associations``: the topics that subjects belong to."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def get_associations_by_subject(call: Call) -> Any:
 
 
 def get_associations_by_resource_name(call: Call) -> Any:
-    """The associations of a resource by its name; `-` is any name or namespace."""
+    """The associations of a resource by its name; `-` matches any name or namespace."""
     associations = call.registry.catalog.state.associations.of_name(
         call.params["resourceName"],
         call.params["resourceNamespace"],
@@ -66,7 +66,7 @@ def get_associations_by_resource_id(call: Call) -> Any:
 
 
 async def create_association(call: Call) -> Any:
-    """Make associations of a resource, and register the schemas that come with them."""
+    """Create associations of a resource, and register their schemas."""
     dry_run = call.flag(DRY_RUN)
     request = read_request(call.json(), create=True, dry_run=dry_run)
     made, schemas = await call.registry.associate(request, context=_context(call), create=True, dry_run=dry_run)
@@ -74,7 +74,7 @@ async def create_association(call: Call) -> Any:
 
 
 async def create_or_update_association(call: Call) -> Any:
-    """Make or change associations of a resource."""
+    """Create or change associations of a resource."""
     dry_run = call.flag(DRY_RUN)
     request = read_request(call.json(), create=False, dry_run=dry_run, resource_id=call.params["resourceId"])
     made, schemas = await call.registry.associate(request, context=_context(call), create=False, dry_run=dry_run)
@@ -122,7 +122,7 @@ def _asked(call: Call, query: AssociationQuery | InvalidAssociation) -> dict[str
 
 
 async def mutate_associations(call: Call) -> Any:
-    """Make, change and delete associations of several resources; each succeeds or fails by itself."""
+    """Create, change and delete associations of several resources; each succeeds or fails by itself."""
     dry_run = call.flag(DRY_RUN)
     changes = _each(call, partial(read_batch, dry_run=dry_run))
     return {"results": [await _mutated(call, change, dry_run) for change in changes]}
@@ -135,7 +135,7 @@ async def _mutated(call: Call, change: Change | InvalidAssociation, dry_run: boo
         schemas = await call.registry.change_associations(change, context=_context(call), dry_run=dry_run)
     except RegistryError as error:
         if error.http_status >= 500:
-            raise  # the log failed, or another registry has to answer: nothing that belongs to one of them
+            raise  # the log failed, or another registry has to answer: not an error of a single request
         return {"error": {"error_code": error.error_code, "message": error.message}}
     request = change.request
     associations = [] if dry_run else call.registry.catalog.state.associations.of_id(request.id, request.type)
@@ -143,7 +143,10 @@ async def _mutated(call: Call, change: Change | InvalidAssociation, dry_run: boo
 
 
 def _each(call: Call, read: Callable[[Mapping[str, Any]], T]) -> list[T | InvalidAssociation]:
-    """The requests of a batch, read: one that makes no sense is an error of its own, one that is no request fails all."""
+    """The parsed requests of a batch.
+
+    An invalid association is its own error; a malformed request fails the whole batch.
+    """
     requests = call.json().get("requests")
     if not requests:
         raise InvalidAssociation("requests", "cannot be null or empty")

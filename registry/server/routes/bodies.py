@@ -1,4 +1,4 @@
-"""Request bodies: what clients send, in Confluent's words. Members this registry does not know are passed over."""
+"""Parses request bodies with Confluent's members. Unknown members are ignored."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def tag_change(body: Mapping[str, Any]) -> TagChange:
 def _text(body: Mapping[str, Any], name: str) -> str | None:
     value = body.get(name)
     if isinstance(value, bool | int | float):
-        return json.dumps(value)  # as Confluent's parser takes it
+        return json.dumps(value)  # like Confluent's parser
     if value is not None and not isinstance(value, str):
         raise InvalidBody(f"{name} must be text, not {json.dumps(value)[:100]}")
     return value
@@ -76,7 +76,7 @@ def _number(body: Mapping[str, Any], name: str) -> int | None:
     if value is None or value == "":
         return None
     if isinstance(value, float) and abs(value) < 1 << 53:
-        value = int(value)  # as Confluent's parser takes it
+        value = int(value)  # like Confluent's parser
     if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 31) <= value < 1 << 31:
         raise InvalidBody(f"{name} must be a number, not {json.dumps(value)[:100]}")
     return value

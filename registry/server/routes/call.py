@@ -1,4 +1,4 @@
-"""One request as handlers see it: path and query understood, contexts and aliases resolved, the body read."""
+"""A request for handlers: path and query parsed, contexts and aliases resolved, the body read."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _INT: Final = range(-(1 << 31), 1 << 31)
 
 
 class Call:
-    """One request. ``context`` is what ``/contexts/{context}`` before the path puts before subjects, else None.
+    """One request. ``context`` is the prefix for subjects from ``/contexts/{context}`` before the path, or None.
 
-    ``view`` tells the subjects that the user may know of; None is all of them.
+    ``view`` decides which subjects the user may see; None permits all.
     """
 
     __slots__ = ("_query", "body", "context", "params", "registry", "view")
@@ -53,7 +53,7 @@ class Call:
 
     @property
     def subject(self) -> str:
-        """The subject of the path, normalized, with its context and behind its alias."""
+        """The subject of the path, normalized, with its context and its alias resolved."""
         named = self.settings_scope
         subject = self.registry.catalog.unaliased(named)
         if self.view is not None and subject != named:
@@ -62,7 +62,7 @@ class Call:
 
     @property
     def settings_scope(self) -> str:
-        """The subject of the path as settings know it: by its own name, even if that is an alias."""
+        """The subject of the path for settings: under its own name, even if that is an alias."""
         return normalize(self._qualified(self.params["subject"]))
 
     def _qualified(self, name: str) -> str:
@@ -77,7 +77,7 @@ class Call:
 
     @property
     def id(self) -> int:
-        """The schema id of the path; what is no number is no path of this API."""
+        """The schema id of the path. A path without a number is not part of this API."""
         return self._integer(self.params["id"])
 
     # -- query
@@ -95,7 +95,7 @@ class Call:
     def number(self, query: Query) -> int:
         values = self._query.get(query.name, [""])
         if len(values) > 1:
-            raise HTTPException(404)  # not a number but several; as for what is no number
+            raise HTTPException(404)  # several values, treated like an invalid number
         return int(query.default) if not values[0] else self._integer(values[0])
 
     @staticmethod
@@ -106,42 +106,45 @@ class Call:
         raise HTTPException(404)
 
     def subject_query(self, query: Query) -> str:
-        """A subject in the query, with its context and behind its alias; empty where none is given."""
+        """A subject in the query, with its context and its alias resolved; empty if there is none."""
         name = self._qualified(self.text(query))
         return self.registry.catalog.unaliased(normalize(name)) if name else ""
 
     def prefix(self, query: Query, default: str) -> str:
-        """A prefix of subjects; inside a context it is one of that context."""
+        """A prefix of subjects. Inside a context it is a prefix in that context."""
         if self.context is not None:
             return self._qualified(self.text(query))
         return self._query[query.name][0] if query.name in self._query else default
 
     def page(self, items: Sequence[T], most: int | None = None) -> list[T]:
-        """The items that ``offset`` and ``limit`` ask for, ``most`` at most."""
+        """The items selected by ``offset`` and ``limit``, at most ``most``."""
         offset, limit = max(self.number(OFFSET), 0), self.number(LIMIT)
         if limit <= 0 or (most is not None and limit > most):
             return list(items[offset:] if most is None else items[offset : offset + most])
         return list(items[offset : offset + limit])
 
     def shown(self, subjects: list[str]) -> list[str]:
-        """The subjects that the user may know of."""
+        """The subjects that the user may see."""
         return subjects if self.view is None else [name for name in subjects if self.view(name)]
 
     def permitted(self, version: SchemaVersion) -> SchemaVersion:
-        """What was found under a subject, maybe a namesake's in another context: the user needs the right to that too."""
+        """Check the right to a version found under another subject, for example the same name in another context."""
         if self.view is not None and version.subject != self.settings_scope:
             self.view.require(version.subject)
         return version
 
     def visible(self, version: SchemaVersion) -> SchemaVersion:
-        """The same schema where the user may see it; raises SchemaNotFound where that is nowhere."""
+        """The same schema under a subject that the user may see. Raises SchemaNotFound if there is none."""
         if self.view is None or self.view(version.subject):
             return version
         context = bare_context(context_of(version.subject))
         return self.all_visible(self.registry.catalog.with_id(version.id, context, deleted=True))[0]
 
     def all_visible(self, versions: list[SchemaVersion]) -> list[SchemaVersion]:
-        """Of the versions with one id those that the user may see; raises SchemaNotFound where it can see none of some."""
+        """The versions with one id that the user may see.
+
+        Raises SchemaNotFound if there are some but the user may see none.
+        """
         seen = versions if self.view is None else [each for each in versions if self.view(each.subject)]
         if versions and not seen:
             raise SchemaNotFound(versions[0].id)
@@ -150,7 +153,7 @@ class Call:
     # -- body
 
     def json(self) -> dict[str, Any]:
-        """The JSON object in the body; raises a 400 or, where there is none, a 422."""
+        """The JSON object in the body. Raises a 400, or a 422 if there is none."""
         if not self.body.strip():
             raise Unprocessable("The request body may not be null")
         try:
@@ -159,7 +162,7 @@ class Call:
             raise InvalidBody(f"The request body is not valid JSON: {error}") from error
         except (UnicodeDecodeError, RecursionError) as error:
             raise InvalidBody("The request body is not valid JSON: it is not UTF-8 or is nested too deep") from error
-        except ValueError as error:  # Python bounds the digits it converts
+        except ValueError as error:  # Python limits the digits it converts
             raise InvalidBody(
                 "The request body is not readable JSON: a number in it has thousands of digits"
             ) from error
@@ -172,7 +175,7 @@ class Call:
         return value
 
     def _require_references(self, references: Any, view: View) -> None:
-        """Who refers to a schema can read it, so the user has to have the right to."""
+        """A client that refers to a schema can read it, so the user needs the right to read it."""
         named = (
             [item.get("subject") for item in references if isinstance(item, dict)]
             if isinstance(references, list)

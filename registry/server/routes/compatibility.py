@@ -1,4 +1,4 @@
-"""``/compatibility``: would this schema be accepted?"""
+"""``/compatibility``: whether a schema would be accepted."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ __all__ = ["ENDPOINTS"]
 
 
 async def test_version_compatibility(call: Call) -> Any:
-    """Hold a schema against one version of the subject, by the level in force; reasons only when ``verbose``."""
+    """Check a schema against one version of the subject, by the effective level.
+
+    Reasons are returned only with ``verbose``.
+    """
     return await _check(call, call.version)
 
 
 async def test_subject_compatibility(call: Call) -> Any:
-    """Hold a schema against the versions that a registration would, by the level in force."""
+    """Check a schema against the versions that a registration would check, by the effective level."""
     return await _check(call, None)
 
 

@@ -1,4 +1,4 @@
-"""``/config``: compatibility levels and what else is set for a subject, a context or all."""
+"""``/config``: compatibility levels and other settings of a subject, a context or all."""
 
 from __future__ import annotations
 
@@ -33,27 +33,30 @@ def get_global_config(call: Call) -> Any:
 
 
 async def update_subject_config(call: Call) -> Any:
-    """Change the config of a subject or context; what is not named stays, null takes away. The answer is all that is set."""
+    """Change the config of a subject or context.
+
+    Members that are left out stay; null removes. The answer is the whole config.
+    """
     return _as_request(await call.registry.set_config(call.settings_scope or None, read_config(call.json())))
 
 
 async def update_global_config(call: Call) -> Any:
-    """Change the global config; what is not named stays, null takes away. The answer is all that is set."""
+    """Change the global config. Members that are left out stay; null removes. The answer is the whole config."""
     return _as_request(await call.registry.set_config(None, read_config(call.json())))
 
 
 async def delete_subject_config(call: Call) -> Any:
-    """Take the config of a subject or context away; the answer is what it was."""
+    """Remove the config of a subject or context. The answer is the old one."""
     return await call.registry.delete_config(call.settings_scope or None)
 
 
 async def delete_global_config(call: Call) -> Any:
-    """Go back to the server's default; the answer is what was set."""
+    """Return to the server's default. The answer is the old config."""
     return await call.registry.delete_config(None)
 
 
 def _as_request(config: dict[str, Any]) -> dict[str, Any]:
-    """A config in the words of a request, where the level is called ``compatibility``."""
+    """A config with the names of a request, where the level is called ``compatibility``."""
     return {setting.name: config[setting.key] for setting in SETTINGS if setting.key in config}
 
 

@@ -1,4 +1,4 @@
-"""From an HTTP request to its endpoint and back: one look into a tree of path segments, good answers kept while they are true."""
+"""Dispatches an HTTP request to its endpoint by a tree of path segments; caches good answers while they are valid."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ MEDIA_TYPES: Final = (
     "application/vnd.schemaregistry+json",
     "application/json",
 )
-"""What answers may be; the first unless a client accepts only others."""
+"""The media types of answers. The first is used unless a client accepts only others."""
 
 BODY: Final = "registry.body"
-"""Where the body of a request stands in its scope once it was read."""
+"""The scope key of the request's body, once it was read."""
 
 _READABLE: Final = frozenset({*MEDIA_TYPES, "application/octet-stream"})
 _MATCH: Final = "registry.match"
@@ -46,7 +46,7 @@ class SchemaText(NamedTuple):
 
 
 class _Node:
-    """A path so far: where segments lead from here, and what there is to ask, by method, with the parameters' names."""
+    """A path prefix: the nodes that segments lead to, and the endpoints by method, with the parameters' names."""
 
     __slots__ = ("endpoints", "inner", "parameter")
 
@@ -63,10 +63,10 @@ class _Matched(NamedTuple):
 
 
 class Dispatcher(BaseRoute):
-    """All endpoints as one route.
+    """All endpoints as a single route.
 
-    Paths are split before they are decoded, so that a subject may hold any character. ``/contexts/{context}`` before a path means
-    the same path inside the context.
+    Paths are split before they are decoded, so that a subject may contain any character. ``/contexts/{context}`` before
+    a path means the same path inside the context.
     """
 
     def __init__(self, registry: Registry, endpoints: Sequence[Endpoint]) -> None:
@@ -155,7 +155,7 @@ class Dispatcher(BaseRoute):
             if isinstance(value, WithStatus):
                 status, value = value
             answer = b"" if value is None else _written(value)
-            # What changed nothing, and was true of the state before and after, is true until that changes.
+            # A read-only answer that was valid before and after is valid until the state changes.
             if kept and before == self._registry.catalog.state.revision:
                 self._keep(key, answer)
         headers: list[tuple[bytes, bytes]] = []
@@ -164,7 +164,7 @@ class Dispatcher(BaseRoute):
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": answer if scope["method"] != "HEAD" else b""})
 
-    # -- answers kept
+    # -- cached answers
 
     def _answer_kept(self, key: tuple[str, bytes, bytes, str, bytes]) -> bytes | None:
         if self._kept_at != self._registry.catalog.state.revision:
@@ -195,7 +195,7 @@ async def _read(receive: Receive) -> bytes:
 
 
 def _negotiated(headers: Sequence[tuple[bytes, bytes]]) -> tuple[str, str]:
-    """The media type of the answer, empty where the client accepts none of ours, and that of the body."""
+    """The media type of the answer (empty if the client accepts none of ours), and that of the body."""
     accepted, sent = MEDIA_TYPES[0], "application/octet-stream"
     for name, value in headers:
         if name == b"accept":
@@ -208,14 +208,14 @@ def _negotiated(headers: Sequence[tuple[bytes, bytes]]) -> tuple[str, str]:
 
 
 def _written(value: Any) -> bytes:
-    # Half of a surrogate pair, which a request may have brought, has no UTF-8; its backslash form is JSON's own.
+    # A lone surrogate, which a request may contain, has no UTF-8 encoding; its escape is valid JSON.
     if isinstance(value, SchemaText):
         return value.text.encode(errors="backslashreplace")
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def render_error(_: Request, error: TidegateError | HTTPException) -> Response:
-    """Any error as Confluent's ``{"error_code", "message"}``."""
+    """Any error in Confluent's form ``{"error_code", "message"}``."""
     headers = None
     if isinstance(error, HTTPException):
         code, status, message = error.status_code, error.status_code, f"HTTP {error.status_code} {error.detail}"

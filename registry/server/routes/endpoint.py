@@ -1,4 +1,4 @@
-"""What an endpoint is declared as: from this come routing, the reading of queries and the OpenAPI document."""
+"""The declaration of an endpoint, from which routing, query parsing and the OpenAPI document are derived."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Endpoint", "WithStatus"]
 
 
 class WithStatus(NamedTuple):
-    """An answer that is no error of the API and has a status other than its endpoint's."""
+    """An answer that is not an error of the API but has another status than its endpoint's."""
 
     status: int
     value: Any
@@ -23,11 +23,12 @@ class WithStatus(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One operation of the REST face.
+    """One operation of the REST API.
 
-    ``path`` holds ``{subject}``, ``{version}``, ``{id}``, ``{guid}`` or ``{context}`` as whole segments. ``body`` and ``answer``
-    name the JSON object of the request and of a good answer, in Confluent's words (``list[...]`` for lists of them).
-    ``cached`` marks what is asked often: its good answers are kept until the state changes. ``status`` is that of good answers.
+    ``path`` has ``{subject}``, ``{version}``, ``{id}``, ``{guid}`` or ``{context}`` as whole segments. ``body`` and
+    ``answer`` name the JSON objects of the request and of a good answer, with Confluent's names (``list[...]`` for
+    lists). ``cached`` is for frequent requests: their good answers are cached until the state changes. ``status`` is
+    that of good answers.
     """
 
     method: str
@@ -41,7 +42,9 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """Confluent's name of the operation, OpenAPI's operationId: ``get_schema_by_version`` is ``getSchemaByVersion``."""
+        """Confluent's name of the operation, OpenAPI's operationId: ``get_schema_by_version`` becomes
+        ``getSchemaByVersion``.
+        """
         first, *rest = self.handler.__name__.split("_")
         return first + "".join(word.capitalize() for word in rest)
 

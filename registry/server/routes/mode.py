@@ -1,4 +1,4 @@
-"""``/mode``: may be written to, only be read, or is being filled from another registry."""
+"""``/mode``: whether a subject accepts writes, is read-only, or is being imported from another registry."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ async def _update(call: Call, scope: str | None) -> Any:
 
 
 async def delete_subject_mode(call: Call) -> Any:
-    """Take the mode of a subject or context away; the answer is what it was."""
+    """Remove the mode of a subject or context. The answer is the old one."""
     return _was(await call.registry.delete_mode(call.settings_scope or None, recursive=call.flag(RECURSIVE)))
 
 
 async def delete_global_mode(call: Call) -> Any:
-    """Go back to READWRITE; the answer is what was set."""
+    """Return to READWRITE. The answer is the old mode."""
     return _was(await call.registry.delete_mode(None, recursive=call.flag(RECURSIVE)))
 
 

@@ -1,4 +1,6 @@
-"""The OpenAPI 3.1 document of the REST face, made from the endpoints' declarations; ``GET /openapi.json`` serves it."""
+"""The OpenAPI 3.1 document of the REST API, generated from the endpoints' declarations; served at ``GET
+/openapi.json``.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ _PARAMETERS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "context": ("The name of a context, with or without its dot.", {"type": "string", "minLength": 1}),
 }
 _QUERY_TYPES: Final[Mapping[type, Mapping[str, Any]]] = {
-    # Anything but "true" means false, as for Confluent's server.
+    # Anything but "true" means false, as in Confluent's server.
     bool: {"anyOf": [{"type": "boolean"}, {"type": "string"}]},
     int: {
         "anyOf": [

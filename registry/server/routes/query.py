@@ -1,4 +1,4 @@
-"""What queries may be given to endpoints: each has one meaning, whichever endpoint takes it."""
+"""The query parameters of endpoints. Each has one meaning, whichever endpoint uses it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = [
 
 
 class Query(NamedTuple):
-    """One query parameter. ``type`` is bool, int, str or list (of str; given several times)."""
+    """One query parameter. ``type`` is bool, int, str or list (of str; repeated)."""
 
     name: str
     type: type

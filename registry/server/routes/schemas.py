@@ -1,4 +1,4 @@
-"""``/schemas`` and ``/contexts``: what is registered, by id, by guid or as a list."""
+"""``/schemas`` and ``/contexts``: registered schemas by id, by guid or as a list."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST: Final = 1000
 
 
 def get_schemas(call: Call) -> Any:
-    """Versions by subject and number, a thousand at most."""
+    """Versions by subject and number, at most a thousand."""
     listed = call.registry.catalog.listed(
         call.prefix(SUBJECT_PREFIX, ""),
         deleted=call.flag(DELETED),
@@ -59,7 +59,7 @@ def get_schemas(call: Call) -> Any:
 def _by_association(
     call: Call, listed: Iterable[tuple[SchemaVersion, Sequence[str]]]
 ) -> Iterator[tuple[SchemaVersion, Sequence[str], Sequence[Association]]]:
-    """Versions whose subjects are associated as the query asks, with those associations; all where it does not ask."""
+    """Versions whose subjects match the association query, with those associations; all versions without such a query."""
     type_, kinds, lifecycles = call.text(RESOURCE_TYPE), call.texts(ASSOCIATION_TYPE), call.texts(LIFECYCLES)
     for version, aliases in listed:
         if not type_ and not kinds and not lifecycles:
@@ -72,7 +72,7 @@ def _by_association(
 
 
 def get_schema_types(_: Call) -> Any:
-    """The types of schemas that may be registered."""
+    """The supported schema types."""
     return list(SCHEMA_TYPES)
 
 
@@ -111,7 +111,7 @@ def get_all_versions_by_id(call: Call) -> Any:
 
 
 def get_schema_by_guid(call: Call) -> Any:
-    """The schema with a guid, in whatever context it is."""
+    """The schema with a guid, in any context."""
     version = call.visible(call.registry.catalog.by_guid(call.params["guid"]))
     return answers.by_id(version, text=_formatted(call, version), with_subject=False)
 
@@ -141,7 +141,7 @@ def list_contexts(call: Call) -> Any:
 
 
 async def delete_context(call: Call) -> Any:
-    """Forget a context without subjects."""
+    """Delete a context without subjects."""
     name = call.params["context"]
     await call.registry.delete_context(
         normalize(name if name.startswith(":") else bare_context("." + name.lstrip(".")))

@@ -1,4 +1,4 @@
-"""``/`` and ``/v1/metadata``: the server about itself."""
+"""``/`` and ``/v1/metadata``: information about the server."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from registry.server.routes.endpoint import Endpoint, WithStatus
 __all__ = ["CONFLUENT_VERSION", "endpoints"]
 
 CONFLUENT_VERSION: Final = "8.5.0"
-"""The release of Confluent's registry whose API this is; clients ask for it to know what they may send."""
+"""The release of Confluent's registry with this API. Clients read it to know which requests they can send."""
 
 
 def endpoints(cluster_id: str, group_id: str) -> Sequence[Endpoint]:
     """``cluster_id`` is the Kafka cluster's, ``group_id`` names the registries that share a log."""
 
     def get_root_resource(_: Call) -> Any:
-        """Nothing: whether the server answers."""
+        """An empty answer, which shows that the server is up."""
         return {}
 
     def post_root_resource(_: Call) -> Any:
-        """Nothing: whether the server answers."""
+        """An empty answer, which shows that the server is up."""
         return {}
 
     def get_cluster_id(_: Call) -> Any:
-        """Which Kafka cluster and which registry this is."""
+        """The ids of the Kafka cluster and of the registry."""
         clusters = {"kafka-cluster": cluster_id, "schema-registry-cluster": group_id}
         return {"scope": {"path": [], "clusters": clusters}}
 
     def get_schema_registry_server_version(_: Call) -> Any:
-        """The release of Confluent's registry whose API this is."""
+        """The release of Confluent's registry with this API."""
         return {"version": CONFLUENT_VERSION, "commitId": "tidegate"}
 
     def get_schema_registry_server_deployment(_: Call) -> Any:
-        """What is said of the deployment: nothing."""
+        """The attributes of the deployment: always empty."""
         return {"attributes": []}
 
     async def get_health(call: Call) -> Any:
-        """Whether all of the schema log has been read, and so what the registry says is so: 200, else 503 with the reason."""
+        """200 if the whole schema log was read, so that answers are current; otherwise 503 with the reason."""
         try:
             await call.registry.require_caught_up()
         except NotCaughtUp as error:

@@ -1,6 +1,6 @@
-"""The JSON objects of the REST face, in Confluent's words, as JSON Schema: what requests may hold and answers do hold.
+"""The JSON objects of the REST API as JSON Schema, with Confluent's names, for requests and answers.
 
-What requests may hold is said as widely as it is taken: members that are not known are passed over, null is absence.
+Schemas of requests are as lenient as the parser: unknown members are ignored, null means absent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NUMBER: Final = {
         {"type": "string", "pattern": "^(-?[0-9]{1,9})?$"},
     ]
 }
-"""A number as requests may write it; fractions are cut off."""
+"""A number in a request; fractions are truncated."""
 _NUMBER_GIVEN: Final = {
     "anyOf": [
         {"type": "number", "minimum": -(1 << 31), "maximum": (1 << 31) - 1},
@@ -259,7 +259,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         },
         "The associations of one resource that were asked for or written.",
     ),
-    # What is wrong with one request of a batch is said in its place of the answer, so none of them is held to a shape here.
+    # An error in one request of a batch is reported in its part of the answer, so no shape is enforced here.
     "AssociationBatchGetRequest": _object(
         {"requests": {**_list(_object({}, _ONE_QUESTION)), "minItems": 1}}, "Several questions.", required=("requests",)
     ),
@@ -311,7 +311,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     ),
     "SchemaRegistryDeployment": _object({"attributes": _list(_TEXT)}, "What is said of the deployment."),
 }
-"""Every object that an endpoint names as its body or answer, and those within them."""
+"""Every object that an endpoint names as its body or answer, and those nested in them."""
 
 _SIMPLE: Final[Mapping[str, Shape]] = {
     "object": {"type": "object"},
@@ -322,7 +322,7 @@ _SIMPLE: Final[Mapping[str, Shape]] = {
 
 
 def shape(name: str) -> Shape:
-    """The shape that an endpoint names: an object's, a simple one's, or a ``list[...]`` of them."""
+    """The shape by an endpoint's name: an object's, a simple one's, or a ``list[...]``."""
     if name.startswith("list["):
         return _list(shape(name[5:-1]))
     return _SIMPLE.get(name) or _ref(name)

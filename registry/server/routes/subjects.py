@@ -41,7 +41,7 @@ def list_subjects(call: Call) -> Any:
 
 
 async def look_up_schema_under_subject(call: Call) -> Any:
-    """Where a schema is registered under the subject."""
+    """The version under which a schema is registered."""
     sent, normalize = definition(call.json()), call.flag(NORMALIZE)
     await call.registry.catalog.understand(call.subject, sent, normalize=normalize, strict=(False,), versions=False)
     version = call.registry.catalog.lookup(call.subject, sent, normalize=normalize, deleted=call.flag(DELETED))
@@ -50,7 +50,7 @@ async def look_up_schema_under_subject(call: Call) -> Any:
 
 
 async def delete_subject(call: Call) -> Any:
-    """Delete every version of a subject, softly first, for good the second time; the answer is their numbers."""
+    """Delete every version of a subject, softly first, permanently the second time. The answer is their numbers."""
     return await call.registry.delete_subject(call.subject, permanent=call.flag(PERMANENT))
 
 
@@ -71,7 +71,7 @@ def get_all_versions(call: Call) -> Any:
 
 
 async def register_schema(call: Call) -> Any:
-    """Register a schema under the subject; the same schema again gives the same id."""
+    """Register a schema under the subject. The same schema gets the same id again."""
     version = await call.registry.register(
         call.subject, new_schema(call.json()), normalize=call.flag(NORMALIZE), force=call.flag(FORCE)
     )
@@ -96,7 +96,7 @@ def get_version_schema_only(call: Call) -> Any:
 
 
 async def delete_schema_version(call: Call) -> Any:
-    """Delete one version, softly first, for good the second time; the answer is its number."""
+    """Delete one version, softly first, permanently the second time. The answer is its number."""
     return await call.registry.delete_version(call.subject, call.version, permanent=call.flag(PERMANENT))
 
 

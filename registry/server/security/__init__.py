@@ -1,1 +1,1 @@
-"""Who may ask the registry, over what, and for which subjects."""
+"""Authentication and authorization of the registry's users."""

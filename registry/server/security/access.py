@@ -1,4 +1,4 @@
-"""Which right each request needs, by Karapace's names of resources: ``Subject:<name>`` and ``Config:``."""
+"""The right that each request needs, by Karapace's resource names: ``Subject:<name>`` and ``Config:``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tidegate.kit.http_security import user_of
 __all__ = ["VIEW", "Access", "Denied", "View"]
 
 VIEW: Final = "registry.view"
-"""Where the View of a request stands in its scope; absent where everyone may do everything."""
+"""The scope key of a request's View; absent if every client may do everything."""
 
 _GLOBAL: Final = "Config:"
 _FOR_ALL: Final = frozenset({"", "health", "schemas", "v1", "metrics", "openapi.json"})
-"""First parts of paths that every user may ask for; lists among them hold what the user may read."""
+"""First path segments open to every user; lists contain only what the user may read."""
 _WITH_SUBJECT: Final = {"subjects": 1, "config": 1, "mode": 1, "compatibility": 2}
-"""First parts of paths that name a subject, and where."""
+"""First path segments of paths that name a subject, and the subject's position."""
 
 
 class Denied(RegistryError):
@@ -41,20 +41,20 @@ class _Requirement(NamedTuple):
 
 
 class Permissions(Protocol):
-    """Decides what users may do."""
+    """Decides users' permissions."""
 
     def allows(self, user: str, operation: Operation, resource: str) -> bool: ...
 
 
 class RightsSource(Protocol):
-    """Where the rights are that hold now."""
+    """The source of the current rights."""
 
     @property
     def rights(self) -> Permissions: ...
 
 
 class View:
-    """What the user of a request may know of. Called with a subject, it says whether the user may read it."""
+    """The subjects that a request's user may see. Called with a subject, it returns whether the user may read it."""
 
     __slots__ = ("_operation", "_rights", "_user")
 
@@ -65,14 +65,17 @@ class View:
         return self._rights.allows(self._user, "Read", f"Subject:{subject}")
 
     def require(self, subject: str, operation: Operation | None = None) -> None:
-        """Hold a subject that the path does not name (behind an alias, referred to) to the same right. Raises Denied."""
+        """Require the same right for a subject that the path does not name (behind an alias, referenced).
+
+        Raises Denied.
+        """
         required = _Requirement(operation or self._operation, f"Subject:{subject}")
         if not self._rights.allows(self._user, *required):
             raise Denied(*required)
 
 
 class Access:
-    """A guard that holds each request of a user to the file, as far as its path tells; the rest is left to ``View``."""
+    """A guard that checks each request against the file, as far as the path tells; ``View`` checks the rest."""
 
     def __init__(self, source: RightsSource) -> None:
         self._source = source
@@ -89,14 +92,14 @@ class Access:
 
 
 def _parts(scope: Scope) -> list[str]:
-    """The path in its parts, each decoded by itself: a subject may hold an encoded slash."""
+    """The path segments, decoded separately, because a subject may contain an encoded slash."""
     raw = scope.get("raw_path") or scope["path"].encode()
     path = raw.decode("latin-1").partition("?")[0]
     return [unquote(part) for part in path.strip("/").split("/")]
 
 
 def _requirement(method: str, parts: list[str]) -> _Requirement | None:
-    """The right a request needs; None where every user may ask."""
+    """The right that a request needs; None if it is open to every user."""
     context = "."
     if parts[0] == "contexts":
         if len(parts) <= 2:
@@ -105,10 +108,10 @@ def _requirement(method: str, parts: list[str]) -> _Requirement | None:
     reads = method in ("GET", "HEAD", "OPTIONS")
     index = _WITH_SUBJECT.get(parts[0])
     if index is not None and len(parts) > index:
-        # Looking a schema up is a POST that changes nothing, and so is asking whether it would be compatible.
+        # Looking a schema up and checking its compatibility are POSTs that change nothing.
         looks = method == "POST" and (parts[0] == "compatibility" or len(parts) == 2)
         subject = _qualified(context, parts[index])
-        # A context without a subject (":.:", ":.dev:") stands for the settings of all its subjects.
+        # A context without a subject (":.:", ":.dev:") means the settings of all its subjects.
         resource = _GLOBAL if is_context(subject) else f"Subject:{subject}"
         return _Requirement("Read" if reads or looks else "Write", resource)
     if parts[0] in _FOR_ALL or (parts[0] == "subjects" and reads):
@@ -117,7 +120,7 @@ def _requirement(method: str, parts: list[str]) -> _Requirement | None:
 
 
 def _qualified(context: str, subject: str) -> str:
-    """The one spelling of a subject, whichever way its context is given."""
+    """The normal form of a subject, however its context was sent."""
     if subject.startswith(":."):
         return normalize(subject)
     return normalize(f":{context if context.startswith('.') else '.' + context}:{subject}")

@@ -1,9 +1,9 @@
-"""Karapace's authorisation file: users with hashed passwords, and what each may do with which resources.
+"""Karapace's authorization file: users with hashed passwords, and their permissions on resources.
 
     {"users": [{"username": "u", "algorithm": "scrypt", "salt": "s", "password_hash": "base64"}],
      "permissions": [{"username": "u", "operation": "Read", "resource": "Subject:orders-.*"}]}
 
-A resource is a regular expression that the name of a resource begins with. Write includes Read.
+A resource is a regular expression that must match the beginning of a resource's name. Write includes Read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Account(NamedTuple):
 
 
 class Rights(NamedTuple):
-    """What a file says: the accounts, and by user the (operation, resource) that are allowed."""
+    """The content of a file: accounts, and per user the allowed (operation, resource) pairs."""
 
     accounts: dict[str, _Account]
     permissions: dict[str, tuple[tuple[Operation, re.Pattern[str]], ...]]
@@ -52,7 +52,7 @@ class Rights(NamedTuple):
 
 
 def password_hash(algorithm: str, salt: str, password: str) -> str:
-    """What the file holds for a password, as ``karapace_mkpasswd`` prints it."""
+    """The hash that the file has for a password, as ``karapace_mkpasswd`` prints it."""
     secret, grains = password.encode(errors="replace"), salt.encode()
     if algorithm == "scrypt":
         digest = hashlib.scrypt(secret, salt=grains, n=16384, r=8, p=1)
@@ -62,7 +62,7 @@ def password_hash(algorithm: str, salt: str, password: str) -> str:
 
 
 def read_auth_file(path: Path) -> Rights:
-    """Raises UsageError that names the file and what is wrong in it."""
+    """Raises UsageError that names the file and the problem."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -114,7 +114,7 @@ def _text(item: dict[str, str], name: str) -> str:
 
 
 class AuthFile:
-    """The file as it is now. Hashing takes 5 to 60 ms, so a thread does it, and what was right is remembered."""
+    """The current file. Hashing takes 5 to 60 ms, so it runs in a thread, and correct passwords are cached."""
 
     def __init__(self, path: Path) -> None:
         """Raises UsageError."""

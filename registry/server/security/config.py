@@ -1,4 +1,4 @@
-"""Keys about the registry's listeners and who may use them, under Confluent's names (rest-utils) where it has one."""
+"""Keys for the registry's listeners and users, under Confluent's names (rest-utils) where they exist."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CLIENT_AUTH: Final = ("NONE", "REQUESTED", "REQUIRED")
 
 
 class Listener(NamedTuple):
-    """One address. ``name`` is in lower case; that of an unnamed one is its scheme."""
+    """One address. ``name`` is in lower case; an unnamed listener has its scheme as name."""
 
     name: str
     scheme: str
@@ -32,7 +32,7 @@ class Listener(NamedTuple):
 
 @config
 class SecurityConfig(TlsKeys, BrowserKeys):
-    """Listeners, TLS, authentication and rights of a registry."""
+    """Listeners, TLS, authentication and authorization of a registry."""
 
     listener_urls: list[str] = key(
         "listeners",
@@ -156,7 +156,7 @@ class SecurityConfig(TlsKeys, BrowserKeys):
 
     @property
     def listeners(self) -> list[Listener]:
-        """The listeners in their order. Raises ConfigError."""
+        """The listeners in configured order. Raises ConfigError."""
         schemes = {name: name for name in _SCHEMES}
         for item in self.listener_protocols:
             name, _, scheme = item.rpartition(":")
@@ -177,18 +177,21 @@ class SecurityConfig(TlsKeys, BrowserKeys):
 
     @property
     def open_listeners(self) -> list[str]:
-        """Listeners that other machines reach and that ask nobody for a login or a certificate. Raises ConfigError."""
+        """Listeners that other machines can reach and that require neither a login nor a certificate.
+
+        Raises ConfigError.
+        """
         if self.authentication_method == "BASIC" or self.users_file is not None or self.auth_file is not None:
             return []
         return open_urls(self.listeners, client_auth=self.asks_clients)
 
     @property
     def asks_clients(self) -> str:
-        """none, requested or required: whether TLS clients show a certificate."""
+        """Whether TLS clients need a certificate: none, requested or required."""
         return "required" if self.client_auth else self.client_authentication.lower()
 
     def tls_of(self, listener: Listener) -> TlsKeys:
-        """The TLS keys of a listener: its own before everyone's. Raises ConfigError."""
+        """The TLS keys of a listener: its own, then the common ones. Raises ConfigError."""
         prefix = f"{listener.name}."
         keys = {name[len(prefix) :]: value for name, value in self.listener_keys.items() if name.startswith(prefix)}
         common = {tls_key.name: getattr(self, tls_key.attribute) for tls_key in keys_of(TlsKeys)}

@@ -1,4 +1,4 @@
-"""The registry's listeners: one HTTP server each, with TLS where its scheme is https."""
+"""The registry's listeners: one HTTP server each, with TLS if the scheme is https."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["Faces"]
 
 
 class Faces:
-    """All listeners of one application. ``start`` opens them in their order; ``stop`` may be called after a failed one."""
+    """All listeners of one application. ``start`` opens them in order; ``stop`` may be called after a failed start."""
 
     def __init__(self, keys: SecurityConfig) -> None:
-        """Reads key and trust stores. Raises ConfigError."""
+        """Reads key stores and trust stores. Raises ConfigError."""
         self._listeners: list[tuple[Listener, ssl.SSLContext | None]] = []
         self._reloading: list[tuple[ssl.SSLContext, TlsKeys]] = []
         for listener in keys.listeners:

@@ -1,4 +1,4 @@
-"""Users of the platform's file (``tidegate.kit.users``) as the registry knows users: their rights by Karapace's names of resources."""
+"""Maps rights of users in the platform's file (``tidegate.kit.users``) to Karapace's resource names."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ _SUBJECT = "Subject:"
 
 
 class RightsOfUsers:
-    """What the users of a file may do: subjects by ``read``, ``write`` and ``manage subject``, everything global by rights on the
-    platform."""
+    """The permissions of a file's users: for subjects by ``read``, ``write`` and ``manage subject``, for everything
+    global by rights on the platform.
+    """
 
     def __init__(self, users: Users) -> None:
         self._users = users
@@ -27,7 +28,7 @@ class RightsOfUsers:
 
 
 class PlatformRights:
-    """The rights of the file as it is now."""
+    """The rights of the current file."""
 
     def __init__(self, file: UsersFile) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""The guards of a registry, made from its keys."""
+"""Creates the registry's guards from its keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOGIN = "java.security.auth.login.config"
 
 
 def guards(keys: SecurityConfig) -> list[Guard]:
-    """What looks at each request first; empty where everyone may come in. Raises ConfigError."""
+    """The guards that check each request first; empty if the registry is open. Raises ConfigError."""
     if keys.auth_file is not None:
         try:
             file = AuthFile(Path(keys.auth_file))

@@ -1,4 +1,4 @@
-"""``tidegate connectors``: managing them over REST, and writing, previewing and testing them without a worker."""
+"""``tidegate connectors``: managing connectors over REST, and writing, previewing and testing them without a worker."""
 
 from tidegate.cli.connectors import authoring, managing  # noqa: F401 - they add their commands
 from tidegate.cli.connectors.files import read_connector

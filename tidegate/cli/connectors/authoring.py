@@ -1,4 +1,4 @@
-"""``tidegate connectors new|preview|test``: for those who write connectors, and for a look before anything is written."""
+"""``tidegate connectors new|preview|test``: for authors of connectors, and for previews."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 @click.option("--sink", "kind", flag_value="sink", help="A sink.")
 @click.option("--source", "kind", flag_value="source", default=True, help="A source of rows; the default.")
 def new(name: str, kind: str) -> None:
-    """Make a folder NAME with a connector of your own: the class, its configuration, its tests."""
+    """Create a folder NAME with a new connector: the class, its configuration, its tests."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} cannot name a connector: use words of small letters with hyphens, like orders-feed")
     folder = Path(name)
@@ -75,8 +75,8 @@ def preview(
 ) -> None:
     """Show what a connector would do, through its real transforms and converters; nothing is written.
 
-    A source shows its first records and their schemas, and needs no platform. A sink reads its topics and shows its records
-    and what it would make of them: names of objects, statements.
+    A source shows its first records and their schemas, and needs no platform. A sink reads its topics and shows its
+    records and what it would write: names of objects, statements.
     """
     from connect.plugins.registry import load_plugins
     from connect.preview import preview as shown
@@ -91,7 +91,7 @@ def preview(
         "bootstrap.servers": address_of("broker", data, bootstrap_servers),
         **worker_properties,
     }
-    with contextlib.suppress(UsageError):  # a platform that runs without one
+    with contextlib.suppress(UsageError):  # for a platform without one
         settings.setdefault("schema.registry.url", address_of("registry", data, registry))
     with _importable(file.parent):
         properties = {"name": name, **{key: str(value) for key, value in config.items() if value is not None}}
@@ -107,9 +107,10 @@ def preview(
 @connectors.command()
 @click.argument("path", type=click.Path(path_type=Path, exists=True), default=".")
 def test(path: Path) -> None:
-    """Hold a connector to what the runtime relies on.
+    """Test that a connector meets the runtime's requirements.
 
-    PATH is a folder or a file with tests (the current folder by default), or the JSON of a source that holds a fixed content.
+    PATH is a folder or a file with tests (the current folder by default), or the JSON of a source that holds a fixed
+    content.
     """
     try:
         import pytest
@@ -152,7 +153,7 @@ class TestSource(SourceSuite):
 
 @contextlib.contextmanager
 def _importable(folder: Path) -> Any:
-    """``module:Class`` may stand beside the file."""
+    """Make ``module:Class`` next to the file importable."""
     sys.path.insert(0, str(folder.resolve()))
     try:
         yield

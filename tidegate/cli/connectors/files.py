@@ -1,4 +1,4 @@
-"""Connector files as people write them."""
+"""Reads connector files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The group that the commands of this package join."""
+"""The click group of this package's commands."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def validate(file: Path, data: Path, connect: str | None, as_json: bool) -> None
 
 
 def _unknown(rest: Rest, plugin: str, config: Mapping[str, Any]) -> dict[str, str | None]:
-    """Keys that nobody reads; none where the worker is the original, which does not say."""
+    """Keys that no plugin reads; none if the worker is Apache Kafka's, which does not report them."""
     try:
         nearest: dict[str, str | None] = rest.call(
             "PUT", f"/tidegate/v1/connector-plugins/{quote(plugin)}/config/unknown-keys", config
