@@ -71,6 +71,15 @@ def test_batches_are_bounded_and_none_goes_back_after_a_restart(
         run(spark, topic, folder, maxOffsetsPerTrigger="10")
 
 
+def test_a_stream_has_no_end_to_give(
+    spark: SparkSession, broker: BrokerThread, registry: RegistryThread, folder: Path
+) -> None:
+    topic = Topic(broker, registry)
+    topic.write(FLIGHT, [{"id": 1, "month": 1}])
+    with pytest.raises(Exception, match="the option endingoffsets is for a batch read"):
+        run(spark, topic, folder, endingOffsets="latest")
+
+
 def test_records_that_were_deleted_before_they_were_read_are_told(
     spark: SparkSession, broker: BrokerThread, registry: RegistryThread, folder: Path
 ) -> None:
