@@ -23,7 +23,7 @@ _FORMATS: Final = ("avro", "string", "binary")
 _KNOWN: Final = (
     "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp",
     "endingoffsetsbytimestamp", "startingtimestamp", "endingtimestamp", "minpartitions", "failondataloss", "includeheaders",
-    "maxoffsetspertrigger", "groupid", "value.format", "key.format", "value.schema", "key.schema", "value.errors", "path",
+    "maxoffsetspertrigger", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.errors", "path",
 )  # fmt: skip
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -47,6 +47,8 @@ class Options:
     include_headers: bool
     max_offsets: int
     """The most offsets in a batch of a stream; 0: no bound."""
+    patience_ms: int
+    """A read without progress for so long fails."""
     group: str
     """A stream commits its positions to this consumer group; empty: to none."""
     value_format: str
@@ -101,6 +103,7 @@ class Options:
             min_partitions=_number(options, "minpartitions"),
             fail_on_data_loss=_flag(options, "failondataloss", default=True),
             include_headers=_flag(options, "includeheaders", default=False),
+            patience_ms=_number(options, "kafkaconsumer.polltimeoutms", 120_000),
             max_offsets=_number(options, "maxoffsetspertrigger"),
             group=group,
             value_format=value_format,
@@ -128,8 +131,8 @@ def _flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
     return _one_of(options, name, ("true", "false"), str(default).lower()) == "true"
 
 
-def _number(options: Mapping[str, str], name: str) -> int:
-    text = options.get(name, "0").strip()
+def _number(options: Mapping[str, str], name: str, default: int = 0) -> int:
+    text = options.get(name, str(default)).strip()
     if not (text.isascii() and text.isdigit()):
         raise UsageError(f"the option {name} is {text!r}: it must be a whole number")
     return int(text)

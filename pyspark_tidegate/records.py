@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -14,20 +15,23 @@ from pyspark_tidegate.offsets import OffsetRange, config_of
 from pyspark_tidegate.options import Options
 from pyspark_tidegate.types import converted
 from registry.client import NotFound, RegistryClient
-from registry.serde import CorruptRecord, Origin, SerializationError
-from tidegate.kit.errors import UsageError
+from registry.serde import Origin, SerializationError
+from tidegate.kit.errors import RetriableError, UsageError
 
 if TYPE_CHECKING:
     from broker.client.columns import Columns
 
-__all__ = ["HEADERS", "arrow_schema", "read", "reader_schema"]
+__all__ = ["HEADERS", "StalledRead", "arrow_schema", "read", "reader_schema"]
+
+
+class StalledRead(RetriableError):
+    """No record came for too long; reading again may help."""
+
 
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 _MOST_BYTES: Final = 16 << 20
 """The bytes of a fetch after which no more are added."""
 _WAIT_MS: Final = 500
-_PATIENCE: Final = 120
-"""The number of fetches in a row without progress that end the read: a minute."""
 
 
 def reader_schema(options: Options, topics: list[str], side: str) -> str:
@@ -83,10 +87,13 @@ def read(options: Options, key: Side, value: Side, part: OffsetRange, target: pa
     """The records of the range, a batch for each answer of the brokers, with the columns of ``target``.
 
     Raises SerializationError that names topic, partition, offset and field of the first value that can't be decoded, and
-    UsageError where the log lacks offsets of the range.
+    StalledRead after ``kafkaConsumer.pollTimeoutMs`` without progress: the brokers are gone, or the log lacks offsets of
+    the range. Brokers that come back earlier are read on. Records that the log deletes before they are read raise
+    OffsetOutOfRange; with failOnDataLoss=false they are passed over.
     """
-    config = config_of(options).with_properties({"auto.offset.reset": "none", "enable.auto.commit": "false"})
-    position, idle = part.start, 0
+    reset = "none" if options.fail_on_data_loss else "earliest"
+    config = config_of(options).with_properties({"auto.offset.reset": reset, "enable.auto.commit": "false"})
+    position, progress = part.start, time.monotonic()
     with _Decoder(options, target, key, value, part) as decoder, BatchConsumer(config) as consumer:
         consumer.assign([(part.topic, part.partition)])
         consumer.seek((part.topic, part.partition), part.start)
@@ -97,10 +104,13 @@ def read(options: Options, key: Side, value: Side, part: OffsetRange, target: pa
                 columns = fetched.columns()
                 if len(columns):
                     yield from decoder.batches(columns)
-            idle = idle + 1 if position == before else 0
-            if idle > _PATIENCE:
-                raise UsageError(
-                    f"{part.topic}-{part.partition} has no record or end after offset {position}, and {part.stop} is to come"
+            if position > before:
+                progress = time.monotonic()  # after the batches were taken, which may have lasted
+            elif (time.monotonic() - progress) * 1000 > options.patience_ms:
+                raise StalledRead(
+                    f"{part.topic}-{part.partition}: nothing came from {config.bootstrap_servers} for {options.patience_ms} ms after "
+                    f"offset {position}, and the read ends at {part.stop}: no broker answers, or the log has no such offsets "
+                    "(kafkaConsumer.pollTimeoutMs is the longest wait)"
                 )
 
 
@@ -167,8 +177,7 @@ class _Decoder:
             failed = error
         if failed.row is None:
             _, reasons = decode_each(decode, column)
-            row = next((row for row, reason in enumerate(reasons) if reason is not None), 0)
-            failed = CorruptRecord(reasons[row] or failed.reason, row=row)
+            failed.row = next((row for row, reason in enumerate(reasons) if reason is not None), 0)
         raise failed.located(Origin(self._part.topic, self._part.partition, offsets[failed.row].as_py())) from None
 
 

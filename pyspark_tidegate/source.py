@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from pyspark_tidegate.options import Options
-from tidegate.kit.errors import UsageError
+from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark_tidegate.offsets import OffsetRange
 
 __all__ = ["DefaultSource"]
+
+logger = get_logger(__name__)
 
 
 class _Part(InputPartition):  # type: ignore[misc]
@@ -196,9 +199,17 @@ class _StreamReader(_Reader, DataSourceStreamReader):  # type: ignore[misc]
         return self._parts(starts, stops)
 
     def commit(self, end: dict[str, Any]) -> None:
-        if self._options.group:
+        """Commit to the group. The checkpoint has the positions that count, so a failure only costs the display of lag: it is
+        logged. Where ``maxOffsetsPerTrigger`` counts from the group's positions, it ends the query."""
+        if not self._options.group:
+            return
+        try:
             with self._admin() as admin:
                 admin.alter_group_offsets(self._options.group, _from_json(end))
+        except TidegateError as error:
+            if self._options.max_offsets:
+                raise
+            logger.warning("the positions of the stream are not committed", group=self._options.group, error=str(error))
 
 
 def _to_json(positions: dict[TopicPartition, int]) -> dict[str, Any]:

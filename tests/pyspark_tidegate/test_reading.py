@@ -63,16 +63,24 @@ class Topic:
         self._schemas = SchemaRegistryClient({"url": registry.url})
 
     def write(
-        self, schema: dict[str, Any], rows: list[Any], partition: int = 0, *, keys: list[str] | None = None
+        self,
+        schema: dict[str, Any],
+        rows: list[Any],
+        partition: int = 0,
+        *,
+        keys: list[str] | None = None,
+        timestamp: int = 0,
     ) -> None:
         serializer = AvroSerializer(self._schemas, json.dumps(schema))
         context = SerializationContext(self.name, MessageField.VALUE)
         for n, row in enumerate(rows):
-            self.write_raw(None if row is None else serializer(row, context), partition, key=keys[n] if keys else None)
+            value, key = None if row is None else serializer(row, context), keys[n] if keys else None
+            self._producer.produce(self.name, value, key, partition, timestamp=timestamp)
         assert self._producer.flush(60) == 0
 
-    def write_raw(self, value: bytes | None, partition: int = 0, **more: Any) -> None:
-        self._producer.produce(self.name, value, partition=partition, **more)
+    def write_raw(self, *values: bytes | None, partition: int = 0, **more: Any) -> None:
+        for value in values:
+            self._producer.produce(self.name, value, partition=partition, **more)
         assert self._producer.flush(60) == 0
 
     def options(self, **more: str) -> dict[str, str]:
@@ -143,7 +151,7 @@ def test_types_are_sparks(spark: SparkSession, topic: Topic) -> None:
 
 def test_offsets_and_times_choose_the_rows(spark: SparkSession, topic: Topic) -> None:
     for n in range(6):
-        topic.write_raw(str(n).encode(), n % 2, timestamp=1_700_000_000_000 + n * 1000)
+        topic.write_raw(str(n).encode(), partition=n % 2, timestamp=1_700_000_000_000 + n * 1000)
 
     def read(**more: str) -> list[str]:
         frame = reader(spark, topic, **{"value.format": "string"}, **more).load()
@@ -197,8 +205,7 @@ def test_what_cannot_be_decoded_names_the_record_or_is_kept_with_the_reason(spar
 
 
 def test_text_that_is_not_utf8_is_kept_with_the_reason(spark: SparkSession, topic: Topic) -> None:
-    for value in (b"good", b"\xff", None):
-        topic.write_raw(value)
+    topic.write_raw(b"good", b"\xff", None)
     text = {"value.format": "string"}
     with pytest.raises(Exception, match=rf"topic {topic.name}, partition 0, offset 1: the value is not UTF-8"):
         reader(spark, topic, **text).load().collect()
