@@ -4,10 +4,11 @@ Spark 4 finds the module by its name (``pyspark.sql.worker.lookup_data_sources``
 ``spark.dataSource.register(DefaultSource)`` does it by hand. Options bear the names of Spark's own Kafka source, so that a job
 changes one word; ``schema.registry.url`` makes values columns instead of bytes.
 
-options, and what is wrong with them      ``options.py``
-which offsets of which partitions         ``offsets.py``
-records as Arrow batches of Spark         ``records.py``, ``types.py``
-what Spark calls                          ``source.py``
+options                                   ``options.py``
+offsets of each partition                 ``offsets.py``
+keys and values as columns                ``columns.py``, ``types.py``
+records as Arrow batches of Spark         ``records.py``
+classes that Spark calls                  ``source.py``
 """
 
 from pyspark_tidegate.source import DefaultSource

@@ -15,7 +15,7 @@ from tidegate.kit.errors import UsageError
 __all__ = ["EARLIEST", "LATEST", "Offsets", "Options"]
 
 EARLIEST, LATEST = -2, -1
-"""What stands for the two ends in Spark's JSON of offsets."""
+"""These stand for the ends of the log in Spark's JSON of offsets."""
 
 _KAFKA: Final = "kafka."
 _REGISTRY: Final = ("schema.registry.", "basic.auth.", "bearer.auth.")
@@ -23,7 +23,7 @@ _FORMATS: Final = ("avro", "string", "binary")
 _KNOWN: Final = (
     "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp",
     "endingoffsetsbytimestamp", "startingtimestamp", "endingtimestamp", "minpartitions", "failondataloss", "includeheaders",
-    "maxoffsetspertrigger", "groupid", "value.format", "key.format", "value.schema", "key.schema", "value.errors", "path",
+    "maxoffsetspertrigger", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.errors", "path",
 )  # fmt: skip
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -32,10 +32,10 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True)
 class Options:
-    """What a job asks for. ``starting`` and ``ending`` are an end of the log, or offsets or times of partitions."""
+    """The options of a read. ``starting`` and ``ending`` are an end of the log, or offsets or times of partitions."""
 
     topics: tuple[str, ...]
-    """Names; empty where ``pattern`` or ``assigned`` says which."""
+    """Names of topics; empty where ``pattern`` or ``assigned`` chooses them."""
     pattern: str
     assigned: Mapping[str, tuple[int, ...]]
     starting: int | Offsets
@@ -46,16 +46,18 @@ class Options:
     fail_on_data_loss: bool
     include_headers: bool
     max_offsets: int
-    """Of one batch of a stream; 0: no bound."""
+    """The most offsets in a batch of a stream; 0: no bound."""
+    patience_ms: int
+    """A read without progress for so long fails."""
     group: str
-    """The consumer group that a stream commits its positions to; empty: none."""
+    """A stream commits its positions to this consumer group; empty: to none."""
     value_format: str
     key_format: str
     value_schema: str
-    """The reader's schema as Avro JSON; empty: the newest of the subject."""
+    """The schema that values are read as, as Avro JSON; empty: the newest of the subject."""
     key_schema: str
     keep_errors: bool
-    """Whether a value that can't be decoded is a null with the reason beside it, instead of the end of the job."""
+    """Whether a value that can't be decoded becomes a null with the reason beside it. Otherwise it ends the job."""
     kafka: Mapping[str, str] = field(repr=False)
     registry: Mapping[str, str] = field(repr=False)
 
@@ -77,6 +79,8 @@ class Options:
             raise UsageError(
                 f"one of subscribe, subscribePattern and assign says which topics are read, not {len(named)} of them"
             )
+        if stream:
+            _refuse_ends(options)
         group = options.get("groupid", kafka.pop("group.id", ""))
         if stream and _number(options, "maxoffsetspertrigger") and not group:
             raise UsageError(
@@ -93,12 +97,13 @@ class Options:
             pattern=options.get("subscribepattern", ""),
             assigned=_assigned(options.get("assign", "")),
             starting=_ends(options, "startingoffsets", "latest" if stream else "earliest"),
-            ending=_ends(options, "endingoffsets", "latest"),
+            ending=_ending(options),
             starting_times=_times(options, "starting"),
             ending_times=_times(options, "ending"),
             min_partitions=_number(options, "minpartitions"),
             fail_on_data_loss=_flag(options, "failondataloss", default=True),
             include_headers=_flag(options, "includeheaders", default=False),
+            patience_ms=_number(options, "kafkaconsumer.polltimeoutms", 120_000),
             max_offsets=_number(options, "maxoffsetspertrigger"),
             group=group,
             value_format=value_format,
@@ -126,8 +131,8 @@ def _flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
     return _one_of(options, name, ("true", "false"), str(default).lower()) == "true"
 
 
-def _number(options: Mapping[str, str], name: str) -> int:
-    text = options.get(name, "0").strip()
+def _number(options: Mapping[str, str], name: str, default: int = 0) -> int:
+    text = options.get(name, str(default)).strip()
     if not (text.isascii() and text.isdigit()):
         raise UsageError(f"the option {name} is {text!r}: it must be a whole number")
     return int(text)
@@ -143,6 +148,25 @@ def _assigned(text: str) -> dict[str, tuple[int, ...]]:
     if not good:
         raise UsageError(f'the option assign is {text!r}: it must be like {{"topic":[0,1]}}')
     return {topic: tuple(ids) for topic, ids in value.items()}
+
+
+def _refuse_ends(options: Mapping[str, str]) -> None:
+    """As in Spark's Kafka source."""
+    ends = [name for name in options if name.startswith("ending") and options[name].strip()]
+    if ends:
+        raise UsageError(
+            f"the option {ends[0]} is for a batch read: a stream has no end (stop the query, or read a batch)"
+        )
+
+
+def _ending(options: Mapping[str, str]) -> int | Offsets:
+    ending = _ends(options, "endingoffsets", "latest")
+    numbers = [ending] if isinstance(ending, int) else [at for topic in ending.values() for at in topic.values()]
+    if EARLIEST in numbers:
+        raise UsageError(
+            f"the option endingoffsets is {options['endingoffsets']!r}: a read can't end at the earliest offset"
+        )
+    return ending
 
 
 def _ends(options: Mapping[str, str], name: str, default: str) -> int | Offsets:
