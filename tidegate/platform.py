@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import fcntl
 import json
 import os
@@ -220,9 +221,14 @@ def _refuse_unknown(path: Path, name: str, table: Mapping[str, str]) -> None:
     component = COMPONENTS.get(name)
     if component is None or (cls := component.config_class) is None:
         return
-    unknown = unknown_keys(table, keys_of(cls), [prefix for prefix, _ in families_of(cls) if prefix])
+    if hasattr(cls, "known_names"):  # a broker takes any key and shows it
+        known = cls.known_names()
+        unknown = [key for key in table if key not in known and not key.startswith("listener.name.")]
+        nearest = next(iter(difflib.get_close_matches(unknown[0], known, n=1)), None) if unknown else None
+    else:
+        unknown = unknown_keys(table, keys_of(cls), [prefix for prefix, _ in families_of(cls) if prefix])
+        nearest = nearest_key(unknown[0], keys_of(cls)) if unknown else None
     if unknown:
-        nearest = nearest_key(unknown[0], keys_of(cls))
         hint = f"; did you mean {nearest}?" if nearest else ""
         raise UsageError(f"{path}: [{name}] has no key {unknown[0]}{hint}")
 

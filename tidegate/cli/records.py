@@ -6,9 +6,10 @@ import asyncio
 import base64
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
@@ -17,16 +18,19 @@ from tidegate.cli.kafka import client_config, kafka_options
 from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:
-    from broker.client import ClientConfig, KafkaRecord
+    from broker.client import Admin, ClientConfig, KafkaRecord, TopicDescription
     from registry.client import RegistryClient
 
 __all__ = ["consume", "produce"]
+
+_TOPIC_WAIT_S: Final = 30.0
+_PAUSE_S: Final = 0.25
 
 
 @click.command()
 @click.argument("topic")
 @click.option("--from-beginning", is_flag=True, help="Start with the oldest record rather than with new ones.")
-@click.option("-n", "count", type=int, help="Stop after so many records.")
+@click.option("-n", "count", type=click.IntRange(min=0), help="Stop after so many records.")
 @click.option("--to-end", is_flag=True, help="Stop at the offsets that were the ends when the command began.")
 @click.option("--registry", metavar="URL", help="The registry that knows the schemas.")
 @kafka_options
@@ -41,7 +45,10 @@ def consume(
     properties: tuple[str, ...],
     command_config: Path | None,
 ) -> None:
-    """Print a topic's records, one JSON object a line: topic, partition, offset, timestamp, key, value, headers."""
+    """Print a topic's records, one JSON object a line: topic, partition, offset, timestamp, key, value, headers.
+
+    Without --to-end it waits up to 30 s for a topic that does not exist yet.
+    """
 
     config = client_config(data, bootstrap_servers, properties, command_config)
     with registry_client(data, registry) as client:
@@ -63,9 +70,11 @@ async def _consume(
 
     ends: Mapping[tuple[str, int], int]
     async with Admin(config) as admin:
-        described = (await admin.describe_topics([topic]))[topic]
+        described = await _described(admin, topic, 0 if to_end else _TOPIC_WAIT_S)
         partitions = [TopicPartition(topic, p.partition) for p in described.partitions]
         ends = {(p.topic, p.partition): end for p, end in (await admin.end_offsets(partitions)).items()}
+    if count == 0:
+        return
     shown = 0
     async with BatchConsumer(config) as consumer:
         await consumer.assign(partitions)
@@ -82,6 +91,24 @@ async def _consume(
                     shown += 1
                     if shown == count:
                         return
+
+
+async def _described(admin: Admin, topic: str, wait_s: float) -> TopicDescription:
+    """The topic, waiting for it if it isn't there yet: a connector that was just created creates its topic in a moment."""
+    from broker.client.errors import UnknownTopicOrPartition
+
+    deadline = time.monotonic() + wait_s
+    noted = False
+    while True:
+        try:
+            return (await admin.describe_topics([topic]))[topic]
+        except UnknownTopicOrPartition:
+            if time.monotonic() > deadline:
+                raise
+        if not noted:
+            click.echo(f"waiting for topic {topic} ({wait_s:.0f} s at most)", err=True)
+            noted = True
+        await asyncio.sleep(_PAUSE_S)
 
 
 def _decoder(client: RegistryClient) -> Callable[[bytes | None], Any]:

@@ -138,6 +138,7 @@ def down(data: Path) -> None:
                 f"process {state.pid} has not ended within 120 s of SIGTERM; its logs are in {data}/logs"
             )
         time.sleep(0.05)
+    click.echo(f"the platform on {data} has stopped", err=True)
 
 
 @click.command()
