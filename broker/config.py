@@ -282,7 +282,7 @@ class BrokerConfig(
     @classmethod
     def known_names(cls) -> set[str]:
         """All keys of a broker, Kafka's and its own, for whoever looks for misspelt ones. Keys of a listener are not among them."""
-        from broker.resources.kafka_keys import KAFKA_KEYS
+        from broker.kafka_keys import KAFKA_KEYS
 
         declared = {name for known in keys_of(cls) for name in (known.name, *known.aliases)}
         return declared | set(KAFKA_KEYS) | set(UNUSED) | set(REFUSED)

@@ -105,9 +105,9 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")(function)
 
 
-def address_of(face: str, data: Path, address: str | None = None) -> str:
+def address_of(face: str, data: Path, address: str | None = None, *, needed: bool = True) -> str:
     """The address of a service: ``address``, else that of the current context, else of the platform running on
-    ``data``, else the default if no folder was named.
+    ``data``, else the default if no folder was named or nothing has to be there (``needed``).
 
     HTTP services have the form ``http://host:port``. Raises UsageError.
     """
@@ -124,7 +124,7 @@ def address_of(face: str, data: Path, address: str | None = None) -> str:
             )
         return context.addresses[kind]
     state = read_state(data)
-    if (state is None or not state.running) and _is_named("data"):
+    if (state is None or not state.running) and needed and _is_named("data"):
         # Not the default address: whoever runs there is not the platform that the command names.
         raise UsageError(f"no tidegate is up on {data}: start one with `tidegate up --data {data}`, or give an address")
     if state is not None and state.running:
