@@ -32,6 +32,7 @@ def _properties(assembly: Assembly) -> dict[str, str]:
             "users.file": str(security.users_file),
             "tls.dir": str(security.ca.parent),
             "http.tls": "true",
+            "pubsub.plain.listen": "",  # a session sent there could be read on its way: whoever wants it says so
             "events.user": INTERNAL_USER,
             "events.password": security.internal_password,
             "events.client.id": INTERNAL_USER,
