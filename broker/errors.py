@@ -1,10 +1,10 @@
 """The errors of Kafka's protocol, one class each, named as Kafka names the exception; each carries its wire code.
 
-    BrokerError
-    ├── Retry      the same request may succeed later: Kafka's retriable errors
-    ├── Refused    the request has to change first
-    ├── Fenced     the caller was replaced or is outdated: begin again with a new id, epoch or generation
-    └── Failed     nothing the caller can do: an operator has to look at the broker
+BrokerError
+├── Retry      the same request may succeed later: Kafka's retriable errors
+├── Refused    the request has to change first
+├── Fenced     the caller was replaced or is outdated: begin again with a new id, epoch or generation
+└── Failed     nothing the caller can do: an operator has to look at the broker
 
 Raise an error where the fact is known; ``broker.handlers`` puts its code and message into the answer. Clients call
 ``error_for(code)`` to get the exception back.

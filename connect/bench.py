@@ -1,4 +1,6 @@
-"""A bench to run connectors and tasks on without a worker: their calls in the order of the contract, offsets kept at hand."""
+"""Runs connectors and tasks without a worker: makes their calls in the order of the contract, and stores offsets in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ __all__ = ["Bench", "BenchContext", "RunningTask"]
 
 
 class BenchContext(RunningSinkContext):
-    """The context of any task on the bench. ``errant`` has what the task reported."""
+    """The context of any task on the bench. ``errant`` has the records reported by the task."""
 
     def __init__(self, properties: Mapping[str, str], offsets: Mapping[str, Mapping[str, Any]], number: int) -> None:
         from broker.client import ClientConfig
@@ -55,7 +57,7 @@ class RunningTask:
     context: BenchContext
 
     def poll_rows(self, rows: int, timeout_s: float = 30) -> list[RecordBatch]:
-        """Poll until at least so many rows have come; raises AssertionError after the time."""
+        """Poll until at least this many rows have arrived. Raises AssertionError after the timeout."""
         batches: list[RecordBatch] = []
         deadline = time.monotonic() + timeout_s
         while sum(len(batch) for batch in batches) < rows:
@@ -66,7 +68,7 @@ class RunningTask:
 
 
 class Bench:
-    """One connector class and its offsets, which outlive tasks as they do in a worker."""
+    """One connector class and its offsets, which survive tasks as in a worker."""
 
     def __init__(self, connector_class: type[Connector[Any]], properties: Mapping[str, str]) -> None:
         self.connector_class = connector_class
@@ -80,7 +82,7 @@ class Bench:
         return "bench"
 
     def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The position committed for a source partition (ConnectorContext)."""
+        """The committed position of a source partition (ConnectorContext)."""
         return self._offsets.get(canonical(partition))
 
     def request_task_reconfiguration(self) -> None:
@@ -88,13 +90,13 @@ class Bench:
         self.reconfigurations += 1
 
     def commit(self, batches: Sequence[RecordBatch]) -> None:
-        """Take the positions of these batches as committed."""
+        """Commit the positions of these batches."""
         for batch in batches:
             if batch.source_partition is not None and batch.source_offset is not None:
                 self._offsets[canonical(batch.source_partition)] = dict(batch.source_offset)
 
     def plan(self, max_tasks: int = 1) -> list[dict[str, str]]:
-        """What the connector plans: started, asked, stopped."""
+        """The connector's plan, after a start and before a stop."""
         connector = self.connector_class(
             parse(self.connector_class.config_class, self.properties), self.properties, self
         )
@@ -105,7 +107,7 @@ class Bench:
             connector.stop()
 
     def unstarted(self) -> Any:
-        """A task as the plan's first, not started."""
+        """The plan's first task, not started."""
         return self._made(self.plan()[0], 0)[0]
 
     def _made(self, properties: Mapping[str, str], number: int) -> tuple[Task[Any], BenchContext]:
@@ -115,14 +117,17 @@ class Bench:
 
     @contextmanager
     def task(self, properties: Mapping[str, str] | None = None, number: int = 0) -> Iterator[RunningTask]:
-        """A task from its start to its stop; the first of the plan unless its properties are given."""
+        """A running task; the first of the plan unless ``properties`` are passed."""
         with self.created(properties, number) as running:
             running.task.start()
             yield running
 
     @contextmanager
     def created(self, properties: Mapping[str, str] | None = None, number: int = 0) -> Iterator[RunningTask]:
-        """As ``task``, but the caller starts it. At the end it is stopped and lets go of its resources, as in a worker."""
+        """Like ``task``, but the caller starts it.
+
+        At the end it is stopped and releases its resources, as in a worker.
+        """
         planned = dict(properties) if properties is not None else self.plan()[0]
         task, context = self._made(planned, number)
         try:

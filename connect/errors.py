@@ -1,16 +1,16 @@
-"""Errors of the worker and its REST face, with the texts that clients of Kafka Connect match on.
+"""Errors of the worker and its REST API, with the texts that clients of Kafka Connect match on.
 
 TidegateError
 ├── UsageError
 │   ├── BadRequest              400  the request must change
-│   │   ├── InvalidConnector    400  one or more keys of a connector are wrong
-│   │   └── UnknownPlugin       400  (404 where the plugin is the resource asked for)
+│   │   ├── InvalidConnector    400  one or more keys of a connector are invalid
+│   │   └── UnknownPlugin       400  (404 if the plugin is the requested resource)
 │   ├── Forbidden               403
 │   ├── NotFound                404  no such connector, task or plugin
 │   └── AlreadyExists           409
 ├── Unsupported                 500  not in this mode of the worker
-├── TimedOut                    500  the answer is not there in time; the work goes on
-├── Elsewhere                   409  another worker of the group can do it: the request is passed on to it
+├── TimedOut                    500  the answer is late; the work continues
+├── Elsewhere                   409  another worker of the group can do it: the request is forwarded
 └── RetriableError
     ├── Conflict                409  a concurrent change; the same request may succeed soon
     ├── StartingUp              503  not yet
@@ -81,7 +81,7 @@ class Conflict(RetriableError):
 
 
 class Elsewhere(TidegateError):
-    """Another worker has to do it; ``url`` is its REST face, None where nobody knows which one."""
+    """Another worker has to do it. ``url`` is its REST address; None if it is unknown."""
 
     http_status = 409
 
@@ -109,7 +109,7 @@ class HostDied(RetriableError):
 
 
 class RemoteError(TidegateError):
-    """What failed in a task host, carried to the process that asked; ``status`` is what a REST face answers."""
+    """An error in a task host, passed to the requesting process; ``status`` is that of the REST answer."""
 
     http_status: ClassVar[int] = 500
 

@@ -1,4 +1,6 @@
-"""The Avro, JSON and plain text forms of columns, for connectors that write and read files: the same as the converters'."""
+"""The Avro, JSON and plain text forms of columns, for connectors that read and write files; the same as the
+converters'.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ __all__ = ["avro_blocks", "avro_bodies", "avro_schema", "avro_text", "java_texts
 
 
 def avro_text(schema: Schema) -> str:
-    """The Avro schema as JSON text. Raises DataError for names that Avro does not allow."""
+    """The Avro schema as JSON text. Raises DataError for names that are invalid in Avro."""
     import json
 
     from connect.converters.avro_schema import schema_to_avro
@@ -27,8 +29,10 @@ def avro_text(schema: Schema) -> str:
 
 
 def avro_bodies(schema: Schema, values: pa.Array) -> pa.Array:
-    """The Avro body of every row, without framing, as a binary column. Raises DataError that names the row and field of
-    a value that does not fit; no row may be null."""
+    """The Avro body of every row, without framing, as a binary column.
+
+    Raises DataError that names the row and field of a value that does not fit; no row may be null.
+    """
     import pyarrow.compute as pc
 
     from connect.converters.avro_columns import to_avro_column
@@ -46,9 +50,9 @@ _FRAME_BYTES, _NO_END = 5, (1 << 31) - 1
 
 
 def avro_blocks(text: str) -> tuple[Schema, Callable[[bytes, int], pa.Array]]:
-    """The Connect schema of an Avro one, and what makes a column of so many bodies that follow one another.
+    """The Connect schema of an Avro schema, and a function that decodes a number of consecutive bodies into a column.
 
-    Both raise DataError: for a schema that is none or that columns cannot hold, for bytes that are not what it says.
+    Both raise DataError: for an invalid schema or one without a column form, and for bytes that contradict it.
     """
     from connect.converters.avro_columns import from_avro_column
     from registry.serde import decode_block
@@ -66,7 +70,10 @@ def avro_blocks(text: str) -> tuple[Schema, Callable[[bytes, int], pa.Array]]:
 
 
 def json_column(schema: Schema | None, values: pa.Array, *, numeric_decimals: bool = False) -> pa.Array:
-    """Every row as a JSON text without line breaks, null where the row is. Without a schema the values are texts already."""
+    """Every row as a JSON text without line breaks; null where the row is.
+
+    Without a schema the values are JSON texts already.
+    """
     import pyarrow.compute as pc
 
     from connect.data.json_text import json_texts
@@ -77,7 +84,10 @@ def json_column(schema: Schema | None, values: pa.Array, *, numeric_decimals: bo
 
 
 def avro_schema(text: str) -> Schema:
-    """The Connect schema of an Avro one, as JSON text. Raises DataError for what is none, or what columns cannot hold."""
+    """The Connect schema of an Avro schema in JSON text.
+
+    Raises DataError for an invalid schema, or one without a column form.
+    """
     return _read(text)[1]
 
 
@@ -96,8 +106,11 @@ def _read(text: str) -> tuple[AvroSchema, Schema]:
 
 
 def java_texts(batch: RecordBatch) -> pa.Array:
-    """Values as the text that Java makes of them. Without a schema texts, numbers and booleans are; objects and arrays stay JSON,
-    because Java writes them in the order of a hash table."""
+    """Values in Java's text format.
+
+    Without a schema that applies to texts, numbers and booleans; objects and arrays stay JSON, because Java writes them
+    in the order of a hash table.
+    """
     from connect.converters.java_text import java_texts as texts_of
 
     if batch.value_schema is not None:
@@ -108,7 +121,7 @@ def java_texts(batch: RecordBatch) -> pa.Array:
 
 
 def _bare(text: str) -> str:
-    """A JSON text as Java shows what it holds."""
+    """The value of a JSON text in Java's text format."""
     import json
 
     from connect.data.java.numbers import float_text

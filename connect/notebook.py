@@ -1,11 +1,12 @@
-"""Connectors in this process, without worker, log or registry: for notebooks, scripts and trying things out.
+"""Runs connectors in this process, without worker, log or registry: for notebooks, scripts and experiments.
 
     from connect.notebook import read, write
 
     orders = read("JdbcSource", {"connection.url": "jdbc:sqlite:shop.db", "mode": "bulk", "topic.prefix": "shop_"}).to_pandas()
     write("LocalFileSink", {"store.url": "out", "format.class": "ParquetFormat", "flush.size": "1000"}, orders, topic="orders")
 
-Configurations are those of a worker, as text; transforms are applied, converters are not, since nothing becomes bytes.
+Configurations are those of a worker, as text; transforms are applied; converters are not, because nothing becomes
+bytes.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ __all__ = ["batches", "read", "write"]
 def read(
     connector: str | type[Connector[Any]], config: Mapping[str, str], *, rows: int | None = None, timeout_s: float = 60
 ) -> pa.Table:
-    """The values of what ``batches`` delivers as one table; columns that some records do not have are null there."""
+    """The values of ``batches`` as one table; columns that some records lack are null there."""
     import pyarrow as pa
 
     tables = [batch.table() for batch in batches(connector, config, rows=rows, timeout_s=timeout_s)]
@@ -52,9 +53,9 @@ def read(
 def batches(
     connector: str | type[Connector[Any]], config: Mapping[str, str], *, rows: int | None = None, timeout_s: float = 60
 ) -> list[RecordBatch]:
-    """What a source delivers that starts anew: the first ``rows`` rows, or all until a poll brings none.
+    """The output of a source that starts from the beginning: the first ``rows`` rows, or all until a poll returns none.
 
-    Ends after ``timeout_s`` at the latest with what has come. Raises what the plugins raise.
+    Returns after at most ``timeout_s`` with the rows so far. Raises the plugins' errors.
     """
     batches: list[RecordBatch] = []
     count, until = 0, time.monotonic() + timeout_s
@@ -83,10 +84,10 @@ def write(
     topic: str = "rows",
     partition: int = 0,
 ) -> int:
-    """Put rows into a sink as if they were records of ``topic`` from offset 0 on, and make them safe; how many there were.
+    """Write rows to a sink as records of ``topic`` from offset 0 on, and make them durable. Returns how many.
 
-    ``data``: dicts, a DataFrame or an Arrow table, as a ``RowsTask`` yields them. Raises what the sink raises; a record that it
-    would report to ``errors.*`` raises ConnectError.
+    ``data`` are dicts, a DataFrame or an Arrow table, as for a ``RowsTask``. Raises the sink's errors; a record
+    reported to ``errors.*`` raises ConnectError.
     """
     import pyarrow as pa
 
@@ -119,7 +120,7 @@ def write(
 def _bench(
     connector: str | type[Connector[Any]], config: Mapping[str, str]
 ) -> Iterator[tuple[Bench, Callable[[RecordBatch], list[RecordBatch]]]]:
-    """The connector on a bench, and what its transforms make of a batch."""
+    """The connector on a bench, and a function that applies its transforms to a batch."""
     plugins = load_plugins()
     loaded = plugins.connector(connector).load() if isinstance(connector, str) else connector
     bench = Bench(loaded, {name: str(value) for name, value in config.items()})

@@ -1,7 +1,8 @@
-"""What a connector would do, seen without its doing it: its own plugin, transforms and converters, a log that is only read.
+"""Shows what a connector would do, without doing it: with its real plugin, transforms and converters, and a read-only
+log.
 
-Nothing is written: no topic, no offset, no schema, nothing in the target. What a source acknowledges upstream by being
-read (a queue) cannot be taken back, though; such a source says so in its docs.
+Nothing is written: no topic, no offset, no schema, nothing in the target. A source that acknowledges upstream when it
+reads (a queue) can't undo that, though; its docs say so.
 """
 
 from __future__ import annotations
@@ -36,15 +37,16 @@ if TYPE_CHECKING:
 __all__ = ["Preview", "preview"]
 
 _NO_REGISTRY: Final = "http://127.0.0.1:9"
-"""Where no registry listens: it counts as an empty one."""
+"""An address without a registry, which counts as an empty one."""
 
 
 @dataclass(slots=True)
 class Preview:
-    """``batches``: as a source would send them (after its transforms), or as a sink's task would be given them.
+    """``batches`` are those that a source would send (after its transforms) or that a sink's task would receive.
 
-    ``left_out``: what could not be handled, and where; in truth it goes where ``errors.*`` says, or fails the task.
-    ``schemas``: what a source would look up or register. ``actions``: what a sink would do, a line each.
+    ``left_out`` are records that could not be handled, with the place; a worker would treat them as ``errors.*`` says,
+    or fail the task. ``schemas`` are those that a source would look up or register. ``actions`` are those of a sink,
+    one line each.
     """
 
     batches: list[RecordBatch] = field(default_factory=list)
@@ -65,10 +67,11 @@ def preview(
     rows: int = 10,
     timeout_s: float = 30,
 ) -> Preview:
-    """The first ``rows`` rows of a connector, or those that came within the time.
+    """The first ``rows`` rows of a connector, or those that arrive within the time.
 
-    A source starts as if it had never run; a sink reads its topics from their beginnings. ``worker`` gives the default
-    converters, ``schema.registry.url`` and, for a sink, ``bootstrap.servers``. Raises ConfigError and what the plugins raise.
+    A source starts as if it had never run; a sink reads its topics from their beginnings. ``worker`` has the default
+    converters, ``schema.registry.url`` and, for a sink, ``bootstrap.servers``. Raises ConfigError and the plugins'
+    errors.
     """
     worker = {"bootstrap.servers": "127.0.0.1:9092", **worker}
     worker.setdefault("schema.registry.url", parse(WorkerConfig, worker).schema_registry_url or _NO_REGISTRY)
@@ -119,7 +122,7 @@ def _of_source(
                 for batch in task.poll():
                     for part in chain.apply(batch.slice(0, rows - result.rows), policy.guarded):
                         for _ in conversion.converted(part):
-                            pass  # for the errors and the schemas that come of it
+                            pass  # run for its errors and schemas
                         result.batches.append(part)
                     if result.rows >= rows:
                         break
@@ -141,7 +144,7 @@ def _of_sink(result: Preview, bench: Bench, worker: Mapping[str, str], pipeline:
 
 
 def _fetched(worker: Mapping[str, str], sink: SinkConfig, rows: int) -> list[FetchedBatches]:
-    """The first records of the sink's topics, from outside of its group."""
+    """The first records of the sink's topics, read without joining its group."""
     from broker.client import TopicPartition
     from broker.client.blocking import Admin, BatchConsumer
 

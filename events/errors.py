@@ -1,16 +1,23 @@
 """The errors of the events service, each with Salesforce's own code.
 
-EventsError ├── LoginError the client is not authenticated: log in (again) │ ├── InvalidLogin, InvalidSession │ └──
-GrantError a token is refused, with OAuth's code: see access/errors.py ├── AccessError the client lacks a permission:
-see access/errors.py ├── LimitError a limit is exceeded: wait; see limits/errors.py ├── NotThere the named object does
-not exist │ ├── ResourceNotFound, UnknownEvent, UnknownSchema, UnknownManagedSubscription, UnknownVersion ├── BadEvent
-this event is refused; others in the same request are not │ ├── InvalidField, RequiredFieldMissing, StringTooLong,
-NumberOutOfRange, FieldNotWritable, WrongType, │ │ WrongTypeInRecord, UndecodablePayload, EventTooLarge,
-IdempotencyKeyReused ├── BadRequest the request as a whole is refused │ ├── MalformedBody, InvalidReplayId, WrongMethod,
-WrongMediaType, TooManyRecords, MalformedXml ├── DefinitionError an event definition is refused │ ├── InvalidDefinition,
-DefinitionConflict, TopicUnfit, InvalidMetadata ├── SubscriptionEnded a managed subscription was taken over, or stopped
-│ ├── SubscriptionStopped, SubscriptionDeleted, SubscriptionTakenOver, SubscriptionElsewhere └── BusUnavailable the log
-or the registry does not answer: try again
+EventsError
+├── LoginError                 the client is not authenticated: log in (again)
+│   ├── InvalidLogin, InvalidSession
+│   └── GrantError             a token is refused, with OAuth's code: see access/errors.py
+├── AccessError                the client lacks a permission: see access/errors.py
+├── LimitError                 a limit is exceeded: wait; see limits/errors.py
+├── NotThere                   the named object does not exist
+│   ├── ResourceNotFound, UnknownEvent, UnknownSchema, UnknownManagedSubscription, UnknownVersion
+├── BadEvent                   this event is refused; others in the same request are not
+│   ├── InvalidField, RequiredFieldMissing, StringTooLong, NumberOutOfRange, FieldNotWritable, WrongType,
+│   │   WrongTypeInRecord, UndecodablePayload, EventTooLarge, IdempotencyKeyReused
+├── BadRequest                 the request as a whole is refused
+│   ├── MalformedBody, InvalidReplayId, WrongMethod, WrongMediaType, TooManyRecords, MalformedXml
+├── DefinitionError            an event definition is refused
+│   ├── InvalidDefinition, DefinitionConflict, TopicUnfit, InvalidMetadata
+├── SubscriptionEnded          a managed subscription was taken over, or stopped
+│   ├── SubscriptionStopped, SubscriptionDeleted, SubscriptionTakenOver, SubscriptionElsewhere
+└── BusUnavailable             the log or the registry does not answer: try again
 """
 
 from __future__ import annotations

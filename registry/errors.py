@@ -1,9 +1,12 @@
 """The registry's errors, with Confluent's error codes.
 
-RegistryError ├── InvalidBody 400 the body of a request is invalid ├── NotFound 404xx no object with that name, version
-or id ├── Conflict 4090x an association prevents it ├── Incompatible 40901 the schema breaks its subject's compatibility
-level ├── Unprocessable 422xx the request has to change: schema, version, level, mode, references └── StoreError 5000x
-the schema log failed; retriable if a later attempt may help
+RegistryError
+├── InvalidBody         400     the body of a request is invalid
+├── NotFound            404xx   no object with that name, version or id
+├── Conflict            4090x   an association prevents it
+├── Incompatible        40901   the schema breaks its subject's compatibility level
+├── Unprocessable       422xx   the request has to change: schema, version, level, mode, references
+└── StoreError          5000x   the schema log failed; retriable if a later attempt may help
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Translates aiokafka's exceptions into ours: one context manager, one table.
 
-BrokerError what a broker answered, by its wire code; the classes of broker.errors, handed on from here ClientTimeout
-the cluster did not answer in time: try again later NotReachable no broker could be reached at all: try again later
-ClientClosed the client was stopped: make a new one IllegalUse calls in an order that cannot work: change the program
+BrokerError         an answer of a broker, by its wire code; the classes of broker.errors, re-exported here
+ClientTimeout       the cluster did not answer in time: try again later
+NotReachable        no broker could be reached at all: try again later
+ClientClosed        the client was stopped: create a new one
+IllegalUse          calls in an order that cannot work: change the program
 """
 
 from __future__ import annotations

@@ -5,7 +5,10 @@ A *share-partition* is a partition from the view of one share group: which recor
 have to be delivered again. ``ShareGroups`` has those of this broker; ``broker.share_coordinator`` stores durable state
 in ``__share_group_state``; ``broker.groups.share`` knows members and assignments.
 
-About to change ... read what may become of a record ``delivery.py`` which records a fetch gets ``acquiring.py`` what an
-acknowledgement does ``acknowledging.py`` where a share-partition begins and ends ``partition.py`` what waits, reads the
-log and answers ``fetching.py``
+About to change ...                                   read
+the states of a record                                ``delivery.py``
+which records a fetch acquires                        ``acquiring.py``
+the effect of an acknowledgement                      ``acknowledging.py``
+where a share-partition begins and ends               ``partition.py``
+waiting, reading the log, answering                   ``fetching.py``
 """

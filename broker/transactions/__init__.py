@@ -3,10 +3,11 @@
 ``TransactionCoordinator`` decides, with plain values; ``broker.handlers.transactions`` translates. It stores its state
 in ``__transaction_state``, in Kafka's own format, and writes its decisions into the partitions as markers.
 
-About to change ... read what may follow what, epochs, fencing ``transitions.py`` waiting, durability, recovery,
-timeouts ``coordinator.py`` bytes in ``__transaction_state`` ``records.py``, and ``loading.py`` for the way back what a
-marker does to a partition, and to offsets ``markers.py``, ``broker/log/producer_state.py``,
-``broker/groups/offsets/pending.py``
+About to change ...                                 read
+possible transitions, epochs, fencing               ``transitions.py``
+waiting, durability, recovery, timeouts             ``coordinator.py``
+bytes in ``__transaction_state``                    ``records.py``; ``loading.py`` reads them back
+the effect of a marker on partitions and offsets    ``markers.py``, ``broker/log/producer_state.py``, ``broker/groups/offsets/pending.py``
 
 Invariants: (1) a partition has records of a transaction only if the coordinator's log lists it in the transaction; (2)
 markers are written only once the outcome is durable; (3) the end of a transaction is written only once its markers are

@@ -1,6 +1,6 @@
-"""What the author of a connector, a converter or a transform sees; everything is importable from here.
+"""The API for authors of connectors, converters and transforms; everything is importable from here.
 
-pyarrow is imported when a batch is made or read, not before.
+pyarrow is imported when a batch is created or read, not before.
 """
 
 from connect.api.connector import (

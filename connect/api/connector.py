@@ -1,6 +1,6 @@
-"""What a connector is: a class with typed keys that plans tasks, and a task class that moves batches.
+"""A connector is a class with typed keys that plans tasks, and a task class that moves batches.
 
-A source that reads a directory of numbers, whole::
+A complete source that counts::
 
     @config
     class CounterConfig:
@@ -73,11 +73,11 @@ __all__ = [
 
 ConfigT = TypeVar("ConfigT")
 OffsetChanges: TypeAlias = Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
-"""Source partitions with the position each is to have, None where it is to be forgotten."""
+"""Source partitions with their new positions; None deletes a position."""
 
 
 class ConnectorContext(Protocol):
-    """What the runtime gives a connector."""
+    """The runtime's interface for connectors."""
 
     @property
     def name(self) -> str:
@@ -85,16 +85,16 @@ class ConnectorContext(Protocol):
         ...
 
     def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The position committed for a source partition, None where there is none."""
+        """The committed position of a source partition; None if there is none."""
         ...
 
     def request_task_reconfiguration(self) -> None:
-        """Ask to be planned anew, since ``task_properties`` would answer differently now. From any thread."""
+        """Request a new plan, because ``task_properties`` would return other values now. Thread-safe."""
         ...
 
 
 class TaskContext(Protocol):
-    """What the runtime gives every task. All of it may be used from the task's own thread; ``stopping`` from any."""
+    """The runtime's interface for all tasks. Use it on the task's own thread; ``stopping`` is thread-safe."""
 
     @property
     def connector(self) -> str: ...
@@ -106,54 +106,61 @@ class TaskContext(Protocol):
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The task's configuration as text, placeholders resolved; holds secrets."""
+        """The task's configuration as text, with placeholders resolved; it contains secrets."""
         ...
 
     @property
     def stopping(self) -> threading.Event:
-        """Set when the task is to stop: wait on it instead of sleeping."""
+        """Set when the task must stop: wait on it instead of sleeping."""
         ...
 
     @property
     def kafka(self) -> ClientConfig:
-        """How the worker reaches the log."""
+        """The client configuration of the worker's log."""
         ...
 
     def registry(self) -> RegistryClient:
-        """A client of the worker's schema registry; raises ConnectError where the worker has none."""
+        """A client for the worker's schema registry. Raises ConnectError if the worker has none."""
         ...
 
     def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
-        """Tell how far a long piece of work is; shown by the worker until the next call."""
+        """Report the progress of long work; the worker shows it until the next call."""
         ...
 
 
 class TransactionContext(Protocol):
-    """Where a source's transactions end, with ``transaction.boundary=connector`` (KIP-618). From the task's own thread."""
+    """Ends a source's transactions, with ``transaction.boundary=connector`` (KIP-618).
+
+    Use it on the task's own thread.
+    """
 
     def commit(self, after: RecordBatch | None = None) -> None:
-        """Commit after a batch that ``poll`` is about to return; without one after all that it returns, or returned last."""
+        """Commit after a batch that ``poll`` is about to return; without a batch, after everything it returns or
+        returned last.
+        """
         ...
 
     def abort(self, after: RecordBatch | None = None) -> None:
-        """Likewise, but what the transaction holds is dropped. Its positions are committed all the same."""
+        """Like ``commit``, but drops the transaction's records. Its positions are committed anyway."""
         ...
 
 
 class SourceTaskContext(TaskContext, Protocol):
     def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The position committed for a source partition, None where there is none."""
+        """The committed position of a source partition; None if there is none."""
         ...
 
     @property
     def transaction(self) -> TransactionContext | None:
-        """None unless the task is to say where its transactions end."""
+        """None unless the task has to end its transactions itself."""
         ...
 
 
 class ErrantRecordReporter(Protocol):
     def report(self, record: Record, error: Exception) -> None:
-        """Give one record to ``errors.*`` (dead letter queue, log) and go on; raises where errors are not tolerated (KIP-610)."""
+        """Pass one record to ``errors.*`` (dead letter queue, log) and continue; raises if errors are not tolerated
+        (KIP-610).
+        """
         ...
 
 
@@ -173,40 +180,46 @@ class SinkTaskContext(TaskContext, Protocol):
     def resume(self, *partitions: TopicPartition) -> None: ...
 
     def request_commit(self) -> None:
-        """Ask for a commit of offsets soon rather than at ``offset.flush.interval.ms``."""
+        """Request a commit of offsets soon, before ``offset.flush.interval.ms``."""
         ...
 
 
 class Task(ABC, Generic[ConfigT]):
-    """The part of a connector that moves data. ``config`` is parsed from the properties that the connector planned."""
+    """The part of a connector that moves data. ``config`` is parsed from the properties planned by the connector."""
 
     def __init__(self, config: ConfigT, context: Any) -> None:
         self.config = config
         self.context = context
         self.resources = ExitStack()
-        """What is to be released: ``start`` registers each thing here as soon as it is open. Closed, last in first out,
-        before ``start`` is made again, and at the end."""
+        """Resources to release.
+
+        ``start`` registers each one here as soon as it is open. They are closed, last in first out, before ``start`` is
+        retried, and at the end.
+        """
 
     def start(self) -> None:
-        """Open what the task needs. Made again after a RetriableConnectError."""
+        """Open everything the task needs. Retried after a RetriableConnectError."""
 
     def stop(self) -> None:
-        """Release everything; by default what is in ``resources``. The last call, from the task's thread, exactly once; of
-        ``start`` nothing may have been done."""
+        """Release everything; by default ``resources``.
+
+        This is the last call, on the task's thread, exactly once. ``start`` may have done nothing.
+        """
         self.resources.close()
 
     def cancel(self) -> None:
-        """The task did not end in time: have the call that runs end soon, by an error.
+        """The task did not end in time: make the running call end soon, with an error.
 
-        The one call that comes from another thread, while any other runs. It may abort I/O (close a socket, cancel a
-        statement) and nothing else: what the task holds stays as it is, and is released at its end. By default nothing.
+        This is the only call from another thread, while any other call runs. It may only abort I/O (close a socket,
+        cancel a statement): the task's resources stay unchanged and are released at its end. By default it does
+        nothing.
         """
 
 
 class Acknowledged(NamedTuple):
-    """Rows of one batch that lie one behind the other in a partition of the log, the first of them at ``first_offset``.
+    """Rows of one batch with consecutive offsets in one partition, starting at ``first_offset``.
 
-    ``offsets`` is what the source gave as the ``offsets`` of these rows, whichever of them transforms left.
+    ``offsets`` are the source's ``offsets`` of those rows that the transforms kept.
     """
 
     source_partition: Mapping[str, Any] | None
@@ -223,24 +236,25 @@ class SourceTask(Task[ConfigT]):
 
     @abstractmethod
     def poll(self) -> Sequence[RecordBatch]:
-        """The next batches, in order; an empty list when there is nothing now (wait a little first, on ``context.stopping``).
+        """The next batches, in order; an empty list if there is nothing now (wait a little first, on
+        ``context.stopping``).
 
-        Each batch says its ``source_partition`` and ``source_offset``: that position is committed once every row of
-        the batch, and all before it, is acknowledged by the log or given to ``errors.*``. A batch without
-        ``source_offset`` holds back the next position of its ``source_partition``, and one without a partition the next
-        position of any: its rows are read again with those after it.
+        Each batch has a ``source_partition`` and ``source_offset``: that position is committed once every row of the
+        batch, and of all earlier ones, was acknowledged by the log or passed to ``errors.*``. A batch without
+        ``source_offset`` delays the next position of its ``source_partition``, and a batch without a partition delays
+        the next position of every partition: its rows are read again together with later ones.
 
-        A ``poll`` that raises has delivered nothing, and the next one delivers the same rows: let what it advances be
-        advanced last, when nothing can fail any more.
+        If ``poll`` raises, nothing was delivered, and the next one must deliver the same rows: advance state last, when
+        nothing can fail any more.
         """
 
     def committed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
-        """Positions (partition, offset) that are now durable: a source that acknowledges upstream does it here."""
+        """These positions (partition, offset) are durable now. A source that acknowledges upstream does it here."""
 
     def acknowledged(self, rows: Sequence[Acknowledged]) -> None:
-        """Where the log has put rows of batches that came with ``offsets``; with exactly-once once they are committed.
+        """The log's offsets for rows of batches with ``offsets``; with exactly-once, after their commit.
 
-        Told between two polls, in the order in which the log answered, and before the ``committed`` that covers the rows.
+        Called between two polls, in the order of the log's answers, and before the ``committed`` that covers the rows.
         """
 
 
@@ -250,49 +264,58 @@ class SinkTask(Task[ConfigT]):
     context: SinkTaskContext
 
     def open(self, partitions: Sequence[TopicPartition]) -> None:
-        """These partitions are now this task's. Made again after a RetriableConnectError, perhaps with others too; nothing
-        of them is put before it succeeds."""
+        """These partitions are assigned to this task.
+
+        Retried after a RetriableConnectError, perhaps with more partitions; none of their records is put before it
+        succeeds.
+        """
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
-        """These are not any more: the last commit for them is over. Only those that were opened; not where the task has failed
-        or was cancelled, when ``stop`` comes alone."""
+        """These partitions are no longer assigned; the last commit for them is over.
+
+        Called only for opened partitions, and not if the task has failed or was cancelled, when only ``stop`` is
+        called.
+        """
 
     @abstractmethod
     def put(self, batches: Sequence[RecordBatch]) -> None:
-        """Take the next batches, in offset order within each partition; may be called with none, so that time passes.
+        """Accept the next batches, in offset order within each partition. It is also called without batches, so that
+        the task can act on time.
 
-        May return before the data is safe: only what ``pre_commit`` returns is committed. After a RetriableConnectError the
-        same batches are put again: hold none of them then, and keep what earlier calls took.
+        It may return before the data is durable: only positions that ``pre_commit`` returns are committed. After a
+        RetriableConnectError the same batches are put again: keep none of them then, but keep those of earlier calls.
         """
 
     def flush(self) -> None:
-        """Make everything put so far safe."""
+        """Make everything put so far durable in the target."""
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        """The positions that may be committed, given those delivered so far (each the next offset to read).
+        """The positions that may be committed. ``positions`` are those delivered so far (each the next offset to read).
 
-        By default flushes and returns all. A partition left out is not committed now. After a RetriableConnectError all that
-        was put and not committed is put again, from the last commit on: let go of it, or know it again.
+        By default flushes and returns all. An omitted partition is not committed now. After a RetriableConnectError all
+        uncommitted records are put again: discard them, or recognise them.
         """
         self.flush()
         return positions
 
     def finish(self) -> None:
-        """Make everything put so far safe although more would have been waited for. Asked where no worker will go on
-        (``connect.notebook``); by default ``flush``."""
+        """Make everything put so far durable, even if the task would wait for more.
+
+        Called if no worker will continue (``connect.notebook``); by default ``flush``.
+        """
         self.flush()
 
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
-        """What ``put`` of these would do, a line each in the target's words: object names, DDL, statements.
+        """A description of what ``put`` would do, one line each in the target's terms: object names, DDL, statements.
 
-        Asked of a task that was not started. It may look at the target but changes nothing.
+        Called on a task that was not started. It may read the target but must change nothing.
         """
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """Records of one topic-partition from ``start`` to before ``stop``; may hold fewer than their difference."""
+    """Records of one topic-partition from ``start`` to before ``stop``; there may be fewer than the difference."""
 
     partition: TopicPartition
     start: int
@@ -300,28 +323,28 @@ class OffsetRange:
 
 
 class JobTask(Task[ConfigT]):
-    """A sink whose work an outside engine does: it reads ranges of the log itself instead of being handed batches.
+    """A sink whose work an external engine does: it reads ranges of the log itself instead of receiving batches.
 
-    The runtime plans ranges from the committed offsets of the sink's group to the ends of the partitions, writes them down
-    with the id of the run, calls ``run`` and commits the ranges' ends when it returns. After a kill in between, the same
-    run is repeated before anything else: the same id, the same ranges. A job must replace what it left.
+    The runtime plans ranges from the committed offsets of the sink's group to the ends of the partitions, stores them
+    with the id of the run, calls ``run`` and commits the ranges' ends when it returns. After a kill in between, the
+    same run is repeated first: same id, same ranges. A job must replace its earlier output.
     """
 
     context: TaskContext
 
     @abstractmethod
     def run(self, ranges: Sequence[OffsetRange], run_id: str) -> None:
-        """Do the job and return when its result is safe; report ``context.progress`` on the way.
+        """Do the job and return when its result is durable. Report ``context.progress`` meanwhile.
 
-        ``run_id`` is 16 hexadecimal digits. A repeated run has fewer records only where topics or records of it were
-        deleted meanwhile. Its ranges may include a topic that the connector has been taken off since.
+        ``run_id`` is 16 hexadecimal digits. A repeated run has fewer records only if topics or records were deleted
+        meanwhile. Its ranges may include a topic that was removed from the connector since.
 
-        Raises when it failed; when ``context.stopping`` is set it should end the job and raise or return soon: a return
-        then must mean that the job is done.
+        It raises on failure. When ``context.stopping`` is set it should end the job and soon raise or return; a return
+        must mean that the job is done.
         """
 
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
-        """What a run over these records would do, as ``SinkTask.preview``."""
+        """A description of what a run over these records would do, as in ``SinkTask.preview``."""
         return ()
 
 
@@ -329,10 +352,10 @@ class Connector(ABC, Generic[ConfigT]):
     """Plans the tasks of one configured connector."""
 
     config_class: ClassVar[type[Any]]
-    """A ``@config`` class with the connector's own keys (the runtime adds those of every connector)."""
+    """A ``@config`` class with the connector's own keys (the runtime adds those common to all connectors)."""
     task_class: ClassVar[type[Task[Any]]]
     task_config_class: ClassVar[type[Any] | None] = None
-    """Where a task has keys that the connector computes; else ``config_class``."""
+    """The config class of tasks if the connector computes keys for them; otherwise ``config_class``."""
 
     def __init__(self, config: ConfigT, properties: Mapping[str, str], context: ConnectorContext) -> None:
         self.config = config
@@ -341,21 +364,24 @@ class Connector(ABC, Generic[ConfigT]):
 
     @classmethod
     def check(cls, config: ConfigT) -> Iterable[Problem]:
-        """Problems that only a look at the outside world shows (a wrong password, a missing table), by key.
+        """Problems that only external systems reveal (a wrong password, a missing table), by key.
 
-        Called by ``validate`` when every key by itself is right; may open connections, within 10 s.
+        Called by ``validate`` if every key is valid by itself. It may open connections, within 10 s.
         """
         return ()
 
     def start(self) -> None:
-        """Open what planning needs; may start a thread that watches for changes."""
+        """Open everything planning needs. It may start a thread that watches for changes."""
 
     def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        """The properties of each task, at most ``max_tasks`` of them. One task with the connector's own by default."""
+        """The properties of each task, at most ``max_tasks``.
+
+        By default one task with the connector's own properties.
+        """
         return [self.properties]
 
     def stop(self) -> None:
-        """Release what ``start`` opened."""
+        """Release everything that ``start`` opened."""
 
 
 class SourceConnector(Connector[ConfigT]):
@@ -363,36 +389,41 @@ class SourceConnector(Connector[ConfigT]):
 
     @classmethod
     def exactly_once(cls, config: ConfigT) -> bool | None:
-        """Whether, so configured, each row is delivered once if every position is committed with its rows; None: unknown.
+        """Whether, with this configuration, each row is delivered once if every position is committed with its rows;
+        None if unknown.
 
-        Asked where ``exactly.once.support=required``. True needs a source whose rows come again, the same and in the same
-        order, from a position, and tasks that never share a source partition.
+        Called for ``exactly.once.support=required``. True requires that a source delivers the same rows in the same
+        order again from a position, and that tasks never share a source partition.
         """
         return None
 
     @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
-        """Users want these positions (None: forget it) instead of the connector's own; the connector is stopped.
+        """A user sets these positions (None deletes) for a stopped connector.
 
-        Raises ConnectError that says what is wrong with them. True says that they will be in force; with False, the default,
-        the user is told that a connector which keeps positions elsewhere too needs more than that (KIP-875).
+        Raises ConnectError if they are invalid. Return True if they will be effective. With False, the default, the
+        user is warned that a connector that also stores positions elsewhere needs more than that (KIP-875).
         """
         return False
 
     @classmethod
     def defines_transactions(cls, config: ConfigT) -> bool:
-        """Whether its tasks use ``context.transaction``. Asked where ``transaction.boundary=connector``."""
+        """Whether its tasks use ``context.transaction``. Called for ``transaction.boundary=connector``."""
         return False
 
 
 class SinkConnector(Connector[ConfigT]):
-    """A connector whose tasks are SinkTasks or JobTasks. By default every task has the same properties, since the group
-    protocol deals out the partitions."""
+    """A connector whose tasks are SinkTasks or JobTasks.
+
+    By default every task has the same properties, because the group protocol distributes the partitions.
+    """
 
     @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
-        """As ``SourceConnector.alter_offsets``, for a sink that keeps offsets in its target too. Partitions are
-        ``{"kafka_topic", "kafka_partition"}``, offsets ``{"kafka_offset"}``."""
+        """Like ``SourceConnector.alter_offsets``, for a sink that also stores offsets in its target.
+
+        Partitions are ``{"kafka_topic", "kafka_partition"}``, offsets ``{"kafka_offset"}``.
+        """
         return False
 
     def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:

@@ -1,4 +1,4 @@
-"""Converters: between the bytes of the log and columns of a schema."""
+"""Converters between the bytes of the log and columns of a schema."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ __all__ = ["Converted", "Converter", "ConverterContext", "HeaderConverter"]
 
 @dataclass(frozen=True, slots=True)
 class ConverterContext:
-    """What a converter may need beside its own keys. ``registry_url`` and the like come from the converter's keys."""
+    """The context of a converter. Its own keys contain everything else, for example the registry's URL."""
 
     is_key: bool
     connector: str = ""
     rehearsals: list[Rehearsal] | None = None
-    """Where this is a list nothing may be written, to a schema registry neither; what would be registered goes here
-    (``registry.client.rehearsal``)."""
+    """If this is a list, nothing may be written, not even to a schema registry; would-be registrations are added to the
+    list (``registry.client.rehearsal``).
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Converted:
-    """A run of rows with one schema; None where there is no schema (``values`` are JSON texts then)."""
+    """A run of rows with one schema; None if there is no schema (``values`` are JSON texts then)."""
 
     schema: Schema | None
     values: pa.Array
 
 
 class Converter(ABC):
-    """Made once for the keys and once for the values of a task; used from that task's thread only."""
+    """Created once for the keys and once for the values of a task. Used only on that task's thread."""
 
     config_class: ClassVar[type[Any]]
 
@@ -47,24 +48,24 @@ class Converter(ABC):
 
     @abstractmethod
     def from_connect(self, topic: str, schema: Schema | None, values: pa.Array) -> pa.Array:
-        """The log's bytes (a binary column) for a column; a null stays null, which is a tombstone.
+        """Convert a column to the log's bytes (a binary column). Null stays null, which is a tombstone.
 
-        Raises DataError with the rows at fault, RetriableConnectError where a service did not answer.
+        Raises DataError with the invalid rows, RetriableConnectError if a service did not answer.
         """
 
     @abstractmethod
     def to_connect(self, topic: str, data: pa.Array) -> Sequence[Converted]:
-        """Columns for a binary column: runs in order, their lengths adding up to ``len(data)``.
+        """Convert a binary column to columns: runs in order, whose lengths add up to ``len(data)``.
 
-        Raises as ``from_connect``.
+        Raises the errors of ``from_connect``.
         """
 
     def close(self) -> None:
-        """Release what the converter holds."""
+        """Release the converter's resources."""
 
 
 class HeaderConverter(ABC):
-    """Made once for a task, used from its thread. A ``Converter`` may be named where one of these is asked for."""
+    """Created once for a task and used on its thread. A ``Converter`` can be configured as a header converter too."""
 
     config_class: ClassVar[type[Any]]
 
@@ -74,11 +75,11 @@ class HeaderConverter(ABC):
 
     @abstractmethod
     def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
-        """The log's bytes for a value in the Python form of its schema (without one: as JSON has it). Raises DataError."""
+        """The log's bytes for a value in its schema's Python form (without a schema: JSON's). Raises DataError."""
 
     @abstractmethod
     def to_connect_header(self, topic: str, name: str, data: bytes | None) -> tuple[Schema | None, Any]:
         """Schema and value of the log's bytes. Raises DataError."""
 
     def close(self) -> None:
-        """Release what the converter holds."""
+        """Release the converter's resources."""

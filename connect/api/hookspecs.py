@@ -1,4 +1,4 @@
-"""All hooks of Connect: what a distribution may add. Entry-point group ``tidegate``; built-ins use the same door."""
+"""All hooks of Connect for other distributions. Entry-point group ``tidegate``; built-in plugins use the same hook."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ hookimpl = pluggy.HookimplMarker("tidegate")
 
 @hookspec
 def register_plugins() -> list[Plugin]:  # type: ignore[empty-body]
-    """Connectors, converters, transforms and predicates, as declarations. Import nothing heavy to answer.
+    """Declarations of connectors, converters, transforms and predicates. Import nothing heavy here.
 
-    The worker and each of its task hosts call it once, when they start. A plugin's class is imported where it is first used, so
-    a declaration names it as text::
+    The worker and each of its task hosts call it once, when they start. A plugin's class is imported on first use, so a
+    declaration names it as text::
 
         @hookimpl
         def register_plugins() -> list[Plugin]:

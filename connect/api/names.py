@@ -1,4 +1,4 @@
-"""Names of schemas and fields that are made to fit the rules of Avro."""
+"""Adjusts names of schemas and fields to the rules of Avro."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["adjuster"]
 
 
 def adjuster(mode: str, *, field: bool = False) -> Callable[[str], str]:
-    """How names are made to fit: ``none``, ``avro``, ``avro_unicode``."""
+    """A function that adjusts names: ``none``, ``avro``, ``avro_unicode``."""
     if mode == "none":
         return lambda name: name
 

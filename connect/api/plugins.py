@@ -1,4 +1,4 @@
-"""How plugins are found: declarations by import path, so that nothing is imported until it is used."""
+"""Declarations of plugins by import path, so that nothing is imported until it is used."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tidegate.kit.errors import MissingExtra
 __all__ = ["API_VERSION", "SUPPORTED_API_VERSIONS", "Plugin", "PluginType"]
 
 API_VERSION: Final = 1
-"""The version of ``connect.api`` that this Tidegate documents. It grows when a plugin written for the one before would break."""
+"""The documented version of ``connect.api``. It increases when plugins for the previous one would break."""
 
 SUPPORTED_API_VERSIONS: Final = (1,)
-"""The versions that plugins may be written for: the current one, and the one before it while its deprecation lasts."""
+"""The supported versions: the current one, and the previous one during its deprecation."""
 
 
 class PluginType(Enum):
@@ -32,11 +32,11 @@ class PluginType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One plugin: where its class is (``module:Class``) and by which names configurations call it.
+    """One plugin: the import path of its class (``module:Class``) and its names in configurations.
 
-    ``names`` are full class names of the originals whose configurations it runs, the first being the one shown; the
-    short names that Kafka Connect derives (``PluginUtils``) follow from them. ``extra`` is the extra of this
-    distribution that brings the packages in ``needs``.
+    ``names`` are full class names of the originals whose configurations it runs; the first one is displayed. Short
+    names are derived as in Kafka Connect (``PluginUtils``). ``extra`` is this distribution's extra that installs the
+    packages in ``needs``.
     """
 
     type: PluginType
@@ -46,9 +46,9 @@ class Plugin:
     needs: tuple[str, ...] = ()
     extra: str = ""
     short_names: tuple[str, ...] = ()
-    """Further names, such as those Confluent Cloud uses (``PostgresSource``)."""
+    """Further names, for example Confluent Cloud's (``PostgresSource``)."""
     api_version: int = 1
-    """The version of ``connect.api`` the plugin is written for. A worker leaves out plugins of a version it does not support."""
+    """The version of ``connect.api`` that the plugin is written for. Workers ignore plugins of unsupported versions."""
 
     def unsupported(self) -> str | None:
         """Why this Tidegate cannot run the plugin; None if it can."""
@@ -65,13 +65,13 @@ class Plugin:
         return self.names[0]
 
     def missing(self) -> str | None:
-        """What to install before this plugin can be used; None when it can."""
+        """The message about packages to install before this plugin can be used; None if nothing is missing."""
         if any(importlib.util.find_spec(package) is None for package in self.needs):
             return str(MissingExtra(self.name, self.extra))
         return None
 
     def load(self) -> Any:
-        """The class. Raises MissingExtra when a package it needs is not installed."""
+        """Import the class. Raises MissingExtra if a package it needs is not installed."""
         if self.missing():
             raise MissingExtra(self.name, self.extra)
         module, _, attribute = self.path.partition(":")

@@ -1,4 +1,4 @@
-"""An iterator that a thread of its own goes through, and the items that wait to be taken."""
+"""Reads an iterator ahead in a separate thread."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Final, Generic, TypeVar
 __all__ = ["ReadAhead"]
 
 _QUIET_S: Final = 0.005
-"""An iterator that brings nothing for so long is taken to wait: what it has brought goes out."""
+"""An iterator that yields nothing for this long is considered waiting: its items are delivered."""
 
 ItemT = TypeVar("ItemT")
 
 
 class ReadAhead(Generic[ItemT]):
-    """Goes through what ``make`` returns in a daemon thread, at most ``limit`` items ahead of who takes them.
+    """Iterates over the result of ``make`` in a daemon thread, at most ``limit`` items ahead of the consumer.
 
-    ``make`` is called in that thread too. ``alone`` says of an item whether it fills the room by itself: the thread goes on
-    when it has been taken. An iterator that is given up is closed, if it can be, as soon as it comes to its next item.
+    ``make`` is called in that thread too. ``alone`` returns whether an item fills the buffer by itself: the thread then
+    waits until it was taken. An abandoned iterator is closed, if possible, when it reaches its next item.
     """
 
     def __init__(
@@ -35,10 +35,10 @@ class ReadAhead(Generic[ItemT]):
         self._thread.start()
 
     def take(self, patience_s: float, linger_s: float) -> tuple[list[ItemT], bool]:
-        """The items there are, in order; and whether the iterator has ended with them.
+        """The available items, in order, and whether the iterator has ended with them.
 
-        Waits up to ``patience_s`` for the first and up to ``linger_s`` for more, less where the iterator waits itself. Raises
-        what the iterator raised, once the items before it are taken.
+        Waits up to ``patience_s`` for the first and up to ``linger_s`` for more, or less if the iterator waits itself.
+        Raises the iterator's error once the items before it are taken.
         """
         with self._changed:
             self._awaited = True
@@ -58,13 +58,13 @@ class ReadAhead(Generic[ItemT]):
             return items, self._ended and not self._items and self._error is None
 
     def give_up(self) -> None:
-        """Take no more: the thread ends when the iterator comes to its next item or to its end."""
+        """Abandon the iterator: the thread ends at its next item or at its end."""
         with self._changed:
             self._given_up = True
             self._changed.notify_all()
 
     def join(self, timeout_s: float | None) -> bool:
-        """Whether the thread has ended within this time (None: however long it takes)."""
+        """Whether the thread has ended within this time (None: wait as long as it takes)."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -73,7 +73,7 @@ class ReadAhead(Generic[ItemT]):
             items, waiting, limit = self._make(), self._items, self._limit
             try:
                 for item in items:
-                    # An append needs no lock, and most items need no more: the lock costs as much as a short generator.
+                    # Most items need only an append, which needs no lock: the lock costs as much as a short generator.
                     waiting.append(item)
                     alone = self._alone(item)
                     if (alone or self._awaited or self._given_up or len(waiting) >= limit) and not self._told(alone):
@@ -89,7 +89,7 @@ class ReadAhead(Generic[ItemT]):
                 self._changed.notify_all()
 
     def _told(self, alone: bool) -> bool:
-        """Tell who waits that there are items, and wait where there is no room; whether to go on."""
+        """Notify the consumer of new items, and wait while the buffer is full. Returns whether to continue."""
         with self._changed:
             self._full = alone or len(self._items) >= self._limit
             self._changed.notify_all()

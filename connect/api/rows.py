@@ -1,4 +1,4 @@
-"""A source from whatever has rows: a generator of dicts, DataFrames or Arrow tables, its schema found on the way.
+"""A source from a generator of dicts, DataFrames or Arrow tables, with an inferred schema.
 
 @config
 class PricesConfig(RowsConfig):
@@ -42,16 +42,16 @@ __all__ = ["Rows", "RowsConfig", "RowsTask"]
 logger = get_logger(__name__)
 
 _LINGER_S: Final = 0.1
-"""How long single rows are gathered into one batch."""
+"""How long single rows are collected into one batch."""
 _SCHEMAS: Final = "tidegate.schemas"
-"""Their JSON beside the position, so that rows after a restart go on in the types of those before it."""
+"""The schemas' JSON stored with the position, so that rows after a restart continue with the same types."""
 _PATIENCE_S: Final = 0.5
 """How long a poll waits for the first row."""
 
 
 @config
 class RowsConfig:
-    """The keys of every source of rows; inherit it and add your own."""
+    """The keys of every source of rows. Inherit it and add your own."""
 
     topic: str = key("topic", check=non_empty, doc="Topic to write to.", importance="high")
     poll_interval_ms: int = key(
@@ -67,7 +67,7 @@ class RowsConfig:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows with what cannot be seen from them: the position after the last one, a topic of their own."""
+    """Rows with additional facts: the position after the last one, a separate topic."""
 
     data: Any
     offset: Mapping[str, Any] | None = None
@@ -78,38 +78,40 @@ ConfigT = TypeVar("ConfigT", bound=RowsConfig)
 
 
 class RowsTask(SourceTask[ConfigT]):
-    """Delivers what ``rows`` yields.
+    """Delivers the rows that ``rows`` yields.
 
-    Rows may come as a dict, a list of dicts, a pandas or polars DataFrame, an Arrow table or record batch, or anything else with
-    ``__arrow_c_stream__``; in ``Rows`` where they need a position or a topic of their own. Columns are optional and the schema grows
-    as new ones appear or a type has to widen (int to float); a column that is null throughout is left out until it has a value.
-    Schemas are kept with the position, so that they go on growing after a restart.
+    Rows may come as a dict, a list of dicts, a pandas or polars DataFrame, an Arrow table or record batch, or anything
+    else with ``__arrow_c_stream__``; in ``Rows`` if they need a specific position or topic. Columns are optional and
+    the schema grows as new ones appear or a type has to widen (int to float); a column that is null throughout is left
+    out until it has a value. Schemas are stored with the position, so that they continue to grow after a restart.
 
-    Single rows are put together for a tenth of a second, or until the generator waits. A list, a table or ``Rows`` is delivered
-    at once.
+    Single rows are combined for a tenth of a second, or until the generator waits. A list, a table or ``Rows`` is
+    delivered at once.
 
-    The generator has a thread of its own and is at most ``batch.max.rows`` rows, or one list or table, ahead of what is delivered:
-    what it has yielded goes out while it waits. Before it is asked again after an error the one before has ended.
+    The generator runs in a separate thread, at most ``batch.max.rows`` rows, or one list or table, ahead of delivery:
+    its rows are delivered while it waits. After an error the old generator has ended before ``rows`` is called again.
     """
 
     key_columns: ClassVar[Sequence[str]] = ()
-    """Columns that make the record's key: one is the key itself, several are its fields."""
+    """The columns of the record's key: a single one is the key itself, several are its fields."""
     offset_column: ClassVar[str | None] = None
-    """The column whose last value is the position: ``rows`` is given it as ``{column: value}`` after a restart."""
+    """The column whose last value is the position: after a restart ``rows`` gets it as ``{column: value}``."""
     schema: ClassVar[Schema | None] = None
-    """A schema that is known beforehand: columns are cast to it and none is added."""
+    """A fixed schema: columns are cast to it and none is added."""
 
     @abstractmethod
     def rows(self, offset: Mapping[str, Any] | None) -> Iterator[Any]:
-        """Rows from after ``offset`` on (None: from the beginning). Asked for again from the latest one when it has ended.
+        """Rows after ``offset`` (None: from the beginning). When it has ended, it is called again with the latest
+        offset.
 
-        It runs in a thread of its own: wait on ``self.context.stopping``, so that the task can end, and open here, not in
-        ``start``, what only the thread that opened it may use (``sqlite3``). It has ended when ``stop`` releases ``resources``.
+        It runs in a separate thread: wait on ``self.context.stopping``, so that the task can end. Open resources that
+        are bound to their thread (``sqlite3``) here, not in ``start``. It has ended when ``stop`` releases
+        ``resources``.
         """
 
     @property
     def source_partition(self) -> Mapping[str, Any]:
-        """What the position is one of; tasks that share the work need one each."""
+        """The partition of the position; tasks that share work each need a different one."""
         return {"connector": self.context.connector}
 
     def start(self) -> None:
@@ -149,7 +151,7 @@ class RowsTask(SourceTask[ConfigT]):
             items, ended = reader.take(_PATIENCE_S, _LINGER_S)
             batches = [batch for rows in _gathered(items) for batch in self._batches(rows)]
         except BaseException:
-            # None of these rows is delivered: the next poll asks for them again, once nobody asks for them any more.
+            # None of these rows is delivered: the next poll requests them again, after the old iterator has ended.
             self._position, self._failed = before, True
             reader.give_up()
             raise
@@ -173,7 +175,7 @@ class RowsTask(SourceTask[ConfigT]):
             return
         self._reader.give_up()
         if self.context.stopping.is_set():
-            self._reader.join(None)  # where it does not end, ``cancel`` is called
+            self._reader.join(None)  # if it does not end, ``cancel`` is called
         elif not self._reader.join(_PATIENCE_S):
             logger.warning("rows are still waited for, and will be dropped", connector=self.context.connector)
 
@@ -191,7 +193,7 @@ class RowsTask(SourceTask[ConfigT]):
             self._position = rows.offset
 
     def _widened(self, topic: str, column: pa.StructArray) -> pa.StructArray:
-        """The column in its topic's type so far, which grows by what is new."""
+        """The column converted to its topic's type, which is extended by new fields."""
         import pyarrow as pa
 
         arrow = self._arrow.get(topic) if self.schema is None else self.schema.arrow_type
@@ -247,7 +249,7 @@ class RowsTask(SourceTask[ConfigT]):
 
 
 def _gathered(items: Sequence[Any]) -> Iterator[Rows]:
-    """The items as they are to be delivered: single rows put together, in order."""
+    """The items to deliver: single rows combined, in order."""
     single: list[Mapping[str, Any]] = []
     for item in items:
         if isinstance(item, Mapping):
@@ -262,7 +264,7 @@ def _gathered(items: Sequence[Any]) -> Iterator[Rows]:
 
 
 def _structs(data: Any) -> pa.StructArray:
-    """Rows of any form as one struct array without columns that are null throughout."""
+    """Rows of any form as a struct array, without columns that are null throughout."""
     import pyarrow as pa
 
     if isinstance(data, Mapping):
@@ -296,7 +298,7 @@ def _table(data: Any) -> pa.Table:
 
 
 def _cast(column: pa.StructArray, arrow: pa.StructType) -> pa.StructArray:
-    """By field name; what is missing is null. Times are cut to Connect's milliseconds, anything else must fit."""
+    """Cast by field name; missing fields are null. Times are truncated to Connect's milliseconds, all else must fit."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -314,7 +316,7 @@ def _cast(column: pa.StructArray, arrow: pa.StructType) -> pa.StructArray:
 
 
 def _as_json(value: Any) -> Any:
-    """A column's value as an offset may hold it."""
+    """A column's value in a form for offsets."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float) and math.isfinite(value):
@@ -323,7 +325,7 @@ def _as_json(value: Any) -> Any:
 
 
 def _record_name(topic: str) -> str:
-    """The topic as a schema's name: Avro's records need one, of letters, digits, dots and underscores."""
+    """The topic as a schema name: Avro's records need one, of letters, digits, dots and underscores."""
     parts = ["".join(c if c.isalnum() and c.isascii() else "_" for c in part) for part in topic.split(".") if part]
     named = ".".join(f"_{part}" if part[0].isdigit() else part for part in parts)
     return f"{named}.Value" if named else "Value"

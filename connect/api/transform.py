@@ -1,4 +1,4 @@
-"""Transforms map a batch to batches; predicates say which rows one applies to."""
+"""Transforms map a batch to batches; predicates select the rows they apply to."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Transformation(ABC):
         self.config = config
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
-        """Batches with the same rows in the same order, changed; a row may be left out.
+        """Batches with the changed rows in the same order; rows may be dropped.
 
-        Keep ``origin``, ``offsets`` and the source position (``batch.replace`` and ``batch.filter`` do).
-        Raises DataError for rows that cannot be transformed.
+        Keep ``origin``, ``offsets`` and the source position, as ``batch.replace`` and ``batch.filter`` do. Raises
+        DataError for rows that can't be transformed.
         """
         kept, rows = [], []
         for row, record in enumerate(batch.records()):
@@ -42,7 +42,7 @@ class Transformation(ABC):
         raise NotImplementedError(f"{type(self).__name__} overrides neither apply nor apply_record")
 
     def close(self) -> None:
-        """Release what the transform holds."""
+        """Release the transform's resources."""
 
 
 class Predicate(ABC):
@@ -54,7 +54,7 @@ class Predicate(ABC):
         self.config = config
 
     def mask(self, batch: RecordBatch) -> pa.Array:
-        """A boolean column, true where the condition holds, no nulls. By default asks ``test`` row by row."""
+        """A boolean column without nulls, true if the condition holds. By default calls ``test`` for each row."""
         import pyarrow as pa
 
         return pa.array([self.test(record) for record in batch.records()], pa.bool_())

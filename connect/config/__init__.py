@@ -1,4 +1,4 @@
-"""Every configuration key of the runtime, declared under Kafka Connect's names; those of a connector's own class are the connector's.
+"""Every configuration key of the runtime, under Kafka Connect's names. Connectors declare their own keys.
 
 of a worker                            ``worker.py``, with ``group.py``, ``rest.py`` and ``hosts.py``
 of any connector                       ``connector.py``

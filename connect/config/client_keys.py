@@ -1,4 +1,4 @@
-"""What Kafka's producers, consumers and admin clients may be told: types and importance of their settings.
+"""Types and importance of the settings of Kafka's producers, consumers and admin clients.
 
 Source: ``ProducerConfig``, ``ConsumerConfig`` and ``AdminClientConfig`` of Apache Kafka 4.3.1.
 """
@@ -13,7 +13,7 @@ __all__ = ["client_key"]
 
 
 def client_key(name: str) -> Key | None:
-    """The setting of Kafka's clients as a key without a default; None for a name that they do not know."""
+    """A setting of Kafka's clients as a key without a default; None for an unknown name."""
     kind = next((kind for kind, names in _NAMES.items() if name in names), None)
     if kind is None:
         return None

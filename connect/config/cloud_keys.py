@@ -1,9 +1,10 @@
-"""Keys that Confluent's managed connectors have in place of converters and of one transformation, as what they stand for.
+"""Translates keys that Confluent's managed connectors have instead of converters and of one transformation.
 
 Source: docs.confluent.io/cloud, the pages of the connectors ("output.data.format", "after.state.only"). The page of
 ExtractNewRecordState says that the alias ``unwrap`` is kept for ``after.state.only``. The page of EventRouter
 (/cloud/current/connectors/transforms/eventrouter.html) says that it is on by default. The page of Tableflow
-(/cloud/current/topics/tableflow/concepts/materialize-cdc.html) has it set explicitly, so it is off in the second versions.
+(/cloud/current/topics/tableflow/concepts/materialize-cdc.html) has it set explicitly, so it is off in the second
+versions.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ __all__ = ["CLOUD_FORMATS", "OLD_CLOUD_FORMAT", "with_cloud_keys"]
 
 _UNWRAP: Final = "unwrap"
 OLD_CLOUD_FORMAT: Final = "data.format"
-"""What the formats of data were called before keys and data had formats of their own."""
+"""The old name of the data format, before keys and data had separate formats."""
 _STATE_BY_DEFAULT: Final = ("MySqlCdcSource", "PostgresCdcSource")
-"""Those whose ``after.state.only`` is true in the cloud."""
+"""Connectors whose ``after.state.only`` defaults to true in the cloud."""
 _CLOUD_LOGINS: Final = ("kafka.api.key", "kafka.service.account.id")
-"""One of these is in each configuration of the cloud, and in no other: it tells that a short name is the cloud's."""
+"""Every configuration of the cloud, and no other, has one of these: they identify a cloud's short name."""
 _CONVERTERS: Final = {
     "AVRO": "io.confluent.connect.avro.AvroConverter",
     "JSON_SR": "io.confluent.connect.json.JsonSchemaConverter",
@@ -31,12 +32,15 @@ _CONVERTERS: Final = {
     "BYTES": "org.apache.kafka.connect.converters.ByteArrayConverter",
 }
 CLOUD_FORMATS: Final = tuple(_CONVERTERS)
-"""The values of ``output.data.format`` and its like."""
+"""The values of ``output.data.format`` and similar keys."""
 
 
 def with_cloud_keys(properties: Mapping[str, str], kind: PluginType) -> dict[str, str]:
-    """A connector's properties with the converters that its formats stand for, and with ``after.state.only`` as the first of its
-    transformations. What the properties say themselves comes first; formats that there are not are left to validation."""
+    """A connector's properties with the converters of its formats, and with ``after.state.only`` as the first of its
+    transformations.
+
+    Explicit properties take precedence. Validation reports unknown formats.
+    """
     translated = dict(properties)
     side = "output" if kind is PluginType.SOURCE else "input"
     for name, part in (("key.converter", "key"), ("value.converter", "data")):

@@ -1,4 +1,4 @@
-"""Keys that every connector has: those of Kafka Connect's runtime, declared once, and the job keys of ours."""
+"""Keys common to all connectors: those of Kafka Connect's runtime, and our job keys."""
 
 from __future__ import annotations
 
@@ -413,7 +413,7 @@ class SinkConfig(CommonConfig):
 
 @config
 class JobConfig:
-    """Keys of sinks whose work an outside engine does (JobTask)."""
+    """Keys of sinks whose work an external engine does (JobTask)."""
 
     interval_ms: int = key(
         "job.interval.ms",
@@ -465,7 +465,7 @@ class JobConfig:
 
 @config
 class TransformConfig:
-    """Keys that every transformation has beside its own, under ``transforms.<alias>.``."""
+    """Keys common to all transformations, under ``transforms.<alias>.``."""
 
     predicate: str | None = key(
         "predicate",
@@ -501,8 +501,9 @@ class TopicGroup:
 
 
 def topic_groups(properties: Mapping[str, str], groups: Iterable[str]) -> dict[str, dict[str, str]]:
-    """The properties of each topic creation group in the order of matching, ``default`` last; none if it is switched off,
-    which it is without ``topic.creation.default.*``."""
+    """The properties of each topic creation group in matching order, ``default`` last; empty if topic creation is off,
+    which it is without ``topic.creation.default.*``.
+    """
     default = sub_properties(properties, "topic.creation.default.")
     if not default and not list(groups):
         return {}

@@ -1,4 +1,4 @@
-"""The keys of a worker that is one of a group: Kafka Connect's, under their names."""
+"""Kafka Connect's keys for a worker in a group."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _hmacs(values: list[str]) -> str | None:
 
 @config
 class GroupConfig:
-    """How a worker takes part in its group."""
+    """Keys for a worker's membership in its group."""
 
     session_timeout_ms: int = key(
         "session.timeout.ms",
@@ -126,5 +126,5 @@ class GroupConfig:
 
     @property
     def leads_transactionally(self) -> bool:
-        """Whether the leader writes the config topic in transactions, which fence those of leaders from before."""
+        """Whether the leader writes the config topic in transactions, which fence earlier leaders."""
         return self.exactly_once_source.lower() != "disabled"

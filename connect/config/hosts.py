@@ -9,7 +9,7 @@ __all__ = ["HostConfig"]
 
 @config
 class HostConfig:
-    """How many there are, and when one is replaced."""
+    """The number of task hosts, and when one is replaced."""
 
     host_processes: int = key(
         "task.host.processes",

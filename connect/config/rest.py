@@ -1,4 +1,4 @@
-"""Keys about the worker's listeners and who may use them, under Kafka Connect's names."""
+"""Keys for the worker's listeners and users, under Kafka Connect's names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BASIC_AUTH: Final = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAut
 
 
 class Listener(NamedTuple):
-    """One address; the host of every interface is 0.0.0.0."""
+    """One address; 0.0.0.0 means all interfaces."""
 
     scheme: str
     host: str
@@ -32,7 +32,7 @@ class Listener(NamedTuple):
 
 @config
 class RestConfig(BrowserKeys):
-    """The REST face of a worker."""
+    """The REST API of a worker."""
 
     listener_urls: list[str] = key(
         "listeners",
@@ -126,19 +126,19 @@ class RestConfig(BrowserKeys):
 
     @property
     def admin_listeners(self) -> list[Listener]:
-        """Those of their own."""
+        """The separate listeners for administration."""
         return [_listener(url) for url in self.admin_urls or ()]
 
     @property
     def open_listeners(self) -> list[str]:
-        """Listeners that other machines reach and that ask nobody for a login or a certificate."""
+        """Listeners that other machines can reach and that require neither a login nor a certificate."""
         if self.users_file is not None or self.asks_users:
             return []
         return open_urls([*self.listeners, *self.admin_listeners], client_auth=self.client_auth)
 
     @property
     def advertised(self) -> Listener:
-        """The listener that other workers are told of."""
+        """The listener advertised to other workers."""
         scheme = (self.advertised_scheme or "").lower()
         return next(
             (listener for listener in self.listeners if not scheme or listener.scheme == scheme), self.listeners[0]
@@ -146,7 +146,7 @@ class RestConfig(BrowserKeys):
 
 
 def tls_keys(properties: Mapping[str, str], *, admin: bool = False) -> TlsKeys:
-    """The TLS keys of https listeners: with their prefix, else the worker's own. Raises ConfigError."""
+    """The TLS keys of https listeners: with their prefix, otherwise the worker's own. Raises ConfigError."""
     prefix = _ADMIN_PREFIX if admin else _HTTPS_PREFIX
     tls_settings = {name.removeprefix(prefix): value for name, value in properties.items() if name.startswith(prefix)}
     return parse(TlsKeys, tls_settings or properties)

@@ -14,8 +14,11 @@ __all__ = ["WorkerConfig", "client_properties"]
 
 @config
 class WorkerConfig(GroupConfig, HostConfig, RestConfig):
-    """What a worker needs to know. Keys of the Kafka client (``security.protocol``, ``sasl.*``, ``ssl.*`` ...) may stand
-    beside these, and with the prefixes ``producer.``, ``consumer.`` and ``admin.`` for one kind of client."""
+    """The keys of a worker.
+
+    Keys of the Kafka client (``security.protocol``, ``sasl.*``, ``ssl.*`` ...) may be added, also with the prefixes
+    ``producer.``, ``consumer.`` and ``admin.`` for one kind of client.
+    """
 
     bootstrap_servers: list[str] = key("bootstrap.servers", importance="high", doc="Brokers to start from, host:port.")
     group_id: str = key(
@@ -145,7 +148,7 @@ class WorkerConfig(GroupConfig, HostConfig, RestConfig):
 
 
 _ADMIN_LISTENERS = "admin.listeners"
-"""The worker's, though they look like settings of an admin client."""
+"""Keys of the worker that look like settings of an admin client."""
 _OWN_PREFIXES = (
     "producer.",
     "consumer.",
@@ -189,8 +192,9 @@ _OWN_NAMES = frozenset(
 def client_properties(
     worker: Mapping[str, str], kind: str, overrides: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Settings of a Kafka client of one kind (``producer``, ``consumer``, ``admin``): the worker's plain ones, then those
-    under the kind's prefix, then a connector's overrides."""
+    """Settings of one kind of Kafka client (``producer``, ``consumer``, ``admin``): the worker's plain ones, then those
+    under the kind's prefix, then a connector's overrides.
+    """
     plain = {
         name: value for name, value in worker.items() if name not in _OWN_NAMES and not name.startswith(_OWN_PREFIXES)
     }

@@ -1,4 +1,4 @@
-"""The converters of this package, one module each: between columns of a schema and the bytes of the log."""
+"""The converters of this package, one module each: they convert columns of a schema to the bytes of the log and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from connect.api import Plugin, PluginType, hookimpl
 __all__ = ["register_plugins"]
 
 _VERSION: Final = "4.3.1"
-"""The version of Kafka Connect whose converters these do the work of."""
+"""The version of Kafka Connect whose converters these match."""
 _DEBEZIUM_VERSION: Final = "3.5.0.Final"
 
 _CONVERTERS: Final = (
@@ -58,7 +58,7 @@ def register_plugins() -> list[Plugin]:
     path, simple = _HEADER_ONLY
     converters += [Plugin(PluginType.CONVERTER, path, names, _DEBEZIUM_VERSION) for path, names in _DEBEZIUM]
     headers = [Plugin(PluginType.HEADER_CONVERTER, path, (simple,), _VERSION)]
-    # As in Kafka Connect, those that need no registry convert headers as well.
+    # As in Kafka Connect, converters without a registry convert headers too.
     headers += [
         replace(plugin, type=PluginType.HEADER_CONVERTER)
         for plugin in converters

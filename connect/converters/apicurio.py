@@ -28,7 +28,10 @@ _INSTEAD: Final = {
 
 @config
 class ApicurioAvroConverterConfig(AvroConverterConfig):
-    """AvroConverter's keys. Apicurio's own are refused, for they would say where schemas and which bytes go."""
+    """AvroConverter's keys.
+
+    Apicurio's own are refused, because they would change where schemas go and which bytes are written.
+    """
 
     own: dict[str, str] = family(
         _PREFIX, doc="Keys of Apicurio's own API, which is not spoken. They are refused with what to give instead."
@@ -38,7 +41,7 @@ class ApicurioAvroConverterConfig(AvroConverterConfig):
         yield from super().problems()
         for name in sorted(self.own):
             if name == "registry.as-confluent" and self.own[name].strip().lower() == "true":
-                continue  # which is what is done
+                continue  # which is what happens anyway
             instead = f"give {_INSTEAD[name]}" if name in _INSTEAD else "leave it out"
             yield Problem(
                 _PREFIX + name,

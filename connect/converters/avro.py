@@ -1,4 +1,4 @@
-"""Avro in Confluent's framing, its schemas in a schema registry."""
+"""Avro in Confluent's framing, with schemas in a schema registry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["AvroConverter", "AvroConverterConfig"]
 
 @config
 class AvroConverterConfig(RegistryConverterConfig):
-    """Keys of AvroConverter, beside those that reach the registry."""
+    """Keys of AvroConverter, in addition to those for the registry."""
 
     enhanced: bool = key(
         "enhanced.avro.schema.support",
@@ -86,7 +86,7 @@ class AvroConverterConfig(RegistryConverterConfig):
 
 
 class _Written(NamedTuple):
-    """How rows of one schema are written: ``own`` is the schema's own Avro form, ``target`` the one in use."""
+    """How rows of one schema are written: ``own`` is the schema's own Avro form, ``target`` the registered one in use."""
 
     own: AvroSchema
     target: AvroSchema
@@ -94,14 +94,17 @@ class _Written(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """What rows of one schema id are read as."""
+    """How rows of one schema id are read."""
 
     schema: Schema
     form: Any
 
 
 class AvroConverter(Converter):
-    """Works on whole columns; a registry that does not answer makes the call repeatable, a bad row is that row's fault."""
+    """Works on whole columns.
+
+    An unavailable registry makes the call retriable; a bad row gives an error for that row.
+    """
 
     config_class: ClassVar[type[AvroConverterConfig]] = AvroConverterConfig
     config: AvroConverterConfig
@@ -134,7 +137,7 @@ class AvroConverter(Converter):
         known = self._targets.get((topic, schema))
         if known is not None:
             return known
-        # Whether a whole key or value is optional is the column's matter: Confluent writes a union for it, and so do we.
+        # The column decides whether a whole key or value is optional: like Confluent we write a union for it.
         form = AvroSchema.parse(json.dumps(schema_to_avro(schema, self._style)))
         target = self._registry.target(topic, form)
         if not isinstance(target.schema, AvroSchema):

@@ -1,4 +1,4 @@
-"""Between columns in Connect's Arrow form and in that of their Avro schemas, where the two differ.
+"""Converts columns between Connect's Arrow form and that of their Avro schemas, where the two differ.
 
 They differ in small integers (Avro has int), maps without text keys (an array of entries), the width of decimals, and
 logical types that Connect does not know (microseconds are plain long numbers to it).
@@ -17,7 +17,7 @@ __all__ = ["from_avro_column", "renamed", "to_avro_column"]
 
 
 def to_avro_column(schema: Schema, column: pa.Array, *, optional_keys: bool = False) -> pa.Array:
-    """The column with every map without text keys as a list of entries; other differences are casts the codec makes."""
+    """The column with maps without text keys as lists of entries. The codec casts other differences."""
     import pyarrow as pa
 
     if not _has_entry_maps(schema, optional_keys):
@@ -59,14 +59,14 @@ def _has_entry_maps(schema: Schema, optional_keys: bool) -> bool:
 
 
 def from_avro_column(schema: Schema, column: pa.Array) -> pa.Array:
-    """The column in the Arrow type of its Connect schema. Raises DataError where a value does not fit."""
+    """The column in the Arrow type of its Connect schema. Raises DataError if a value does not fit."""
     import pyarrow as pa
 
     arrow_type = schema.arrow_type
     if column.type == arrow_type:
         return column
     if schema.type is SchemaType.STRUCT and pa.types.is_struct(column.type):
-        # By position: members of a union may be named in another way than Connect does.
+        # By position, because members of a union may have other names than in Connect.
         children = [from_avro_column(m.schema, column.field(i)) for i, m in enumerate(schema.fields)]
         return _rebuilt(arrow_type, column, children)
     if schema.type is SchemaType.ARRAY and pa.types.is_list(column.type):
@@ -102,7 +102,7 @@ def _map_column(schema: Schema, column: pa.Array) -> pa.Array:
 
 
 def _rebuilt(arrow_type: pa.DataType, column: pa.Array, children: list[pa.Array]) -> pa.Array:
-    """A struct column with other children, null where it was."""
+    """A struct column with other children, null where the original is."""
     import pyarrow as pa
 
     valid = None
@@ -112,7 +112,7 @@ def _rebuilt(arrow_type: pa.DataType, column: pa.Array, children: list[pa.Array]
 
 
 def renamed(column: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    """The column with the names of fields that another type of the same shape has (scrubbed ones, those of unions)."""
+    """The column with the field names of another type of the same shape (scrubbed names, names of unions)."""
     import pyarrow as pa
 
     kind = column.type

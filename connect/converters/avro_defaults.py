@@ -1,4 +1,4 @@
-"""Default values in the JSON that Avro schemas carry: numbers, strings, bytes as Latin-1 text."""
+"""Default values in the JSON of Avro schemas: numbers, strings, bytes as Latin-1 text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def default_to_avro(schema: Schema, value: Any) -> Any:
 
 
 def default_from_avro(schema: Schema, value: Any) -> Any:
-    """The Python form of a default. Raises DataError where it does not fit the schema."""
+    """The Python form of a default. Raises DataError if it does not fit the schema."""
     try:
         return _from_avro(schema, value)
     except (AttributeError, TypeError, ValueError, ArithmeticError) as error:

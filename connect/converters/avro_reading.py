@@ -1,4 +1,4 @@
-"""The Connect schema of an Avro one, as Confluent's AvroConverter reads it."""
+"""Converts an Avro schema to a Connect schema, like Confluent's AvroConverter."""
 
 from __future__ import annotations
 
@@ -49,12 +49,15 @@ _NULLS: Final[tuple[Any, ...]] = ("null", {"type": "null"})
 
 
 def schema_from_avro(form: Any, style: AvroStyle = AvroStyle()) -> Schema:  # noqa: B008 - it is a tuple
-    """The Connect schema. Raises DataError for what Connect's model, or a column, cannot hold (recursion)."""
+    """The Connect schema.
+
+    Raises DataError for schemas that Connect's model, or a column, can't represent (recursion).
+    """
     return _Reader(style).schema(form, "")
 
 
 class _Reader:
-    """Knows the named types met so far; a name that is still being read is recursion."""
+    """Tracks named types; a name that is still being read is a recursion."""
 
     def __init__(self, style: AvroStyle) -> None:
         self._style = style
@@ -137,7 +140,7 @@ class _Reader:
         return Schema.struct(fields, name=None if name.startswith(_NAMELESS) else name, parameters=parameters)
 
     def _field_schema(self, member: Mapping[str, Any], namespace: str) -> Schema:
-        """With the default of the field, unless its type is a union: that of a union is Connect's own alone."""
+        """Includes the field's default, unless its type is a union, whose default is Connect's own."""
         schema = self.schema(member["type"], namespace)
         if self._style.discard and member.get("doc") is not None:
             schema = dataclasses.replace(schema, doc=member["doc"])
@@ -192,7 +195,7 @@ class _Reader:
         return Schema.struct(fields, name=name, optional=optional, parameters=parameters)
 
     def _branch_name(self, branch: Any, schema: Schema, index: int) -> str:
-        """Confluent's names for the members of a union: the type, or a named type's name."""
+        """Confluent's names for members of a union: the type, or a named type's name."""
         if self._style.generalized:
             return f"connect_union_field_{index}"
         named = isinstance(branch, Mapping) and "name" in branch

@@ -1,6 +1,6 @@
-"""Connect schemas in Avro, as Confluent's AvroConverter writes them (``avro_reading`` is the way back).
+"""Converts Connect schemas to Avro, like Confluent's AvroConverter; ``avro_reading`` does the reverse.
 
-What Avro cannot say stands in properties: ``connect.name``, ``connect.version``, ``connect.doc``, ``connect.default``,
+Properties express what Avro can't: ``connect.name``, ``connect.version``, ``connect.doc``, ``connect.default``,
 ``connect.parameters`` and ``connect.type`` (of small integers). Schemas are plain JSON values here.
 """
 
@@ -39,7 +39,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
 def schema_to_avro(schema: Schema, style: AvroStyle = AvroStyle()) -> Any:  # noqa: B008 - it is a tuple
-    """The Avro form. Raises DataError for names that Avro does not allow, and for two structs of one name."""
+    """The Avro form. Raises DataError for names that are invalid in Avro, and for two different structs of one name."""
     return _Writer(style).schema(schema)
 
 
@@ -61,7 +61,7 @@ class _Writer:
         return [base, "null"] if schema.default is not None else ["null", base]
 
     def _base(self, schema: Schema) -> Any:
-        """Without the union that makes it optional."""
+        """The form without the union that makes it optional."""
         if schema.type is SchemaType.STRUCT:
             return self.schema(schema) if _is_union(schema) else self._record(schema)
         form: dict[str, Any]
@@ -87,7 +87,7 @@ class _Writer:
         return form["type"] if len(form) == 1 else form
 
     def _properties(self, schema: Schema) -> dict[str, Any]:
-        """What is Connect's own about a schema, and Avro's logical type."""
+        """The properties with Connect's own facts, and Avro's logical type."""
         form: dict[str, Any] = {}
         if schema.name == DECIMAL:
             form |= {"scale": schema.scale, "precision": int(schema.parameters.get(PRECISION, DEFAULT_PRECISION))}

@@ -1,4 +1,4 @@
-"""How Connect schemas and Avro schemas stand for each other: the choices of Confluent's AvroData, its names and words."""
+"""Options for mapping Connect schemas to Avro schemas: those of Confluent's AvroData, with its names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["AvroStyle", "scrubbed"]
 NAMESPACE: Final = "io.confluent.connect.avro"
 DEFAULT_NAME: Final = "ConnectDefault"
 ENUM: Final = f"{NAMESPACE}.Enum"
-"""The parameter with an enum's name; one more for each symbol. Confluent's."""
+"""The parameter with an enum's name, followed by one per symbol. Confluent's."""
 GENERALIZED_ENUM: Final = "org.apache.kafka.connect.data.Enum"
 UNION: Final = f"{NAMESPACE}.Union"
 GENERALIZED_UNION: Final = "org.apache.kafka.connect.data.Union"
@@ -22,12 +22,12 @@ FIELD_DOC: Final = f"{NAMESPACE}.field.doc."
 ENUM_DOC: Final = f"{NAMESPACE}.enum.doc."
 ENUM_DEFAULT: Final = f"{NAMESPACE}.enum.default."
 DEFAULT_FLAG: Final = f"{NAMESPACE}.field.default"
-"""Says that a default is Avro's own, so that it is not written a second time as Connect's."""
+"""Marks a default as Avro's own, so that it is not repeated as Connect's."""
 PLAIN_RECORD_DOC: Final = "connect.record.doc"
 PLAIN_ENUM_DOC: Final = "connect.enum.doc"
 FIXED_SIZE: Final = "connect.fixed.size"
 AVRO_PREFIX: Final = "avro"
-"""Parameters that begin so are properties of the Avro schema."""
+"""Parameters with this prefix become properties of the Avro schema."""
 DEFAULT_PRECISION: Final = 64
 LOGICAL: Final = {DATE: "date", TIME: "time-millis", TIMESTAMP: "timestamp-millis", DECIMAL: "decimal"}
 PLAIN: Final = {
@@ -49,13 +49,13 @@ class AvroStyle(NamedTuple):
     enhanced: bool = False
     """``enhanced.avro.schema.support``: enums stay enums, union members have full names."""
     meta: bool = True
-    """``connect.meta.data``: what is Connect's own goes into properties of the Avro schema."""
+    """``connect.meta.data``: Connect's own facts become properties of the Avro schema."""
     scrub: bool = False
-    """``scrub.invalid.names``: names that Avro does not allow are written in another way."""
+    """``scrub.invalid.names``: names that are invalid in Avro are changed."""
     generalized: bool = False
-    """``generalized.sum.type.support``: enums and unions under the names that all of Confluent's converters share."""
+    """``generalized.sum.type.support``: enums and unions use names shared by all of Confluent's converters."""
     discard: bool = False
-    """``discard.type.doc.default``: of documentation and defaults only those of Avro's fields are kept."""
+    """``discard.type.doc.default``: documentation and defaults are kept only for fields."""
     optional_keys: bool = False
     """``allow.optional.map.keys``: a map with optional text keys is an Avro map too."""
     flatten_singletons: bool = True
@@ -67,16 +67,16 @@ class AvroStyle(NamedTuple):
         return GENERALIZED_ENUM if self.generalized else ENUM
 
     def name(self, name: str) -> str:
-        """A field's name as Avro takes it."""
+        """A field's name, made valid for Avro."""
         return scrubbed(name) if self.scrub else name
 
     def full_name(self, name: str) -> str:
-        """A schema's name as Avro takes it, part by part."""
+        """A schema's name, made valid for Avro part by part."""
         return ".".join(self.name(part) for part in name.split("."))
 
 
 def scrubbed(name: str) -> str:
-    """A name with letters, digits and _ alone, that does not begin with a digit."""
+    """A name with only letters, digits and _, that does not begin with a digit."""
     if not name or re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         return name
     coded = quote_plus(name, safe="*")

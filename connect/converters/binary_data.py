@@ -1,4 +1,5 @@
-"""Debezium's BinaryDataConverter (ByteBufferConverter in Debezium 1.x): bytes as they are, the rest by another converter.
+"""Debezium's BinaryDataConverter (ByteBufferConverter in Debezium 1.x): bytes unchanged, everything else by another
+converter.
 
 Source: debezium.io, "Outbox Event Router", "Emitting messages with Avro format".
 """

@@ -1,4 +1,4 @@
-"""Bytes as they are."""
+"""Bytes, unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ByteArrayConfig:
 
 
 class ByteArrayConverter(Converter):
-    """Writes a column of bytes as it is; other types are an error. Reads everything as optional bytes."""
+    """Writes a column of bytes unchanged; other types are an error. Reads everything as optional bytes."""
 
     config_class = ByteArrayConfig
 

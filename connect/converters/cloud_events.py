@@ -1,6 +1,6 @@
 """Debezium's CloudEventsConverter: change events in CloudEvents' structured mode, as JSON or Avro.
 
-Source: debezium.io, "Exporting CloudEvents"; what Debezium 3.5's class makes of events was recorded (``RecordCloudEvents.java``).
+Source: debezium.io, "Exporting CloudEvents", and recorded output of Debezium 3.5's class (``RecordCloudEvents.java``).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ logger = get_logger(__name__)
 
 _TYPES: Final = one_of("json", "avro", ignore_case=True)
 _MEMBERS: Final = ("id", "source", "specversion", "type")
-"""What every CloudEvent has."""
+"""The mandatory attributes of a CloudEvent."""
 _SUFFIX: Final = "CloudEvents.Envelope"
 _TEXT: Final = Schema(SchemaType.STRING)
 _MEDIA_TYPES: Final = {"json": "application/json", "avro": "application/avro"}
@@ -60,12 +60,12 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class _Maker(NamedTuple):
-    """What depends on the connector of an event."""
+    """The parts that depend on the connector of an event."""
 
     id_fields: tuple[str, ...]
-    """Fields of ``source`` that make the event's id, after the connector's name."""
+    """Fields of ``source`` that form the event's id, after the connector's name."""
     data: tuple[str, ...]
-    """Fields of the envelope that make the event's data; empty: all of them."""
+    """Fields of the envelope that form the event's data; empty means all."""
 
 
 _MAKERS: Final = {
@@ -190,7 +190,7 @@ class CloudEventsConfig:
 
 
 class CloudEventsConverter(Converter):
-    """A record that is no change event is written as no bytes, as by Debezium's class."""
+    """A record that is not a change event is written as empty bytes, as in Debezium."""
 
     config_class = CloudEventsConfig
     config: CloudEventsConfig
@@ -207,7 +207,7 @@ class CloudEventsConverter(Converter):
         self._told = False
 
     def _avro_converter(self) -> Converter:
-        # The original writes keys as values too: one converter serves both sides.
+        # The original writes keys like values: one converter serves both sides.
         context = ConverterContext(is_key=False, connector=self.context.connector, rehearsals=self.context.rehearsals)
         return AvroConverter(parse(AvroConverterConfig, self.config.avro), context)
 
@@ -251,7 +251,7 @@ class CloudEventsConverter(Converter):
         data_topic = f"{topic}-data" if self._form == "avro" else topic
         encoded = self._avro.from_connect(data_topic, data_schema, data)
         ids = [int.from_bytes(value[1:HEADER_SIZE]) for value in encoded.to_pylist()]
-        # A user and a password in the address are not for whoever reads the events.
+        # Consumers must not see a user and a password in the address.
         base = re.sub(r"//[^/@,]*@", "//", self.config.avro["schema.registry.url"])
         uris = pa.array([f"{base}/schemas/ids/{schema_id}" for schema_id in ids], pa.string())
         parts = [*members, _Part(Field("dataschema", _TEXT), uris), *extensions]
@@ -342,7 +342,7 @@ class CloudEventsConverter(Converter):
             rows = run.values.slice(start, len(part.values))
             start += len(part.values)
             columns = [
-                part.values if i == data_index else rows.field(i)  # the data in place of their bytes
+                part.values if i == data_index else rows.field(i)  # the data instead of their bytes
                 for i in range(len(schema.fields))
             ]
             inner = part.schema or Schema(SchemaType.STRING, optional=True)
@@ -365,7 +365,7 @@ class _Part(NamedTuple):
 
 
 class _Origin(NamedTuple):
-    """Where events come from."""
+    """The origin of events."""
 
     connector: str
     name: str
@@ -386,7 +386,7 @@ class _Events:
         return _Events(self._schema, self._values.slice(start, end - start))
 
     def runs(self) -> Iterator[tuple[_Origin | None, int, int]]:
-        """Neighbours of one origin; None for rows without a value."""
+        """Adjacent rows of one origin; None for rows without a value."""
         there = self._values.is_valid().to_pylist()
         rows = zip(there, *(self._of_source(name) for name in ("connector", "name", "db")), strict=True)
         origins = [_Origin(*(str(part) for part in parts)) if is_there else None for is_there, *parts in rows]
@@ -405,7 +405,7 @@ class _Events:
         return schema, self._source.field(self._source_schema.field_names.index(name))
 
     def members(self, origin: _Origin, maker: _Maker, media_type: str) -> list[_Part]:
-        """The attributes that each CloudEvent of Debezium has."""
+        """The attributes of every CloudEvent of Debezium."""
         import pyarrow as pa
 
         rows = len(self._values)
@@ -425,7 +425,9 @@ class _Events:
         return [_Part(Field(name, _TEXT), pa.array(column, pa.string())) for name, column in made.items()]
 
     def extensions(self) -> Iterator[_Part]:
-        """The operation, the fields of the source and those of the transaction, which are null outside of one."""
+        """The operation, the fields of the source and those of the transaction, which are null outside of a
+        transaction.
+        """
         import pyarrow as pa
 
         op = self._values.field(self._schema.field_names.index("op"))
@@ -464,7 +466,7 @@ def _struct(name: str, parts: Iterable[_Part]) -> tuple[Schema, pa.Array]:
 
 
 def _extension_schema(schema: Schema) -> Schema:
-    """CloudEvents has no 64-bit numbers, which are text."""
+    """CloudEvents has no 64-bit numbers, so they become text."""
     if schema.type is SchemaType.BOOLEAN:
         kind = SchemaType.BOOLEAN
     elif schema.type in _SMALL_NUMBERS:

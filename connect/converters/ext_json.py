@@ -1,4 +1,4 @@
-"""Apicurio's ExtJsonConverter: JSON with the id of its schema in an Apicurio registry, whose own API is asked.
+"""Apicurio's ExtJsonConverter: JSON with the id of its schema in an Apicurio registry, through Apicurio's own API.
 
 Source: the requests and bytes of the class of apicurio-registry-utils-converter 2.6.13, which were recorded.
 """
@@ -84,7 +84,7 @@ class ExtJsonConfig(JsonConfig):
 
 
 class ExtJsonConverter(Converter):
-    """Writes ``{"schemaId":ID,"payload":...}``. A null is a tombstone, which the original fails on."""
+    """Writes ``{"schemaId":ID,"payload":...}``. Null is a tombstone, on which the original fails."""
 
     config_class = ExtJsonConfig
     config: ExtJsonConfig
@@ -173,7 +173,7 @@ class ExtJsonConverter(Converter):
         converted, start = [], 0
         last = next((connect_row[0] for connect_row in rows if connect_row is not None), None)
         ids = []
-        for connect_row in rows:  # a tombstone belongs to the run before it
+        for connect_row in rows:  # a tombstone belongs to the previous run
             last = last if connect_row is None else connect_row[0]
             ids.append(last)
         for number, members in groupby(ids):

@@ -1,4 +1,4 @@
-"""Headers of whole batches through a header converter, or through a converter that serves as one."""
+"""Converts headers of whole batches with a header converter, or with a converter used as one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KEPT: Final = 1000
 
 
 class _Converting(HeaderConverter):
-    """A converter of values that is given headers, one at a time."""
+    """A converter of values that converts headers, one at a time."""
 
     def __init__(self, converter: Converter) -> None:
         super().__init__(converter.config, converter.context)
@@ -69,7 +69,7 @@ class _Converting(HeaderConverter):
 
 
 class HeaderConversion:
-    """What a pipeline does with headers. Bytes that a source gave are the log's already and pass as they are."""
+    """Converts headers for a pipeline. Bytes from a source are already the log's and pass unchanged."""
 
     def __init__(self, converter: HeaderConverter) -> None:
         self.converter = converter
@@ -77,12 +77,12 @@ class HeaderConversion:
 
     @property
     def name(self) -> str:
-        """The class that errors name."""
+        """The class name for errors."""
         inner = self.converter.converter if isinstance(self.converter, _Converting) else self.converter
         return type(inner).__name__
 
     def to_log(self, batch: RecordBatch) -> RecordBatch:
-        """The batch with headers as bytes. Raises DataError with the row at fault."""
+        """The batch with headers as bytes. Raises DataError with the invalid row."""
         if batch.headers is None or not is_typed(batch.headers):
             return batch
 
@@ -101,7 +101,7 @@ class HeaderConversion:
         return Header(header.key, data)
 
     def from_log(self, batch: RecordBatch) -> RecordBatch:
-        """The batch with headers as values. Raises DataError with the row at fault."""
+        """The batch with headers as values. Raises DataError with the invalid row."""
         if batch.headers is None:
             return batch
 
@@ -120,7 +120,7 @@ class HeaderConversion:
 def header_conversion(
     plugins: PluginRegistry, worker: Mapping[str, str], config: Mapping[str, str], *, connector: str
 ) -> HeaderConversion:
-    """The connector's own header converter, else the worker's, each with the keys beside it. Raises UnknownPlugin."""
+    """The connector's header converter, or else the worker's, each with its keys. Raises UnknownPlugin."""
     chosen = config if config.get("header.converter") else worker
     class_name = chosen.get("header.converter") or DEFAULT
     plugin = plugins.find(class_name, PluginType.HEADER_CONVERTER, PluginType.CONVERTER)

@@ -1,9 +1,9 @@
-"""Columns as the texts of ``Object.toString()``, which is what Kafka Connect's StringConverter writes.
+"""Converts columns to the texts of ``Object.toString()``, which Kafka Connect's StringConverter writes.
 
 Sources: ``Struct.toString`` of Kafka Connect (fields that are null are left out), ``AbstractMap.toString`` and
 ``AbstractCollection.toString``, ``Double.toString`` (Java 19 and newer: the shortest digits), ``BigDecimal.toString``,
-``java.util.Date.toString`` in UTC, and ``toString`` of ``java.sql.Date``, ``Time`` and ``Timestamp``, which the JDBC source
-delivers (``Schema.is_java_sql``).
+``java.util.Date.toString`` in UTC, and ``toString`` of ``java.sql.Date``, ``Time`` and ``Timestamp``, which the JDBC
+source delivers (``Schema.is_java_sql``).
 
 Bytes differ on purpose: Java writes the identity of the array (``[B@1b6d3586``), this writes the bytes in base64.
 """
@@ -80,7 +80,7 @@ def _struct_texts(schema: Schema, values: pa.Array) -> pa.Array:
             pieces.append(pc.fill_null(_wrapped(f",{member.name}=", texts, ""), ""))
         else:
             pieces += [f",{member.name}=", texts]
-    # Each field begins with a comma, and the first one there is loses it.
+    # Each field begins with a comma; the first present one loses it.
     body = pc.utf8_slice_codeunits(joined(pieces, len(values)), 1)
     texts = _wrapped("Struct{", body, "}")
     return pc.if_else(pc.is_null(values), pa.scalar(None, pa.string()), texts) if values.null_count else texts
@@ -113,5 +113,5 @@ def _time_texts(schema: Schema, values: pa.Array) -> pa.Array:
     if not schema.is_java_sql:
         return date_format(_UTIL_DATE).format_column(times)
     texts = date_format(_SQL_PATTERNS[str(schema.name)]).format_column(times)
-    # java.sql.Timestamp leaves out zeros at the end of the fraction, but for the first digit.
+    # java.sql.Timestamp omits trailing zeros of the fraction, except for the first digit.
     return pc.replace_substring_regex(texts, r"(\.\d)(\d*?)0+$", r"\1\2") if schema.name == TIMESTAMP else texts

@@ -79,7 +79,7 @@ class JsonConfig:
 class JsonConverter(Converter):
     """Kafka Connect's JSON: ``{"schema":...,"payload":...}``, or the payload alone with ``schemas.enable=false``.
 
-    Without a schema a column holds JSON texts, which pass through unparsed on the way out and checked on the way in.
+    Without a schema a column has JSON texts. They are written unparsed, and checked when read.
     """
 
     config_class = JsonConfig
@@ -146,7 +146,7 @@ class JsonConverter(Converter):
         return converted
 
     def _alike(self, data: pa.Array) -> Converted | None:
-        """All rows at once, where they have one schema, written in the same bytes."""
+        """All rows at once, if they have one schema written in the same bytes."""
         import pyarrow.compute as pc
 
         from connect.converters.json_columns import common_envelope, read_columns
@@ -172,11 +172,11 @@ class JsonConverter(Converter):
 
         if schema is None:
             return pa.array([None if p is None else orjson.dumps(p).decode() for p in payloads], pa.string())
-        # A required value may still be a tombstone, and a payload of null stands for one.
+        # A required value may still be a tombstone, and a null payload means one.
         return from_json(schema.as_optional(), payloads, where, defaults=self.config.replace_null)
 
     def _runs(self, parsed: list[Any], data: pa.Array, where: str) -> list[tuple[Schema | None, list[Any]]]:
-        """Neighbours of one schema together; a null (tombstone) belongs to the run it stands in."""
+        """Adjacent rows of one schema together; a null (tombstone) belongs to its surrounding run."""
         forms: list[bytes] = []
         for row, value in enumerate(parsed):
             if value is None and not data[row].is_valid:
@@ -205,7 +205,7 @@ class JsonConverter(Converter):
             schema = None if value is None else schema_from_json(value)
         except DataError as error:
             raise DataError(f"{where}: {error}", rows=[row]) from error
-        # A tombstone among records is a null in a column, whatever the schema says.
+        # A tombstone among records is null in a column, whatever the schema says.
         self._schemas[form] = schema
 
 
@@ -217,7 +217,7 @@ def _parse(text: bytes, row: int, where: str) -> Any:
 
 
 def _without_empty(data: pa.Array) -> pa.Array:
-    """No bytes at all are no value, as in Kafka Connect."""
+    """Empty bytes are no value, as in Kafka Connect."""
     import pyarrow.compute as pc
 
     empty = pc.fill_null(pc.equal(pc.binary_length(data), 0), False)

@@ -1,7 +1,7 @@
-"""JSON documents of one schema to columns, all rows at once.
+"""Converts JSON documents of one schema to columns, all rows at once.
 
-Arrow's reader does the work where it reads as ``json_text.reader_of`` does; anything else (a number where text belongs, a
-missing required field, NaN, maps) is left to that, which names the row at fault. So this is only ever the faster way.
+Arrow's reader is used where it gives the same result as ``json_text.reader_of``. Everything else (a number instead of
+text, a missing required field, NaN, maps) is left to that, which names the invalid row. So this is only a faster path.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ __all__ = ["common_envelope", "read_columns"]
 _PAYLOAD: Final = b'"payload":'
 _END: Final = b"}"
 _SUSPECT_ESCAPES: Final = (rb"\ud", rb"\uD", rb"\u0000")
-"""Lone surrogates and NUL are where readers differ."""
+"""Readers differ on lone surrogates and NUL."""
 
 
 def common_envelope(data: pa.Array) -> bytes | None:
-    """What all rows begin with up to their payload, when they all begin and end alike; None when they do not, or may not."""
+    """The common beginning of all rows up to their payload, if they all begin and end alike; None if they do not, or
+    may not.
+    """
     import pyarrow.compute as pc
 
     first = data[0].as_py()
     if first is None or data.null_count:
         return None
     at = first.rfind(_PAYLOAD + b"{") if first.startswith(b'{"schema":{') else -1
-    # The payload may hold such bytes itself: then the first place is the envelope's, and the last one is not.
+    # The payload may contain such bytes itself: then the first occurrence is the envelope's, and the last one is not.
     if at < 0 or first.find(_PAYLOAD) != at:
         return None
     prefix = bytes(first[: at + len(_PAYLOAD)])
@@ -41,7 +43,7 @@ def common_envelope(data: pa.Array) -> bytes | None:
 
 
 def read_columns(schema: Schema, rows: pa.Array, *, defaults: bool = True) -> pa.Array | None:
-    """The column that JSON objects make; None where they are to be read one by one. ``rows`` are bytes without nulls."""
+    """The column from JSON objects; None if they must be read one by one. ``rows`` are bytes without nulls."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import json
@@ -96,7 +98,7 @@ _STORAGES: Final = {
     SchemaType.INT16: "int16",
     SchemaType.INT32: "int32",
     SchemaType.INT64: "int64",
-    # A float32 is the nearest to the float64 that the text says, as in the other reader.
+    # A float32 is the nearest to the float64 of the text, as in the other reader.
     SchemaType.FLOAT32: "float64",
     SchemaType.FLOAT64: "float64",
     SchemaType.BOOLEAN: "bool",
@@ -106,7 +108,7 @@ _STORAGES: Final = {
 
 
 def _storage(schema: Schema) -> pa.DataType:
-    """What a field is read as before it gets its own type."""
+    """The type a field is read as before it is converted to its own type."""
     import pyarrow as pa
 
     if schema.type is SchemaType.STRUCT:
@@ -118,7 +120,7 @@ def _storage(schema: Schema) -> pa.DataType:
 
 
 def _made(schema: Schema, column: pa.Array, defaults: bool) -> pa.Array | None:
-    """The column in its schema's type; None where a value does not fit, or one that is required is missing."""
+    """The column in its schema's type; None if a value does not fit, or a required one is missing."""
     made = _typed(schema, column, defaults)
     return with_default(schema, made) if defaults and made is not None else made
 
@@ -154,7 +156,7 @@ def _typed(schema: Schema, column: pa.Array, defaults: bool) -> pa.Array | None:
 
 
 def _missing(part: pa.Array, struct: pa.Array) -> bool:
-    """Whether a value is missing where there is a struct to have it."""
+    """Whether a value is missing in a struct that is present."""
     import pyarrow.compute as pc
 
     return bool(part.null_count and pc.any(pc.and_(part.is_null(), struct.is_valid())).as_py())

@@ -1,4 +1,4 @@
-"""Single numbers and truth values in the bytes of Kafka's own serializers: big-endian, of a fixed size."""
+"""Single numbers and booleans in the format of Kafka's own serializers: big-endian, fixed size."""
 
 from __future__ import annotations
 

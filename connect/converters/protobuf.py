@@ -1,4 +1,4 @@
-"""Protobuf in Confluent's framing, its schemas in a schema registry."""
+"""Protobuf in Confluent's framing, with schemas in a schema registry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VARINT_BYTES = 5
 
 @config
 class ProtobufConverterConfig(RegistryConverterConfig):
-    """Keys of ProtobufConverter, beside those that reach the registry."""
+    """Keys of ProtobufConverter, in addition to those for the registry."""
 
     enhanced: bool = key(
         "enhanced.protobuf.schema.support",
@@ -83,7 +83,7 @@ class ProtobufConverterConfig(RegistryConverterConfig):
 
 class _Target(NamedTuple):
     header: bytes
-    """Framing, id and message indexes: all that comes before the message."""
+    """Framing, id and message indexes: everything before the message."""
     message: Any
     fill: Any
 
@@ -157,7 +157,7 @@ class ProtobufConverter(Converter):
         return converted
 
     def _run(self, topic: str, rows: pa.Array, start: int, schema_id: int) -> Iterator[Converted]:
-        """Rows of one schema, split where they are of another message of it."""
+        """Rows of one schema, split where the message type changes."""
         import pyarrow as pa
         from google.protobuf.message import DecodeError
 
@@ -206,7 +206,7 @@ class ProtobufConverter(Converter):
 
 
 def _indexes_in(schema: ProtobufSchema, name: str) -> list[int]:
-    """Where the message of a name is in a schema; the first one of a schema that calls it otherwise."""
+    """The index path of a message by name; the first message if the schema has another name for it."""
     try:
         return schema.message_indexes(name)
     except KeyError:
@@ -250,7 +250,7 @@ def _parameters(options: Sequence[Any]) -> dict[str, str]:
 
 
 def _written_indexes(indexes: Sequence[int]) -> bytes:
-    """Their count and each of them as zigzag numbers; a single zero byte stands for the first message."""
+    """The count and each index as zigzag numbers; a single zero byte means the first message."""
     if list(indexes) == [0]:
         return b"\0"
     return b"".join(_varint(number << 1) for number in (len(indexes), *indexes))
@@ -266,7 +266,7 @@ def _varint(number: int) -> bytes:
 
 
 def _read_indexes(data: bytes) -> tuple[tuple[int, ...], int]:
-    """The message indexes of a framed message, and where the message itself begins."""
+    """The message indexes of a framed message, and the start of the message."""
     count, at = _number(data, HEADER_SIZE)
     if count == 0:
         return (0,), at

@@ -1,4 +1,4 @@
-"""The Connect schema of a Protobuf message, and messages as rows."""
+"""Converts a Protobuf message type to a Connect schema, and messages to rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Read = Callable[[Any], Any]
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _SMALL: Final = {"int8": SchemaType.INT8, "int16": SchemaType.INT16}
 _DEPTH: Final = 50
-# The numbers of FieldDescriptor.TYPE_*, by which the wire distinguishes what Python's types do not.
+# The numbers of FieldDescriptor.TYPE_*, which distinguish more types than Python's types do.
 _TYPES: Final[dict[int, tuple[SchemaType, str | None]]] = {
     1: (SchemaType.FLOAT64, None),
     2: (SchemaType.FLOAT32, None),
@@ -52,19 +52,19 @@ _TYPES: Final[dict[int, tuple[SchemaType, str | None]]] = {
 
 
 class MessageForm(NamedTuple):
-    """What messages are read as."""
+    """How messages of one type are read."""
 
     schema: Schema
     read: Read
-    """A message as the Python form of the schema."""
+    """Converts a message to the Python form of the schema."""
 
 
 def message_form(
     descriptor: Descriptor, style: ProtobufStyle, meta: Mapping[str, Mapping[str, str]], *, depth: int = 0
 ) -> MessageForm:
-    """How messages of a kind are read; ``meta`` are the parameters of fields (``confluent.field_meta``) by full name.
+    """How messages of a type are read; ``meta`` has the parameters of fields (``confluent.field_meta``) by full name.
 
-    Raises DataError for messages that contain themselves: columns cannot hold those.
+    Raises DataError for recursive messages, which have no columns.
     """
     if depth > _DEPTH:
         raise DataError(f"Protobuf message {descriptor.full_name} contains itself; columns cannot hold recursion")
@@ -101,7 +101,7 @@ def message_form(
 
 
 def _is_synthetic(oneof: Any) -> bool:
-    """Whether it only stands for ``optional``."""
+    """Whether it only represents ``optional``."""
     return len(oneof.fields) == 1 and oneof.name == f"_{oneof.fields[0].name}"
 
 
@@ -178,7 +178,7 @@ def _value(
     parameters: Mapping[str, str],
     depth: int,
 ) -> tuple[Schema, Read]:
-    """One value of a field, and how it is read."""
+    """The schema of a field's value, and its reader."""
     if field.message_type is not None:
         return _message(field.message_type, style, meta, parameters, depth)
     if field.enum_type is not None:
@@ -186,7 +186,7 @@ def _value(
     kind, type_name = _TYPES[field.type]
     kind = _SMALL.get(parameters.get("connect.type", ""), kind) if kind is SchemaType.INT32 else kind
     schema = Schema(kind, parameters={TYPE: type_name} if type_name else {})
-    if type_name in ("uint64", "fixed64"):  # as in Java, the upper half counts as negative
+    if type_name in ("uint64", "fixed64"):  # as in Java, the upper half is negative
         return schema, lambda value: value - (1 << 64) if value >= 1 << 63 else value
     return schema, lambda value: value
 
@@ -233,7 +233,7 @@ def _decimal(parameters: Mapping[str, str]) -> tuple[Schema, Read]:
 
     def read(message: Any) -> decimal.Decimal:
         number = int.from_bytes(message.value, "big", signed=True)
-        # A field without a scale of its own has that of each value; a column has one for all.
+        # A field without a scale uses that of each value; a column has one scale.
         return decimal.Decimal(number).scaleb(-(scale if "scale" in parameters else message.scale), context)
 
     return schema, read

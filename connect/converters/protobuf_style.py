@@ -1,4 +1,4 @@
-"""How Connect schemas and Protobuf messages stand for each other: the choices and words of Confluent's ProtobufData."""
+"""Options for mapping Connect schemas to Protobuf messages: those of Confluent's ProtobufData, with its names."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class ProtobufStyle(NamedTuple):
     """The keys of ProtobufConverter that shape schemas."""
 
     enhanced: bool = False
-    """``enhanced.protobuf.schema.support``: structs bear full names."""
+    """``enhanced.protobuf.schema.support``: structs have full names."""
     scrub: bool = False
     """``scrub.invalid.names``."""
     int_enums: bool = False
     """``int.for.enums``: enums are numbers."""
     optional_nullables: bool = False
-    """``optional.for.nullables``: an optional field is ``optional``, and no other is."""
+    """``optional.for.nullables``: exactly the optional fields are ``optional``."""
     wrapper_nullables: bool = False
     """``wrapper.for.nullables``: an optional field is a wrapper message."""
     index_unions: bool = True

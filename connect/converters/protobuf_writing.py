@@ -1,4 +1,4 @@
-"""Connect schemas as Protobuf files, and rows as messages."""
+"""Converts Connect schemas to Protobuf files, and rows to messages."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def proto_text(schema: Schema, style: ProtobufStyle) -> str:
-    """The file with the message of a struct. Raises DataError for what Protobuf cannot say."""
+    """The file with a struct's message. Raises DataError for what Protobuf can't express."""
     return _Writer(style).file(schema)
 
 
@@ -203,7 +203,7 @@ def _tag(schema: Schema, last: int) -> int:
 
 
 def _meta(schema: Schema) -> dict[str, str]:
-    """What of a field Protobuf's type does not say."""
+    """The facts about a field that Protobuf's type lacks."""
     if schema.name == DECIMAL:
         precision = {"precision": schema.parameters[PRECISION]} if PRECISION in schema.parameters else {}
         return {**precision, "scale": str(schema.scale)}
@@ -222,7 +222,7 @@ def _is_union(schema: Schema) -> bool:
 
 
 def message_writer(schema: Schema, descriptor: Descriptor, style: ProtobufStyle) -> Fill:
-    """What puts a struct's values into a message. Fields that the message does not have are an error when they are set."""
+    """A function that fills a message with a struct's values. Setting a field that the message lacks is an error."""
     members: list[tuple[str, Fill]] = []
     for member in schema.fields:
         if _is_union(member.schema):

@@ -1,4 +1,4 @@
-"""JSON in Confluent's framing, its JSON Schemas in a schema registry."""
+"""JSON in Confluent's framing, with JSON Schemas in a schema registry."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _END: Final = 2**31 - 1
 
 @config
 class JsonSchemaConverterConfig(RegistryConverterConfig):
-    """Keys of JsonSchemaConverter, beside those that reach the registry."""
+    """Keys of JsonSchemaConverter, in addition to those for the registry."""
 
     decimal_format: str = key(
         "decimal.format",
@@ -84,7 +84,7 @@ class JsonSchemaConverterConfig(RegistryConverterConfig):
 
 
 class JsonSchemaConverter(Converter):
-    """Writes whole columns; reads them so where a run of rows is all of one shape, else row by row."""
+    """Writes whole columns. Reads columns if a run of rows has a uniform shape, otherwise row by row."""
 
     config_class = JsonSchemaConverterConfig
     config: JsonSchemaConverterConfig
@@ -129,7 +129,7 @@ class JsonSchemaConverter(Converter):
         return known
 
     def _judge(self, topic: str, schema: ParsedSchema, texts: pa.Array) -> None:
-        """With ``json.fail.invalid.schema``: every value against its schema."""
+        """With ``json.fail.invalid.schema``: validate every value against its schema."""
         if not self.config.fail_invalid:
             return
         from registry.errors import InvalidSchema

@@ -1,7 +1,7 @@
-"""Connect schemas as JSON Schemas and back, as Confluent's JsonSchemaConverter does.
+"""Converts Connect schemas to JSON Schemas and back, like Confluent's JsonSchemaConverter.
 
-What JSON Schema cannot say stands in properties: ``connect.type``, ``connect.version``, ``connect.parameters`` and
-``connect.index`` (the place of a field). Schemas are plain JSON values here.
+Properties express what JSON Schema can't: ``connect.type``, ``connect.version``, ``connect.parameters`` and
+``connect.index`` (the position of a field). Schemas are plain JSON values here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class JsonSchemaStyle(NamedTuple):
     numeric: bool = False
     """``decimal.format=NUMERIC``: decimals are numbers."""
     additional: bool = True
-    """``object.additional.properties``: objects may have more than is said."""
+    """``object.additional.properties``: objects may have additional properties."""
     optional_for_nonrequired: bool = False
     """``use.optional.for.nonrequired``."""
     generalized: bool = False
@@ -53,7 +53,7 @@ class _Writer:
         self._style = style
 
     def schema(self, schema: Schema, index: int | None, *, required: bool = False) -> dict[str, Any]:
-        """``index`` is the place of a field; ``required`` leaves out that the schema is optional."""
+        """``index`` is the position of a field; ``required`` omits that the schema is optional."""
         extra = {} if index is None else {"connect.index": index}
         if is_choice(schema):
             options = [{"type": "null"}] if schema.optional else []
@@ -116,7 +116,10 @@ class _Writer:
 
 
 def connect_from_json_schema(value: Any, style: JsonSchemaStyle, references: Mapping[str, str] | None = None) -> Schema:
-    """The Connect schema of a JSON Schema. Raises DataError for what a column cannot hold: anything at all, recursion."""
+    """The Connect schema of a JSON Schema.
+
+    Raises DataError for schemas without a column form: arbitrary values, recursion.
+    """
     return _Reader(value, style, references or {}).schema(value, optional=False)
 
 
@@ -201,8 +204,10 @@ class _Reader:
         return Schema.array(self.schema(items, optional=False))
 
     def _fields(self, form: Mapping[str, Any]) -> list[Field]:
-        """In the order of ``connect.index`` where that is given. What need not be there is optional, unless Connect wrote
-        the schema: it never says that something is required."""
+        """The fields in the order of ``connect.index``, if present.
+
+        A field that is not required is optional, unless Connect wrote the schema, which never marks fields as required.
+        """
         properties = form.get("properties") or {}
         required = form.get("required") or []
         indexes = {n: p.get("connect.index") if isinstance(p, Mapping) else None for n, p in properties.items()}
@@ -228,7 +233,7 @@ class _Reader:
         return self._described({n: v for n, v in form.items() if n != "default"}, made, optional)
 
     def _all(self, form: Mapping[str, Any], parts: list[Any], optional: bool) -> Schema:
-        """One object of all properties, or the part that says a type."""
+        """One object of all properties, or the part that has a type."""
         merged: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
         for part in [form, *parts]:
             resolved = self._followed(part)
@@ -262,7 +267,7 @@ class _Reader:
             self._open.pop()
 
     def _target(self, name: str) -> tuple[Mapping[str, Any], Any]:
-        """What a reference points to, and the document it is in."""
+        """The target of a reference, and its document."""
         document, _, pointer = name.partition("#")
         root = self._root
         if document:
@@ -281,7 +286,7 @@ class _Reader:
 
 
 def _plain(value: Any) -> Any:
-    """JSON with floats for decimals."""
+    """JSON with floats instead of decimals."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, Mapping):

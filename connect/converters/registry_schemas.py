@@ -1,4 +1,4 @@
-"""With which schema of a registry records are written: what Confluent's three converters have in common."""
+"""Selects the registered schema that records are written with; shared by Confluent's three converters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["HEADER_SIZE", "RegistryConverterConfig", "RegistrySchemas", "Target", "framed", "runs_of"]
 
 HEADER_SIZE: Final = 5
-"""Of Confluent's framing: a zero byte and four of the schema's id."""
+"""The size of Confluent's framing: a zero byte and four of the schema's id."""
 
 
 def _strategy(value: str) -> str | None:
@@ -39,9 +39,9 @@ def _strategy(value: str) -> str | None:
 
 @config
 class RegistryConverterConfig(RegistryClientConfig):
-    """Keys that AvroConverter, JsonSchemaConverter and ProtobufConverter share."""
+    """Keys shared by AvroConverter, JsonSchemaConverter and ProtobufConverter."""
 
-    # The worker's registry stands in where a converter names none.
+    # The worker's registry is the default of converters without one.
     url: str | None = key(  # type: ignore[assignment]
         "schema.registry.url",
         default=None,
@@ -103,14 +103,14 @@ class RegistryConverterConfig(RegistryClientConfig):
 
 
 class Target(NamedTuple):
-    """What rows of one schema are written with."""
+    """The schema that rows are written with."""
 
     schema: ParsedSchema
     id: int
 
 
 class RegistrySchemas:
-    """A registry with the choices of a converter. Used from the converter's thread."""
+    """A registry with a converter's options. Use it on the converter's thread."""
 
     def __init__(self, settings: RegistryConverterConfig, context: ConverterContext, schema_type: str) -> None:
         if settings.url is None:
@@ -125,7 +125,10 @@ class RegistrySchemas:
         self.client = client
 
     def subject(self, topic: str, name: str | None) -> str:
-        """The subject of a topic's schemas; ``name`` is the schema's own. Raises DataError where it needs one."""
+        """The subject of a topic's schemas; ``name`` is the schema's own.
+
+        Raises DataError if the strategy requires a name.
+        """
         side = "key" if self._context.is_key else "value"
         chosen = self._settings.key_strategy if self._context.is_key else self._settings.value_strategy
         strategy = chosen.rpartition(".")[2]
@@ -136,7 +139,10 @@ class RegistrySchemas:
         return name if strategy == "RecordNameStrategy" else f"{topic}-{name}"
 
     def target(self, topic: str, form: ParsedSchema) -> Target:
-        """The schema that records whose own is ``form`` are written with, and its id. May ask the registry each time."""
+        """The schema that records with the form ``form`` are written with, and its id.
+
+        May query the registry each time.
+        """
         settings = self._settings
         subject = self.subject(topic, form.name)
         if settings.auto_register:
@@ -163,7 +169,7 @@ class RegistrySchemas:
 
     @contextmanager
     def translating(self, topic: str) -> Iterator[None]:
-        """The registry's errors become ours."""
+        """Translates the registry's errors into ours."""
         try:
             yield
         except SerializationError as error:
@@ -171,13 +177,13 @@ class RegistrySchemas:
             raise DataError(f"{self.what(topic)} is not as its {self._type} schema says: {error}", rows=rows) from error
         except RetriableError as error:
             raise RetriableConnectError(f"schema registry of {self.what(topic)}: {error}") from error
-        except (Incompatible, NotFound) as error:  # as in Kafka Connect, errors.tolerance may pass over such records
+        except (Incompatible, NotFound) as error:  # as in Kafka Connect, errors.tolerance may skip such records
             raise DataError(f"schema registry refused {self.what(topic)}: {error}") from error
         except RegistryClientError as error:
             raise ConnectError(f"schema registry refused {self.what(topic)}: {error}") from error
 
     def what(self, topic: str) -> str:
-        """What is at hand, for messages."""
+        """The current side and topic, for messages."""
         return f"a {'key' if self._context.is_key else 'value'} of {topic}"
 
     def close(self) -> None:
@@ -194,8 +200,11 @@ def framed(bodies: pa.Array, schema_id: int) -> pa.Array:
 
 
 def runs_of(data: pa.Array, what: str) -> list[tuple[int, int, int | None]]:
-    """Where each run of rows with one schema id starts, its length and the id. A null belongs to the run it stands in;
-    None is the id where there are but nulls. Raises DataError for rows that are not framed so."""
+    """The start, length and schema id of each run of rows with the same id.
+
+    A null belongs to its surrounding run; the id is None if there are only nulls. Raises DataError for rows without
+    this framing.
+    """
     ids: list[int | None] = []
     wrong: list[int] = []
     for row, message in enumerate(data.to_pylist()):

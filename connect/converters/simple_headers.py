@@ -1,4 +1,4 @@
-"""SimpleHeaderConverter: header values as text, read back as what the text looks like."""
+"""SimpleHeaderConverter: header values as text, with types inferred when read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ class SimpleHeaderConfig:
 
 
 class SimpleHeaderConverter(HeaderConverter):
-    """Schemas are not written; reading finds the narrowest number, a boolean, a date, an array or a map, else text."""
+    """Schemas are not written.
+
+    Reading infers the narrowest number, a boolean, a date, an array or a map, otherwise text.
+    """
 
     config_class = SimpleHeaderConfig
 

@@ -1,4 +1,4 @@
-"""Text in an encoding, UTF-8 unless told otherwise."""
+"""Text in an encoding, by default UTF-8."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class StringConfig:
 
 
 class StringConverter(Converter):
-    """Writes text as it is and other values as the text that Java's ``toString`` makes of them (``Struct{id=1}``, ``[1, 2]``).
-    Reads everything as text.
+    """Writes text unchanged and other values in the format of Java's ``toString`` (``Struct{id=1}``, ``[1, 2]``). Reads
+    everything as text.
 
-    Bytes are written in base64, where Kafka Connect writes the identity of a Java array. Values without a schema are
-    written as JSON.
+    Bytes are written in base64; Kafka Connect writes the identity of a Java array. Values without a schema are written
+    as JSON.
     """
 
     config_class = StringConfig

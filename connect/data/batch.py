@@ -1,6 +1,6 @@
 """The unit of work: a batch of records as Arrow columns, and the lazy view of its rows.
 
-A batch has one topic, one key schema and one value schema. It is immutable: transforms make new ones.
+A batch has one topic, one key schema and one value schema. It is immutable: transforms create new ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_BATCH_BYTES", "Header", "Origin", "Record", "RecordBatch", "TopicPartition"]
 
 MAX_BATCH_BYTES: Final = 8 * 1024 * 1024
-"""What a source should keep a batch under, and what the runtime hands to a sink at most (one record may be larger)."""
+"""The recommended maximum size of a source's batch, and the largest batch for a sink (one record may be larger)."""
 
 
 class TopicPartition(NamedTuple):
@@ -34,7 +34,7 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the records of a sink batch were read, kept past transforms (KIP-793)."""
+    """Where the records of a sink batch were read, preserved by transforms (KIP-793)."""
 
     topic: str
     partition: int
@@ -44,8 +44,8 @@ class Origin:
 class Record:
     """One row of a batch. ``key`` and ``value`` are in the Python form of their schemas (see ``Schema``).
 
-    ``partition`` and ``timestamp_ms`` are None where the producer is to choose. ``offset`` is the row's offset in the
-    log in a sink, else None. Without a schema a value is what its JSON text says.
+    If ``partition`` or ``timestamp_ms`` is None, the producer decides. ``offset`` is the row's offset in the log in a
+    sink, otherwise None. Without a schema a value is its parsed JSON.
     """
 
     topic: str
@@ -58,7 +58,7 @@ class Record:
     headers: tuple[Header, ...] = ()
     offset: int | None = None
     origin: Origin | None = None
-    """Where it was read, in a sink, whatever transforms made of the topic."""
+    """Where it was read, in a sink, even if transforms changed the topic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,16 +106,19 @@ class RecordBatch:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns' used parts."""
+        """Size of the columns' used parts, in bytes."""
         return sum(column.nbytes for name in _COLUMNS if (column := getattr(self, name)) is not None)
 
     def replace(self, **changes: Any) -> RecordBatch:
-        """The same batch with some attributes changed; every column must keep the length."""
+        """The same batch with changed attributes; every column must keep the length."""
         return replace(self, **changes)
 
     def slice(self, start: int, length: int | None = None) -> RecordBatch:
-        """Rows from ``start``; no copy. The source position becomes that of its last row where the source gave it,
-        and stays the batch's own when the slice reaches the end."""
+        """Rows from ``start``, without a copy.
+
+        The source position becomes that of its last row if the source has positions per row; a slice to the end keeps
+        the batch's.
+        """
         stop = len(self) if length is None else min(len(self), start + length)
         changes = self._each_column(lambda column: column.slice(start, stop - start))
         if self.source_offsets is not None:
@@ -126,7 +129,7 @@ class RecordBatch:
         return replace(self, **changes)
 
     def filter(self, mask: pa.Array) -> RecordBatch:
-        """Rows where ``mask`` is true. The source position stays: dropped rows count as done."""
+        """Rows where ``mask`` is true. The source position stays: dropped rows count as processed."""
         changes = self._each_column(lambda column: column.filter(mask))
         if self.source_offsets is not None:
             changes["source_offsets"] = [
@@ -135,7 +138,10 @@ class RecordBatch:
         return replace(self, **changes)
 
     def column(self, name: str) -> pa.Array:
-        """A field of the values' struct as a column, null where the record is; raises DataError for an unknown one."""
+        """A field of the values' struct as a column, null where the record is.
+
+        Raises DataError for an unknown field.
+        """
         import pyarrow.compute as pc
 
         if self.value_schema is None:
@@ -146,9 +152,9 @@ class RecordBatch:
         return pc.struct_field(self.values, name)
 
     def table(self) -> pa.Table:
-        """The values' fields as columns, for those who go on with Arrow, pandas or polars; null where a record is a tombstone.
+        """The values' fields as columns, for Arrow, pandas or polars; null where a record is a tombstone.
 
-        Values that are no structs are one column ``value``.
+        Values other than structs become one column ``value``.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -159,7 +165,7 @@ class RecordBatch:
         return pa.Table.from_arrays([pc.struct_field(self.values, name) for name in names], names=names)
 
     def records(self) -> Iterator[Record]:
-        """The rows one by one, converted as they are asked for: the compatible slow path."""
+        """The rows one by one, converted on demand: the compatible slow path."""
         values, keys = _python(self.values, self.value_schema), _python(self.keys, self.key_schema)
         headers = None if self.headers is None else header_lists(self.headers)
         for row in range(len(self)):
@@ -180,7 +186,7 @@ class RecordBatch:
     def from_records(cls, records: Sequence[Record], **more: Any) -> RecordBatch:
         """A batch of records that share topic and schemas; ``more`` is the origin or source position.
 
-        Raises DataError that names the record whose value does not fit its schema, or whose topic is another one.
+        Raises DataError that names the record whose value does not fit its schema, or whose topic differs.
         """
         import pyarrow as pa
 

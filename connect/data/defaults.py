@@ -1,4 +1,4 @@
-"""Nulls of a column replaced by the default of its schema (``replace.null.with.default``)."""
+"""Replaces nulls of a column by its schema's default (``replace.null.with.default``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["filled_defaults", "with_default"]
 
 
 def with_default(schema: Schema, column: pa.Array) -> pa.Array:
-    """The column with the default of its schema, if there is one, in place of nulls."""
+    """The column with nulls replaced by its schema's default, if there is one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -27,7 +27,7 @@ def with_default(schema: Schema, column: pa.Array) -> pa.Array:
 
 
 def filled_defaults(schema: Schema, column: pa.Array) -> pa.Array:
-    """The column with defaults in place of nulls in the fields of structs, however deep; itself where there are none."""
+    """The column with nulls in struct fields replaced by defaults, at any depth; the column itself without defaults."""
     import pyarrow as pa
 
     if schema.type is not SchemaType.STRUCT or not _has_defaults(schema):

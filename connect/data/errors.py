@@ -1,9 +1,9 @@
-"""Errors of connectors, converters and transforms, arranged by what the runtime does with them.
+"""Errors of connectors, converters and transforms, arranged by the runtime's reaction.
 
 TidegateError
 ├── RetriableConnectError   the call is repeated with the same data, after a pause
 ├── ConnectError            the task fails and shows the message as its trace
-│   └── DataError           the fault of records: they go where ``errors.*`` says, ``rows`` names them if known
+│   └── DataError           invalid records: handled as ``errors.*`` says; ``rows`` names them if known
 └── NotFoundError ...       see the packages' own errors
 """
 
@@ -17,7 +17,7 @@ __all__ = ["ConnectError", "DataError", "RetriableConnectError"]
 
 
 class ConnectError(TidegateError):
-    """A connector cannot go on. Kafka Connect's ``ConnectException``."""
+    """A connector can't continue. Kafka Connect's ``ConnectException``."""
 
 
 class RetriableConnectError(RetriableError):
@@ -25,10 +25,10 @@ class RetriableConnectError(RetriableError):
 
 
 class DataError(ConnectError):
-    """Records cannot be handled: wrong type, wrong bytes, no schema. Kafka Connect's ``DataException``.
+    """Records are invalid: wrong type, wrong bytes, no schema. Kafka Connect's ``DataException``.
 
-    ``rows`` are the positions in the batch that are at fault, where the raiser knows them; otherwise the runtime bisects
-    the batch to find them.
+    ``rows`` are the indexes of invalid rows in the batch, if known; otherwise the runtime bisects the batch to find
+    them.
     """
 
     def __init__(self, message: str, *, rows: Sequence[int] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Batches with other headers."""
+"""Creates batches with changed headers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["added", "mapped"]
 
 
 def mapped(batch: RecordBatch, change: Callable[[int, tuple[Header, ...]], Sequence[Header]]) -> RecordBatch:
-    """The batch with other headers on each row: what ``change(row, headers)`` answers."""
+    """The batch with the headers that ``change(row, headers)`` returns for each row."""
     rows: Sequence[tuple[Header, ...]] = [()] * len(batch) if batch.headers is None else header_lists(batch.headers)
     return batch.replace(headers=column_of([change(row, headers) for row, headers in enumerate(rows)]))
 
 
 def added(batch: RecordBatch, more: Sequence[Sequence[Header]]) -> RecordBatch:
-    """The batch with further headers at the end of each row's."""
+    """The batch with headers appended to each row's."""
     if batch.headers is None:
         return batch.replace(headers=column_of(more))
     return mapped(batch, lambda row, headers: [*headers, *more[row]])

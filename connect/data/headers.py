@@ -1,8 +1,8 @@
 """Record headers as a column: raw bytes, or values with a schema.
 
-``list<struct<key: string, value: binary>>`` holds headers as they lie in the log. Once a header has a schema (a header
-converter read it, a transformation made it) the struct has a third member ``schema: string``: null for raw bytes, "" for a
-value without schema (``value`` is its JSON text then), else the schema in Kafka Connect's JSON, ``value`` being the payload.
+``list<struct<key: string, value: binary>>`` has headers as in the log. Once a header has a schema (from a header
+converter or a transformation) the struct has a third member ``schema: string``: null for raw bytes, "" for a value
+without schema (``value`` is its JSON text then), else the schema in Kafka Connect's JSON, ``value`` being the payload.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _KEPT: Final = 1000
 
 
 class Header(NamedTuple):
-    """A record header: bytes as they lie in the log, or with a schema a value in its Python form.
+    """A record header: bytes as in the log, or a value in its schema's Python form.
 
-    A header converter stands between the two; one without schema that is not bytes is what JSON makes of it.
+    A header converter converts between the two. A value without schema that is not bytes has JSON's form.
     """
 
     key: str
@@ -68,7 +68,7 @@ def _cell(header: Header) -> dict[str, Any]:
     try:
         payload = _payload(header.schema, header.value)
     except (ValueError, TypeError, ArithmeticError) as error:
-        if isinstance(header.value, decimal.Decimal):  # more digits than a column holds: its text stays
+        if isinstance(header.value, decimal.Decimal):  # more digits than a column supports: the text stays
             return _cell(Header(header.key, str(header.value), Schema(SchemaType.STRING)))
         what = header.schema.name or header.schema.type.value
         raise DataError(f"header {header.key!r} does not fit its schema {what}: {error}") from error
@@ -76,7 +76,7 @@ def _cell(header: Header) -> dict[str, Any]:
 
 
 def _complete(schema: Schema) -> bool:
-    """Whether a column can have the schema: an array of nothing but nulls has no type of items."""
+    """Whether a column can have the schema: an array of only nulls has no item type."""
     if schema.type is SchemaType.ARRAY:
         return schema.value_schema is not None and _complete(schema.value_schema)
     if schema.type is SchemaType.MAP:

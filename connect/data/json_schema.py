@@ -51,7 +51,7 @@ def _default_to_json(schema: Schema, numeric_decimals: bool) -> Any:
 
 
 def schema_from_json(form: Any, *, depth: int = 0) -> Schema:
-    """The schema that a JSON form describes. Raises DataError that says what is wrong with it."""
+    """The schema described by a JSON form. Raises DataError with the problem."""
     if not isinstance(form, Mapping):
         raise DataError(f"a schema must be an object, not {type(form).__name__}")
     if depth > 50:

@@ -1,7 +1,7 @@
-"""Columns to JSON texts, in Kafka Connect's JSON form of its types (``json_values`` is the way back).
+"""Converts columns to JSON texts, in Kafka Connect's JSON form of its types; ``json_values`` does the reverse.
 
-Writing is columnar, whatever the nesting: the texts of the parts are joined by Arrow, with no Python call per row (but
-for base64: bytes and decimals in that form).
+Writing is columnar at any nesting: Arrow joins the texts of the parts, without a Python call per row (except for
+base64: bytes and decimals in that form).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["is_choice", "json_texts", "text_of"]
 ONE_OF: Final = "io.confluent.connect.json.OneOf"
 _PAIRED: Final = re.compile("[\U00010000-\U0010ffff]")
 _FOUR_BYTES: Final = 0xF0
-"""UTF-8 begins such a character with this byte or a higher one."""
+"""In UTF-8 such a character begins with this byte or a higher one."""
 GENERALIZED_UNION: Final = "org.apache.kafka.connect.data.Union"
 
 
@@ -35,10 +35,13 @@ class _Style(NamedTuple):
     numeric: bool
     """Decimals as numbers instead of base64 of their unscaled bytes."""
     defaults: bool
-    """Nulls within a value take the defaults of their schemas."""
+    """Nulls within a value are replaced by the defaults of their schemas."""
     entries: bool
-    """Maps without text keys are arrays of objects with ``key`` and ``value``, and a choice is the value chosen: the form of
-    Confluent's JSON Schema converter. Otherwise pairs, and a struct like any other."""
+    """Maps without text keys are arrays of objects with ``key`` and ``value``, and a choice is its selected value, as
+    in Confluent's JSON Schema converter.
+
+    Otherwise maps are arrays of pairs, and a choice is a plain struct.
+    """
 
 
 def json_texts(
@@ -63,9 +66,9 @@ def json_texts(
 
 
 def _pieces(schema: Schema, values: pa.Array, style: _Style) -> list[Piece]:
-    """What the text of each row consists of, one part after another; ``null`` for a null.
+    """The consecutive parts of each row's text; ``null`` for a null.
 
-    Parts that all rows have in common are made once, so that an envelope around a row costs little.
+    Parts shared by all rows are created once, so that an envelope around rows costs little.
     """
     import pyarrow.compute as pc
 
@@ -82,7 +85,7 @@ def _pieces(schema: Schema, values: pa.Array, style: _Style) -> list[Piece]:
 
 
 def _varying(schema: Schema, values: pa.Array, style: _Style) -> list[Piece]:
-    """Like ``_pieces``; whatever stands where a value is null."""
+    """Like ``_pieces``, with arbitrary text where a value is null."""
     if schema.name in (DECIMAL, DATE, TIME, TIMESTAMP):
         return [_logical_texts(schema, values, style)]
     if style.entries and is_choice(schema):
@@ -127,7 +130,10 @@ def _escaped(values: pa.Array) -> pa.Array:
 
 
 def _has_pairs(values: pa.Array) -> bool:
-    """Whether a column has characters that are two units in UTF-16. Jackson, which writes the original's JSON, escapes each unit."""
+    """Whether a column has characters that take two UTF-16 units.
+
+    Jackson, which writes the original's JSON, escapes each unit.
+    """
     import numpy as np
 
     used = _used_bytes(values)
@@ -151,11 +157,11 @@ def _used_bytes(values: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def _to_escape(values: pa.Array) -> list[str]:
-    """Those of control characters, quote and backslash that a column has anywhere, the backslash first."""
+    """The control characters, quotes and backslashes that occur in a column, the backslash first."""
     import numpy as np
 
     used = _used_bytes(values)
-    if len(used) and int(used.min()) >= 32:  # most texts have no control characters: few passes, each a fast one
+    if len(used) and int(used.min()) >= 32:  # most texts have no control characters: few, fast passes
         return [character for character in '\\"' if (used == ord(character)).any()]
     there = np.zeros(256, np.bool_)
     there[used] = True
@@ -218,13 +224,13 @@ def _struct_pieces(schema: Schema, values: pa.Array, style: _Style) -> list[Piec
     pieces: list[Piece] = []
     for position, member in enumerate(schema.fields):
         pieces.append(("," if position else "{") + _name_text(member.name) + ":")
-        # what a member holds in a row without a struct does not count
+        # a member's value in a row without a struct is ignored
         pieces += _pieces(member.schema, _filled(member.schema, values.field(position), style), style)
     return [*pieces, "}"] if pieces else ["{}"]
 
 
 def is_choice(schema: Schema) -> bool:
-    """Whether a struct stands for a choice: exactly one of its fields is set (JSON Schema's ``oneOf``)."""
+    """Whether a struct represents a choice: exactly one of its fields is set (JSON Schema's ``oneOf``)."""
     return schema.type is SchemaType.STRUCT and (schema.name == ONE_OF or GENERALIZED_UNION in schema.parameters)
 
 
@@ -247,7 +253,7 @@ def _name_text(name: str) -> str:
 
 
 def _map_pieces(schema: Schema, values: pa.Array, style: _Style) -> list[Piece]:
-    """An object where the keys are strings, else an array of pairs."""
+    """An object if the keys are strings, otherwise an array of pairs."""
     import pyarrow.compute as pc
 
     assert schema.key_schema is not None and schema.value_schema is not None
@@ -267,7 +273,7 @@ def _map_pieces(schema: Schema, values: pa.Array, style: _Style) -> list[Piece]:
 
 
 def text_of(schema: Schema, value: Any, *, numeric_decimals: bool = False) -> str:
-    """The JSON text of one value in the Python form of its schema, as Confluent's JSON Schema converter has it."""
+    """The JSON text of one value in its schema's Python form, as in Confluent's JSON Schema converter."""
     import pyarrow as pa
 
     column = pa.array([value], schema.arrow_type)

@@ -1,4 +1,4 @@
-"""What JSON payloads say, as values and columns of a schema, in Kafka Connect's JSON form of its types."""
+"""Converts JSON payloads to values and columns of a schema, in Kafka Connect's JSON form of its types."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INTEGERS: Final = {
 def from_json(
     schema: Schema, payloads: list[Any], where: str, *, defaults: bool = True, entries: bool = False
 ) -> pa.Array:
-    """A column of what JSON payloads say, by a schema; None stays null. Raises DataError with the row at fault."""
+    """A column from JSON payloads, by a schema; None stays null. Raises DataError with the invalid row."""
     import pyarrow as pa
 
     read = reader_of(schema, defaults=defaults, entries=entries)
@@ -51,7 +51,8 @@ def from_json(
 
 
 def reader_of(schema: Schema, *, defaults: bool = True, entries: bool = False) -> Callable[[Any], Any]:
-    """What turns a JSON payload into the Python form of a schema, with the default for a null if asked; raises DataError.
+    """A function that converts a JSON payload to the Python form of a schema, with ``defaults`` for nulls. It raises
+    DataError.
 
     ``entries``: in the form of Confluent's JSON Schema converter (see ``json_text``).
     """
@@ -105,7 +106,7 @@ def _plain_reader(schema: Schema, defaults: bool, entries: bool) -> Callable[[An
 
 
 def _choice_reader(schema: Schema, defaults: bool) -> Callable[[Any], Any]:
-    """The first field that the payload fits; of structs the one that shares most names with it."""
+    """The first field that the payload fits; among structs the one that shares the most names with it."""
     members = [(m, reader_of(m.schema, defaults=defaults, entries=True)) for m in schema.fields]
 
     def shared(member: Any, payload: Any) -> int:

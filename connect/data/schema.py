@@ -1,7 +1,7 @@
 """Connect's data model: schemas, their logical types, and their Arrow form.
 
-A schema says what Arrow cannot (name, version, doc, default, parameters) and derives the Arrow type that holds its
-values. The model is Kafka Connect's ``org.apache.kafka.connect.data.Schema``; the logical types are its four.
+A schema has facts that Arrow lacks (name, version, doc, default, parameters) and derives the Arrow type of its values.
+The model is Kafka Connect's ``org.apache.kafka.connect.data.Schema``; the logical types are its four.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DATE: Final = "org.apache.kafka.connect.data.Date"
 TIME: Final = "org.apache.kafka.connect.data.Time"
 TIMESTAMP: Final = "org.apache.kafka.connect.data.Timestamp"
 PRECISION: Final = "connect.decimal.precision"
-"""Confluent's parameter for the precision of a decimal, which Connect's own model leaves out."""
+"""Confluent's parameter for the precision of a decimal, which Connect's own model lacks."""
 _MAX_PRECISION: Final = 76
 
 
@@ -65,11 +65,11 @@ class Field:
 
 @dataclass(frozen=True, eq=True)
 class Schema:
-    """The type of a key, a value or a part of one. Immutable; equal when every attribute is.
+    """The type of a key, a value or a part of one. Immutable; equal if all attributes are.
 
-    ``default`` is in the Python form of the type and only meaningful when not None.
-    Python forms: int, float, bool, str, bytes, list, dict; dict by field name for a struct; ``decimal.Decimal``,
-    ``datetime.date``, ``datetime.time`` and an aware UTC ``datetime.datetime`` for the logical types.
+    ``default`` is in the Python form of the type and only meaningful when not None. Python forms: int, float, bool,
+    str, bytes, list, dict; dict by field name for a struct; ``decimal.Decimal``, ``datetime.date``, ``datetime.time``
+    and an aware UTC ``datetime.datetime`` for the logical types.
     """
 
     type: SchemaType
@@ -82,10 +82,13 @@ class Schema:
     fields: tuple[Field, ...] = ()
     key_schema: Schema | None = None
     value_schema: Schema | None = None
-    """Of the items of an array and of the values of a map."""
+    """The schema of an array's items or a map's values."""
     is_java_sql: bool = dataclasses.field(default=False, compare=False, repr=False)
-    """Of a date, time or timestamp: whether Kafka Connect holds these values as ``java.sql.Date``, ``Time`` or ``Timestamp``,
-    as from the JDBC source, instead of ``java.util.Date``. Only StringConverter tells them apart."""
+    """For a date, time or timestamp: whether Kafka Connect has these values as ``java.sql.Date``, ``Time`` or
+    ``Timestamp``, as from the JDBC source, instead of ``java.util.Date``.
+
+    Only StringConverter distinguishes them.
+    """
 
     def __hash__(self) -> int:
         return hash((self.type, self.optional, self.name, self.version, self.fields, self.value_schema))
@@ -106,7 +109,7 @@ class Schema:
 
     @classmethod
     def decimal(cls, scale: int, precision: int | None = None, **more: Any) -> Schema:
-        """An exact number with ``scale`` digits after the point; without a precision, as many digits as 38 allow."""
+        """An exact number with ``scale`` digits after the point; without a precision, with up to 38 digits."""
         parameters = {"scale": str(scale)} | ({PRECISION: str(precision)} if precision is not None else {})
         return cls(SchemaType.BYTES, name=DECIMAL, version=1, parameters=parameters, **more)
 
@@ -129,7 +132,7 @@ class Schema:
         return replace(self, fields=tuple(fields))
 
     def field(self, name: str) -> Field:
-        """The field of that name; raises DataError that lists the fields there are."""
+        """The field of that name. Raises DataError that lists the existing fields."""
         for member in self.fields:
             if member.name == name:
                 return member
@@ -142,14 +145,14 @@ class Schema:
 
     @property
     def scale(self) -> int:
-        """Of a decimal."""
+        """The scale of a decimal."""
         return int(self.parameters["scale"])
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
         """The Arrow type of a column of this schema; nullability is the column's.
 
-        Raises DataError for what Arrow cannot hold without loss (a decimal of more than 76 digits).
+        Raises DataError for types that Arrow can't represent without loss (a decimal of more than 76 digits).
         """
         import pyarrow as pa
 
@@ -210,10 +213,10 @@ _ARROW_ALIASES: Final = {
 
 
 def schema_from_arrow(arrow: pa.DataType, *, name: str | None = None, optional: bool = False) -> Schema:
-    """The schema that holds values of an Arrow type without loss, for those who start from Arrow.
+    """The schema that represents values of an Arrow type without loss.
 
-    Unsigned integers widen to the next signed type; timestamps become Connect's (milliseconds, UTC).
-    Raises DataError for a type that has no place in Connect's model.
+    Unsigned integers widen to the next signed type; timestamps become Connect's (milliseconds, UTC). Raises DataError
+    for a type that does not exist in Connect's model.
     """
     from pyarrow import types
 

@@ -1,4 +1,4 @@
-"""Columns of structs from the columns of their fields."""
+"""Builds columns of structs from the columns of their fields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def struct_of(schema: Schema, columns: Sequence[pa.Array], like: pa.Array | None
         present = [True] * rows if mask is None else [not null for null in mask.to_pylist()]
         return pa.array([{} if there else None for there in present], schema.arrow_type)
     arrow = list(schema.arrow_type)
-    # Under a null struct a required field has a null of its own, which Arrow refuses to see declared impossible.
+    # Under a null struct a required field has nulls, which Arrow refuses for fields declared non-nullable.
     loose = pa.StructArray.from_arrays(list(columns), fields=[f.with_nullable(True) for f in arrow], mask=mask)
     return pa.Array.from_buffers(
         schema.arrow_type, len(loose), loose.buffers()[:1], children=[loose.field(i) for i in range(len(arrow))]

@@ -1,4 +1,4 @@
-"""Columns of text joined from parts, with no Python call per row."""
+"""Joins columns of text from parts, without a Python call per row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ Piece: TypeAlias = "str | pa.Array"
 
 
 def joined(pieces: list[Piece], rows: int) -> pa.Array:
-    """One text per row from its parts in order. A null part adds nothing. Neighbouring constants are joined once, not per row."""
+    """One text per row from its parts in order.
+
+    A null part adds nothing. Adjacent constants are joined once, not per row.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -32,7 +35,10 @@ def joined(pieces: list[Piece], rows: int) -> pa.Array:
 
 
 def joined_items(lists: pa.Array, texts: pa.Array, separator: str = ",") -> pa.Array:
-    """One text per list (or map): the texts of its items in a row. ``texts`` has one text per item; null where the list is null."""
+    """One text per list (or map): the joined texts of its items.
+
+    ``texts`` has one text per item; null if the list is null.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,6 +1,6 @@
-"""Several workers as one: membership in a group of type ``connect``, who runs what, and the way to the leader.
+"""Several workers as one: membership in a group of type ``connect``, distribution of work, and requests to the leader.
 
-Start with ``protocol`` (what members tell each other, in Kafka Connect's bytes), then ``incremental`` (who gets what),
-then ``membership`` (when). ``forwarding`` carries requests to the worker that can answer them, ``session_keys`` signs
-those that workers send each other, ``fencing`` locks out the producers of tasks from before.
+Start with ``protocol`` (the members' messages, in Kafka Connect's format), then ``incremental`` (the assignment), then
+``membership`` (its timing). ``forwarding`` forwards requests to the worker that can answer them, ``session_keys`` signs
+requests between workers, ``fencing`` fences the producers of earlier tasks.
 """

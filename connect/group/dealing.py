@@ -1,4 +1,4 @@
-"""The leader's part of a round: from what members say of themselves to what each is to do, in their protocol's bytes."""
+"""The leader's part of a round: computes each member's assignment from the members' states, in their protocol's format."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ logger = get_logger(__name__)
 
 
 class Dealer:
-    """Remembers who got what. ``catch_up`` reads the config topic to its end, for a bounded time."""
+    """Remembers the last assignments. ``catch_up`` reads the config topic to its end, for a limited time."""
 
     def __init__(self, configs: ConfigStore, max_delay_ms: int, catch_up: Callable[[], Awaitable[None]]) -> None:
         self._configs, self._catch_up = configs, catch_up
         self._assignor = IncrementalAssignor(max_delay_ms)
         self._dealt = False
         self._homes: dict[str, frozenset[Item]] = {}
-        """What each worker had last, by its address, absent ones too: it is given back when they return."""
+        """Each worker's last assignment, by address, including absent workers: it is restored when they return."""
         self._urls: dict[Item, str] = {}
 
     def settled(self, generation_id: int, *, leads: bool) -> None:
-        """The group has come to a new generation; if this worker leads it, by what was dealt last."""
+        """The group has reached a new generation. If this worker leads it, the last assignment is in effect."""
         if self._dealt and leads:
             self._assignor.settled(generation_id)
         self._dealt = False
 
     def url_of(self, item: Item) -> str | None:
-        """The address of the worker that runs something, as it was dealt last."""
+        """The address of the worker that runs an item, by the last assignment."""
         return self._urls.get(item)
 
     @property
     def has_new_work(self) -> bool:
-        """Whether there is work that was not there at the last round."""
+        """Whether there is work that did not exist at the last round."""
         return any(Item(*item) not in self._urls for item in self._configs.items())
 
     async def deal(

@@ -1,4 +1,6 @@
-"""Who runs what, eagerly: everybody gives up everything, and all is dealt out anew, first the connectors, then the tasks."""
+"""The eager assignment: all members give up everything, and all items are assigned again, first the connectors, then
+the tasks.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,11 @@ __all__ = ["deal_in_turn"]
 
 
 def deal_in_turn(configured: Iterable[Item], members: Iterable[str]) -> dict[str, frozenset[Item]]:
-    """Kafka Connect's round of before KIP-415. Connectors and tasks are not dealt out together: where each connector has
-    one task, one of two members would get all the connectors and the other all the tasks."""
+    """Kafka Connect's assignment from before KIP-415.
+
+    Connectors and tasks are assigned separately: otherwise, if each connector has one task, one of two members would
+    get all connectors and the other all tasks.
+    """
     dealt: dict[str, set[Item]] = {member: set() for member in sorted(members)}
     turns = cycle(dealt)
     for item in sorted(configured, key=lambda item: (item.is_task, item)):

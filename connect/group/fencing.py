@@ -1,7 +1,7 @@
-"""Zombie fencing: before tasks of an exactly-once source start, the producers of those from before are locked out (KIP-618).
+"""Zombie fencing: before tasks of an exactly-once source start, the producers of earlier tasks are fenced (KIP-618).
 
-How many there were is in the config topic (``tasks-fencing-<connector>``). Where there was one task and is one, the new
-one's producer locks the old one out by itself.
+Their number is in the config topic (``tasks-fencing-<connector>``). If there was and is only one task, the new producer
+fences the old one by itself.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ _OUTDATED: Final = "Fencing failed because new task configurations were generate
 
 
 class ZombieFencing:
-    """The leader's. ``end_producers`` is given a connector's name and a count, and locks out the producers of its tasks 0
-    to count - 1; tasks that ask at the same time share one round."""
+    """Used by the leader.
+
+    ``end_producers`` gets a connector's name and a count, and fences the producers of its tasks 0 to count - 1.
+    Concurrent requests share one round.
+    """
 
     def __init__(
         self, configs: ConfigStore, end_producers: Callable[[str, int], Awaitable[None]], *, sync_timeout_s: float

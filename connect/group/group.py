@@ -1,4 +1,4 @@
-"""Who runs what, as the herder sees it: everything while a worker is alone, its share in a group of workers."""
+"""The group as the herder sees it: a single worker runs everything, a worker in a group runs its share."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ class Group(Protocol):
     """Asked by the herder and by operations; all from one event loop."""
 
     generation: int
-    """The group's generation, which statuses bear."""
+    """The group's generation, which statuses contain."""
 
     @property
     def position(self) -> float:
-        """The position of the config topic that the assignment was made at. Tasks that were committed later wait for the
-        next one: it begins when all workers have stopped those from before."""
+        """The position of the config topic at the time of the assignment.
+
+        Tasks committed later wait for the next assignment, which begins when all workers have stopped the old ones.
+        """
         ...
 
     @property
@@ -31,23 +33,29 @@ class Group(Protocol):
         ...
 
     def work_changed(self) -> None:
-        """There are connectors or tasks that nobody has been given yet, or that are gone."""
+        """There are unassigned or deleted connectors or tasks."""
 
     def expect_round(self) -> None:
-        """Something is about to happen in the group: be quick to hear of it."""
+        """A rebalance is about to begin: heartbeat quickly to notice it early."""
 
     async def require_leader(self) -> None:
-        """Returns where this worker leads; raises Elsewhere with the leader's address, Conflict where nobody leads now."""
+        """Returns if this worker leads.
+
+        Raises Elsewhere with the leader's address, or Conflict if there is no leader now.
+        """
 
     async def require_owner(self, item: Item) -> None:
-        """Returns where this worker runs it; raises as ``require_leader`` with the address of the worker that does, or of
-        the leader, who knows."""
+        """Returns if this worker runs the item.
+
+        Otherwise raises like ``require_leader``, with the address of the worker that does, or of the leader, which
+        knows it.
+        """
 
     async def submit_tasks(self, connector: str, tasks: Sequence[Mapping[str, str]]) -> None:
-        """Have the leader, another worker, write the tasks of a connector to the config topic."""
+        """Ask the leader, another worker, to write a connector's tasks to the config topic."""
 
     async def fence(self, connector: str) -> None:
-        """Have the leader, another worker, lock out the producers of a source's tasks from before."""
+        """Ask the leader, another worker, to fence the producers of a source's earlier tasks."""
 
 
 class Alone:

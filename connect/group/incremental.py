@@ -1,15 +1,15 @@
-"""Who runs what, incrementally: members keep what they have, and only what must move is taken from one and given to another.
+"""The incremental assignment: members keep their items, and only items that must move are revoked and reassigned.
 
 The rules are those of Kafka Connect's IncrementalCooperativeAssignor (KIP-415, and KAFKA-12495 for the pauses between
-rounds that revoke), so that a group may have leaders of both kinds, one after the other:
+rounds that revoke), so that a group may have leaders of both kinds in turn:
 
-- what is new goes to who has least;
-- what is gone, or runs twice, is revoked;
-- what a member that left had is *lost*: it is held back for up to ``scheduled.rebalance.max.delay.ms`` in case the member
-  returns, and is dealt out after that, first to members that came empty-handed in the meantime;
-- members with more than their share give up the excess at once; the next round, which they start, deals it out. A
-  second such round in a row waits 40 ms, the third 1.6 s, then 64 s and the whole delay: a group that does not
-  settle must not spend its time rebalancing.
+- new items go to the least loaded member;
+- deleted items, and duplicates, are revoked;
+- items of a member that left are *lost*: they are held back for up to ``scheduled.rebalance.max.delay.ms`` in case the
+  member returns; then they are assigned, first to members that joined meanwhile and have nothing;
+- members with more than their share release the excess at once, and start the next round, which assigns it. A second
+  such round in a row waits 40 ms, the third 1.6 s, then 64 s and the whole delay: a group that does not settle must
+  not spend its time rebalancing.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ logger = get_logger(__name__)
 
 _BACKOFF_FACTOR: Final = 40
 Loads = dict[str, set[Item]]
-"""What each member has, by its id."""
+"""Each member's items, by member id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The outcome of one rebalance: what each member begins with, what it stops, and when all should meet again."""
+    """The outcome of one rebalance: what each member starts, what it stops, and when to rebalance again."""
 
     assigned: Mapping[str, frozenset[Item]]
     revoked: Mapping[str, frozenset[Item]]
@@ -43,7 +43,7 @@ class Round:
 
 
 class IncrementalAssignor:
-    """The leader's. It remembers its last round, to tell what is new from what was lost."""
+    """Used by the leader. It remembers its last round, to distinguish new items from lost ones."""
 
     def __init__(self, max_delay_ms: int, clock_ms: Callable[[], float] = lambda: time.monotonic() * 1000) -> None:
         self._max_delay_ms, self._clock_ms = max_delay_ms, clock_ms
@@ -58,7 +58,7 @@ class IncrementalAssignor:
         self._revoking_rounds = 0
 
     def settled(self, generation_id: int) -> None:
-        """The last round was taken up by the group as this generation."""
+        """The group has adopted the last round as this generation."""
         self._previous_generation = generation_id
 
     def deal(
@@ -69,9 +69,12 @@ class IncrementalAssignor:
         *,
         returned: Mapping[str, Iterable[Item]] = MappingProxyType({}),
     ) -> Round:
-        """One round. ``running`` is what each member says it has, ``last_generation`` the last one that this worker was
-        part of: where that was not this assignor's own, its memory is of no use. ``returned`` is what new members had
-        before they were lost: who has come back need not be waited for (Kafka Connect sits the delay out even so)."""
+        """One round.
+
+        ``running`` has each member's reported items; ``last_generation`` is the last one that this worker was part of:
+        if another assignor made it, this one's memory is useless. ``returned`` has what new members had before they
+        were lost: there is no need to wait for members that are back (Kafka Connect waits anyway).
+        """
         every, has = set(configured), {member: set(items) for member, items in running.items()}
         active = set().union(*has.values())
         if self._previous_generation is None or self._previous_generation != last_generation:
@@ -106,12 +109,12 @@ class IncrementalAssignor:
         return Round(assigned, {member: frozenset(items) for member, items in revoked.items()}, self._delay_ms)
 
     def _lost(self, lost: set[Item], loads: Loads) -> set[Item]:
-        """What of the lost is dealt out now like something new; it may also go to candidates at once, or wait."""
+        """The lost items to assign now like new ones; others may go to candidates at once, or wait."""
         if not lost and not self._revoked_before:
             self._calm()
             return set()
         if self._due_ms <= 0 and self._previous_members <= loads.keys():
-            return lost  # nobody left: some member did not hear of its assignment
+            return lost  # no member left: some member did not get its assignment
         if self._max_delay_ms == 0:
             return lost
         now_ms = self._clock_ms()
@@ -159,8 +162,9 @@ class IncrementalAssignor:
 
 
 def _excess(every: set[Item], has: Loads, loads: Loads) -> Loads:
-    """What members should give up so that none has more than its share, of connectors and of tasks; none where all who
-    had something will have lost it, or nobody has anything yet."""
+    """The items that members should release so that none has more than its share of connectors and of tasks; empty if
+    all members with items will have lost them, or none has any yet.
+    """
     if sum(1 for items in loads.values() if items) == 0 or not every:
         return {}
     given_up: Loads = {}
@@ -173,7 +177,7 @@ def _excess(every: set[Item], has: Loads, loads: Loads) -> Loads:
 
 
 def _in_order(items: set[Item], has: set[Item], kind: bool) -> list[Item]:
-    """Those of a kind, in the order in which they are given up: what runs before what was given a moment ago."""
+    """The items of a kind, in the order of release: running ones before newly assigned ones."""
     return [item for part in (items & has, items - has) for item in sorted(part) if item.is_task is kind]
 
 
@@ -195,7 +199,9 @@ def _excess_of(loads: Mapping[str, Sequence[Item]], total: int) -> Iterable[tupl
 
 
 def _spread(loads: Loads, items: Sequence[Item]) -> None:
-    """Give each, in their order, to who has least of its kind, connectors first; among equals to who had least before, then by id."""
+    """Assign each item, in order, to the member with the fewest of its kind, connectors first; on a tie to the one that
+    had fewest before, then by id.
+    """
     for kind in (False, True):
         had = {member: sum(1 for item in load if item.is_task is kind) for member, load in loads.items()}
         order = sorted(had, key=lambda name: (had[name], name))

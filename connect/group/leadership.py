@@ -1,4 +1,4 @@
-"""What a worker does because it leads: it keeps the session key fresh, and the config topic to itself."""
+"""The leader's duties: it rotates the session key, and keeps exclusive access to the config topic."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Leadership:
             await asyncio.gather(self._keeping, return_exceptions=True)
 
     async def _keep_key(self) -> None:
-        """Make a new session key whenever there is none, the last one is too old, or is of another kind than wanted."""
+        """Create a new session key when there is none, or the last one is too old or of another kind than configured."""
         while self._membership.is_leader and self._membership.protocol is Protocol.SESSIONED:
             pause_s = self._due_in_s()
             if pause_s <= 0:
@@ -74,7 +74,7 @@ class Leadership:
 
 
 class FencingLeaderWriter:
-    """A LeaderWriter whose writes fence those of leaders from before (``exactly.once.source.support``)."""
+    """A LeaderWriter whose writes fence earlier leaders (``exactly.once.source.support``)."""
 
     def __init__(self, writer: FencedWriter, leads: Callable[[], bool]) -> None:
         self._writer, self._leads = writer, leads
@@ -82,7 +82,7 @@ class FencingLeaderWriter:
         self._claimed = False
 
     async def claim(self) -> None:
-        """Become the one who may write; where that fails, the next write tries again."""
+        """Become the only writer; if that fails, the next write tries again."""
         async with self._turn:
             await self._claim()
 
@@ -95,7 +95,7 @@ class FencingLeaderWriter:
             logger.warning("cannot claim the config topic as its leader", error=str(error))
 
     async def write(self, topic: str, entries: Sequence[Entry]) -> None:
-        """Raises Conflict where another leader has taken the topic over, or it cannot be claimed now."""
+        """Raises Conflict if another leader has claimed the topic, or it can't be claimed now."""
         async with self._turn:
             if not self._claimed and self._leads():
                 await self._claim()

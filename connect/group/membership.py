@@ -1,12 +1,12 @@
-"""A worker's place in its group: it joins, leads or follows, takes up what it is given and gives up what is taken.
+"""A worker's membership in its group: it joins, leads or follows, starts assigned items and stops revoked ones.
 
-The group is one of Kafka's classic groups of type ``connect``. The member that Kafka makes leader also leads the workers: it
-deals out connectors and tasks, and it alone writes the config topic. A round of the group goes like this:
+The group is one of Kafka's classic groups of type ``connect``. The member that Kafka makes leader also leads the
+workers: it assigns connectors and tasks, and it alone writes the config topic. A rebalance has these steps:
 
 1. somebody joins, leaves, or the leader asks for a round because there is new work;
-2. everyone joins, saying what they run and how far they have read the config topic;
-3. the leader deals out (``incremental`` or ``eager``), and each hears its share;
-4. each stops what was taken from it and, if that was anything, asks for another round, in which it is dealt out.
+2. all members join and report their items and their position in the config topic;
+3. the leader assigns (``incremental`` or ``eager``), and each member receives its share;
+4. each member stops its revoked items and, if there were any, asks for another round, which reassigns them.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ __all__ = ["Membership", "Work"]
 logger = get_logger(__name__)
 
 _ATTENTIVE_S: Final = 3.0
-"""How long after a round, or after new work was seen, heartbeats come quickly: rounds come in series."""
+"""How long heartbeats are fast after a round, or after new work was seen, because rounds come in series."""
 _ANNOUNCED_S: Final = 2.0
-"""How long a worker that joins waits for others to hear of it."""
+"""How long a joining worker waits for others to notice it."""
 _PATIENCE_S: Final = 10.0
 """How long a request that only the leader can answer waits for a rebalance to end."""
 _LEADER_LATE_S: Final = 15.0
@@ -63,24 +63,27 @@ NO_LEADER: Final = (
 
 
 class Work(Protocol):
-    """What the membership decides about; the herder."""
+    """The interface of the herder for the membership."""
 
     async def release(self, items: frozenset[Item]) -> None:
-        """Stop these, which ``has`` says are not this worker's any more; returns when they have stopped."""
+        """Stop items that, according to ``has``, no longer belong to this worker. Returns when they have stopped."""
 
     def take_up(self, names: Iterable[str]) -> None:
         """The share of these connectors has changed, or their tasks may start now."""
 
     async def lead(self) -> None:
-        """This worker leads as of this generation; called in each one."""
+        """This worker leads in this generation. Called in each such generation."""
 
     def expects_tasks(self) -> bool:
-        """Whether connectors that were given to workers have yet to plan their tasks."""
+        """Whether assigned connectors still have to plan their tasks."""
         ...
 
 
 class Membership:
-    """A Group of many. Started when the stores have been read; ``url`` is where others reach this worker."""
+    """A Group with several workers.
+
+    Start it when the stores have been read; ``url`` is this worker's address for others.
+    """
 
     def __init__(
         self,
@@ -96,7 +99,7 @@ class Membership:
         self._configs, self._work, self._peers = configs, work, peers
         self._offered = ConnectProtocol.configured(config.connect_protocol).offered
         self.protocol = self._offered[0]
-        """The group's protocol; before there is a group, this worker's newest."""
+        """The group's protocol; without a group, this worker's newest."""
         self._dealer = Dealer(configs, config.scheduled_rebalance_max_delay_ms, self._catch_up)
         self._pacing = Pacing(self._ask_for_round, work.expects_tasks)
         self._member: GroupMember | None = None
@@ -108,12 +111,12 @@ class Membership:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.url = ""
-        """Where others reach this worker; set before the start."""
+        """This worker's address for others; set before the start."""
         self.generation = 0
         self.rounds = 0
-        """How many rounds this worker has been through."""
+        """The number of rounds this worker has taken part in."""
         self.failure: TidegateError | None = None
-        """Why the group would not have this worker when it last tried."""
+        """Why the group refused this worker at its last attempt."""
         self.rebalanced_at = time.monotonic()
         self.rebalance_times_s: deque[float] = deque(maxlen=100)
         self._joining_since = time.monotonic()
@@ -138,7 +141,7 @@ class Membership:
         self._start(self._watch(self._member))
 
     async def _watch(self, member: GroupMember) -> None:
-        """Say when the group will not have this worker, and try again: rights may be given meanwhile."""
+        """Log when the group refuses this worker, and retry: it may get the permission meanwhile."""
         try:
             await member.wait_failed()
         except TidegateError as error:
@@ -149,9 +152,12 @@ class Membership:
             await self.start()
 
     async def meet(self, admin: Admin) -> None:
-        """Look at the group before joining it. A member with our address, which is ours alone now, is what this worker was before
-        it was killed: it is removed, or the group would wait for its session to end. The others are told to expect a round, which
-        they would hear of with their next heartbeat only, seconds later."""
+        """Inspect the group before joining it.
+
+        A member with our address is this worker before it was killed: it is removed, because the group would wait for
+        its session to expire. The others are told to expect a round, which they would otherwise notice only seconds
+        later, with their next heartbeat.
+        """
         try:
             described = await admin.describe_group(self._group_id)
             for member in described.members:
@@ -166,14 +172,14 @@ class Membership:
             logger.info("cannot look at the group before joining it", group=self._group_id, error=str(error))
 
     async def _announce(self, url: str) -> None:
-        """A worker that does not answer, or is Kafka Connect's own, hears of the round by itself."""
+        """A worker that does not answer, or is Kafka Connect's own, notices the round by itself."""
         with contextlib.suppress(TidegateError):
             await self._peers.order(
                 "PUT", resource(url, "tidegate", "round"), headers=self._signature(b""), timeout_s=_ANNOUNCED_S
             )
 
     async def stop(self) -> None:
-        """Leave the group; what ran must have been stopped."""
+        """Leave the group. Everything must have been stopped."""
         self._pacing.stop()
         for timer in self._timers.values():
             timer.cancel()
@@ -218,7 +224,8 @@ class Membership:
         if self.is_leader:
             self._pacing.changed()
             return
-        # The leader sees the same records and will ask; should it not, for whatever reason, somebody has to.
+        # The leader sees the same records and will start a round; if it does not, for whatever reason, another worker
+        # has to.
         self._member.attend(_ATTENTIVE_S)
         if "late leader" not in self._timers:
             self._after("late leader", _LEADER_LATE_S, self._doubt_leader)
@@ -247,10 +254,10 @@ class Membership:
             raise Conflict(NO_LEADER)
 
     async def wait_settled_for(self, seconds: float) -> bool:
-        """Wait for the end of a round, for this long at most; returns whether there is none under way."""
+        """Wait for the end of a round, at most this long. Returns whether none is in progress."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not self._settled.is_set():  # the next round may have begun before this is told of the end of one
+                while not self._settled.is_set():  # the next round may begin before this is notified of the end of one
                     await self._settled.wait()
         return self._settled.is_set()
 
@@ -281,7 +288,8 @@ class Membership:
     async def before_join(self) -> None:
         self._settled.clear()
         self._joining_since = time.monotonic()
-        # While nobody answers, nobody can have been given what is ours; when the others have had the time to, they have.
+        # If nothing answers, nothing can have been reassigned; once the others have had the time to reassign, it may
+        # have been.
         away_s = self._config.session_timeout_ms + self._config.rebalance_timeout_ms
         away_s += self._config.scheduled_rebalance_max_delay_ms
         self._after("cut off", away_s / 1000, lambda: self._start(self._give_up_all()))
@@ -350,14 +358,14 @@ class Membership:
             self.work_changed()
 
     async def _catch_up(self) -> None:
-        """Read the config topic to its end, for as long as ``worker.sync.timeout.ms`` says."""
+        """Read the config topic to its end, within ``worker.sync.timeout.ms``."""
         try:
             await self._configs.refresh(self._config.worker_sync_timeout_ms / 1000)
         except (TimeoutError, TidegateError) as error:
             logger.warning("cannot read the config topic to its end in time", error=str(error) or "no answer in time")
 
     async def _stay_away(self, position: int) -> None:
-        """Leave the group until the config topic has been read: who lags behind would hold up every round."""
+        """Leave the group until the config topic has been read: a worker that lags behind would delay every round."""
         assert self._member is not None
         logger.warning("leaving the group until the config topic has been read", position=position)
         await self._member.stop()
@@ -374,7 +382,7 @@ class Membership:
         if released:
             await self._work.release(released)
 
-    # -- Odds and ends -------------------------------------------------------------------------------------------
+    # -- Helpers -----------------------------------------------------------------------------------------------------
 
     def _ask_for_round(self) -> None:
         if self._member is not None:

@@ -1,4 +1,4 @@
-"""What the group does: Kafka Connect's ``connect-worker-rebalance-metrics`` and ``connect-coordinator-metrics``."""
+"""Kafka Connect's ``connect-worker-rebalance-metrics`` and ``connect-coordinator-metrics``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GROUP: Final = "connect-worker-rebalance-metrics"
 
 
 class RebalanceCollector(Collector):
-    """Asks the membership at each scrape."""
+    """Reads the membership at each scrape."""
 
     def __init__(self, membership: Membership) -> None:
         self._membership = membership
@@ -28,7 +28,8 @@ class RebalanceCollector(Collector):
         times = group.rebalance_times_s
         numbers = {
             "completed-rebalances-total": group.rounds,
-            # Newer exporters leave "total" away from what is no counter to them, and newer dashboards ask so.
+            # Newer exporters omit "total" for values they do not consider counters, and newer dashboards use those
+            # names.
             "completed-rebalances": group.rounds,
             "epoch": group.generation,
             "rebalancing": int(group.rebalancing),

@@ -1,8 +1,8 @@
-"""When to ask for a rebalance: soon for a single change, seldom for a flood of them.
+"""When to request a rebalance: soon for a single change, rarely for many.
 
-Each connector that is created asks for two rounds, one to place it and one to place the tasks that it plans. A
-thousand created at once would have the group do nothing but rebalance. So a first change waits for a moment only; each
-round that follows closely upon the last one waits longer, until nothing has changed for a while.
+Each new connector needs two rounds, one to assign it and one to assign its planned tasks. A thousand new ones at once
+would keep the group rebalancing. So a first change waits only a moment; each round soon after the previous one waits
+longer, until nothing has changed for a while.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from typing import Final
 __all__ = ["Pacing"]
 
 _STEPS: Final = ((0.02, 0.05), (0.1, 0.5), (0.5, 5.0), (0.5, 20.0))
-"""For each round in a row: how long nothing must have changed before it is asked for, and when it is asked for anyway."""
+"""For consecutive rounds: the quiet time before a round is requested, and the time after which it is requested anyway.
+"""
 _CALM_S: Final = (2.0, 2.0, 3.0, 10.0)
-"""After how long without a change, at each step, the next one is a first one again."""
+"""At each step, the quiet time after which the next change counts as a first one again."""
 
 
 class Pacing:
-    """Calls ``ask`` after changes, from one event loop; while ``more_to_come`` it waits on, as long as the step allows."""
+    """Calls ``ask`` after changes, on one event loop.
+
+    While ``more_to_come`` it keeps waiting, as long as the step allows.
+    """
 
     def __init__(self, ask: Callable[[], None], more_to_come: Callable[[], bool] = lambda: False) -> None:
         self._ask, self._more_to_come = ask, more_to_come

@@ -1,4 +1,4 @@
-"""The other workers of the group, over their REST faces."""
+"""The other workers of the group, through their REST APIs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from connect.errors import RemoteError
 __all__ = ["PeerAnswer", "Peers", "resource"]
 
 _TIMEOUT_S: Final = 90
-"""As long as Kafka Connect's workers wait for each other."""
+"""The timeout of Kafka Connect's workers for each other."""
 _AT_ONCE: Final = 16
 _BAD_REQUEST: Final = 400
 
@@ -26,7 +26,7 @@ class PeerAnswer(NamedTuple):
 
 
 class Peers:
-    """Sends requests to other workers; ``tls`` says whom to trust where they are reached by https."""
+    """Sends requests to other workers; ``tls`` is for those with https."""
 
     def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
         self._tls = tls
@@ -45,15 +45,15 @@ class Peers:
         query: str = "",
         timeout_s: float = _TIMEOUT_S,
     ) -> PeerAnswer:
-        """One request, not followed elsewhere; raises RemoteError where there is no answer."""
+        """Send one request without following redirects. Raises RemoteError if there is no answer."""
 
         def send() -> PeerAnswer:
-            import requests  # a worker that is alone never needs it
+            import requests  # a single worker never needs it
 
             from tidegate.kit.requests_tls import TlsAdapter
 
             with requests.Session() as session:
-                # A proxy of the environment is for the outside world, not for the workers of one group.
+                # A proxy of the environment is for the outside world, not for workers of one group.
                 session.trust_env = False
                 if self._tls is not None:
                     session.mount("https://", TlsAdapter(self._tls))
@@ -69,7 +69,7 @@ class Peers:
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, send)
-        except OSError as error:  # all of requests' own are
+        except OSError as error:  # all of requests' own errors are
             raise RemoteError(f"IO Error trying to forward REST request: {method} {url}: {error}") from error
 
     async def order(
@@ -81,7 +81,7 @@ class Peers:
         headers: Mapping[str, str] | None = None,
         timeout_s: float = _TIMEOUT_S,
     ) -> None:
-        """One request whose answer is that it was done; raises RemoteError with the words of a refusal."""
+        """Send a request that returns no data. Raises RemoteError with the message of a refusal."""
         headers = {"Content-Type": "application/json", **(headers or {})}
         answer = await self.ask(method, url, body=body, headers=headers, timeout_s=timeout_s)
         if answer.status >= _BAD_REQUEST:

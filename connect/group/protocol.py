@@ -1,9 +1,10 @@
-"""What workers of a group tell each other, in the bytes of Kafka Connect's three protocols.
+"""The messages between workers of a group, in the format of Kafka Connect's three protocols.
 
-``default`` (eager, version 0) carries an address and a position; ``compatible`` (1, KIP-415) adds what a member runs and
-what it must give up; ``sessioned`` (2, KIP-507) has the same bytes and says that requests among workers are signed. The
-formats are those of ConnectProtocol and IncrementalCooperativeConnectProtocol: big-endian, strings with an INT16 length,
-bytes and arrays with an INT32 length where -1 is null. What an older worker leaves out at the end counts as empty.
+``default`` (eager, version 0) has an address and a position; ``compatible`` (1, KIP-415) adds a member's items and its
+revoked items; ``sessioned`` (2, KIP-507) has the same format and means that requests between workers are signed. The
+formats are those of ConnectProtocol and IncrementalCooperativeConnectProtocol: big-endian, strings with an INT16
+length, bytes and arrays with an INT32 length where -1 is null. Trailing fields that an older worker omits count as
+empty.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ __all__ = [
 ]
 
 CONNECTOR: Final = -1
-"""The number that stands for the connector itself among its tasks."""
+"""The number that represents the connector itself among its tasks."""
 CONFIG_MISMATCH: Final = 1
-"""The error of an assignment that could not be made: the leader had not read as far as another member."""
+"""The error of an impossible assignment: the leader had not read as far as another member."""
 
 _INT16, _INT32, _INT64 = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">q")
 
 
 class Item(NamedTuple):
-    """One thing to run: a connector (``number`` is CONNECTOR) or one of its tasks."""
+    """An item to run: a connector (``number`` is CONNECTOR) or one of its tasks."""
 
     connector: str
     number: int
@@ -50,11 +51,11 @@ class Item(NamedTuple):
 
 
 class MalformedWorkerMessage(TidegateError):
-    """Bytes of another member that are not what its protocol says."""
+    """Another member's bytes do not match its protocol."""
 
 
 class Protocol(Enum):
-    """The protocols by their names in the group; a worker offers its own and all older ones, its own first."""
+    """The protocols by their names in the group. A worker offers its own and all older ones, its own first."""
 
     SESSIONED = "sessioned"
     COMPATIBLE = "compatible"
@@ -66,7 +67,7 @@ class Protocol(Enum):
 
     @property
     def cooperative(self) -> bool:
-        """Whether members keep what they run through a rebalance until it is taken from them."""
+        """Whether members keep their items through a rebalance until these are revoked."""
         return self is not Protocol.EAGER
 
     @property
@@ -76,15 +77,18 @@ class Protocol(Enum):
 
     @classmethod
     def configured(cls, name: str) -> Protocol:
-        """The protocol of a value of ``connect.protocol``."""
+        """The protocol for a value of ``connect.protocol``."""
         return cls.EAGER if name.lower() == "eager" else cls(name.lower())
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader has one member do. Under the cooperative protocols ``items`` are those to begin with, ``revoked``
-    those to stop before joining again; under the eager one ``items`` are all. ``delay_ms``: join again after this time,
-    when what a lost member ran is dealt out anew. ``offset`` is the position of the config topic that it was made at."""
+    """The leader's assignment for one member.
+
+    Under the cooperative protocols ``items`` are those to start and ``revoked`` those to stop before joining again;
+    under the eager one ``items`` are all. After ``delay_ms`` the member joins again, when a lost member's items are
+    reassigned. ``offset`` is the position of the config topic at the assignment.
+    """
 
     leader: str
     leader_url: str
@@ -97,7 +101,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class WorkerState:
-    """What a member says when it joins: where its REST face is, how far it has read the config topic, what it runs."""
+    """A member's state when it joins: its REST address, its position in the config topic, its items."""
 
     url: str
     offset: int
@@ -158,7 +162,7 @@ def _items(items: Iterable[Item]) -> bytes:
 
 
 class _Reader:
-    """Reads from the front; what is cut short or makes no sense is a MalformedWorkerMessage."""
+    """Reads from the front. Truncated or invalid data is a MalformedWorkerMessage."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -196,7 +200,7 @@ class _Reader:
         return frozenset(items)
 
     def _count(self, *, least_bytes: int) -> int:
-        """A length, checked against what is left before anything is made of it; null counts as none."""
+        """A length, checked against the remaining bytes before anything is allocated; null counts as 0."""
         count = self.integer(_INT32)
         if count * least_bytes > len(self._data) - self._at or count < -1:
             raise MalformedWorkerMessage(f"a worker announced {count} entries in {len(self._data) - self._at} bytes")

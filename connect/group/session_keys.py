@@ -1,7 +1,7 @@
-"""Signatures of the requests that workers send each other (KIP-507).
+"""Signatures of requests between workers (KIP-507).
 
-The leader makes a key and writes it to the config topic; whoever may read that topic may give workers orders. A request
-bears the HMAC of its body in ``X-Connect-Authorization``, in base64, and the algorithm beside it.
+The leader creates a key and writes it to the config topic; so anyone who may read that topic can command workers. A
+request has the base64 HMAC of its body in ``X-Connect-Authorization``, and the algorithm in another header.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SIGNATURE_HEADER: Final = "X-Connect-Authorization"
 ALGORITHM_HEADER: Final = "X-Connect-Request-Signature-Algorithm"
 
 _BLOCK_BITS: Final = {"HmacMD5": 512, "HmacSHA1": 512}
-"""The sizes that Java's KeyGenerator takes of its own accord; for the SHA-2 family that of the digest."""
+"""The default sizes of Java's KeyGenerator; for the SHA-2 family that of the digest."""
 
 
 def new_key(algorithm: str, bits: int | None, now_ms: int) -> SessionKey:
@@ -31,7 +31,7 @@ def new_key(algorithm: str, bits: int | None, now_ms: int) -> SessionKey:
 
 
 def same_kind(key: SessionKey, algorithm: str, bits: int | None) -> bool:
-    """Whether a key is what these settings would have made."""
+    """Whether a key matches these settings."""
     other = new_key(algorithm, bits, 0)
     return key.algorithm == algorithm and len(key.secret) == len(other.secret)
 
@@ -43,7 +43,7 @@ def signed(body: bytes, key: SessionKey, algorithm: str) -> dict[str, str]:
 
 
 def require_signature(headers: Mapping[str, str], body: bytes, key: SessionKey | None, accepted: Sequence[str]) -> None:
-    """Raises what Kafka Connect answers where a request is not signed with the key that all workers share."""
+    """Raises Kafka Connect's error if a request is not signed with the key that all workers share."""
     algorithm, sent_signature = headers.get(ALGORITHM_HEADER), headers.get(SIGNATURE_HEADER)
     if algorithm is None or sent_signature is None:
         raise BadRequest("Internal request missing required signature")

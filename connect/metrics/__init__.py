@@ -1,2 +1,3 @@
-"""Metrics under the names that Kafka Connect's exporters give them: JMX groups and attributes (``families.py``), and those of
-the tasks' Kafka clients (``clients.py``)."""
+"""Metrics under the names of Kafka Connect's exporters: JMX groups and attributes (``families.py``), and those of the
+tasks' Kafka clients (``clients.py``).
+"""

@@ -1,4 +1,4 @@
-"""Kafka's clients of a process under the names that exporters give their JMX groups: network, fetches, groups' coordinators."""
+"""The Kafka clients of a process under the exporters' names of their JMX groups: network, fetches, group coordinators."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from connect.metrics.families import Families
 __all__ = ["add_clients", "clients_of_process"]
 
 _DOMAINS: Final = {"admin": "admin-client", "consumer": "consumer", "member": "connect", "producer": "producer"}
-"""The JMX domain of a client, which is what its groups' names begin with too. Members keep workers in their group."""
+"""The JMX domain of a client, which also begins the names of its groups. Members keep workers in their group."""
 
 Group = tuple[str, str | None, Mapping[str, float]]
-"""A JMX group without ``-metrics``, the broker it is about if it is about one, and its attributes."""
+"""A JMX group without ``-metrics``, its broker if it has one, and its attributes."""
 
 
 def clients_of_process() -> list[list[Any]]:
-    """What every client of this process counts, as JSON: kind, client id, groups."""
+    """The measurements of every client of this process as JSON: kind, client id, groups."""
     network_of_clients = sys.modules.get("broker.client.network")
-    if network_of_clients is None:  # nobody has needed a client, so none shall be loaded for this
+    if network_of_clients is None:  # no client was used, so the library is not loaded for this
         return []
     measures: list[list[Any]] = []
     for client in network_of_clients.client_measures():
@@ -37,7 +37,7 @@ def clients_of_process() -> list[list[Any]]:
 
 
 def add_clients(families: Families, clients: Iterable[Sequence[Any]], version: str) -> None:
-    """Show clients as ``clients_of_process`` gave them. Those of one kind with the same id are shown as one, as their sum."""
+    """Add clients from ``clients_of_process``. Clients of one kind with the same id are summed."""
     merged: dict[tuple[str, str, str, str | None], dict[str, float]] = {}
     for kind, client_id, groups in clients:
         for group, node, values in groups:
@@ -47,8 +47,8 @@ def add_clients(families: Families, clients: Iterable[Sequence[Any]], version: s
     for kind, client_id in {key[:2]: None for key in merged}:
         domain = _DOMAINS[kind].replace("-", "_")
         about = {"client_id": client_id, "client_type": domain, "version": version}
-        if kind != "member":  # the worker itself says this of its own
-            for family in ("app_info", "app"):  # newer exporters keep "info" for themselves
+        if kind != "member":  # the worker itself reports this for its own
+            for family in ("app_info", "app"):  # newer exporters reserve "info"
                 families.sample(f"kafka_{domain}_{family}", 1, about)
     for (kind, client_id, group, node), values in merged.items():
         families.client(_DOMAINS[kind], group, values, client_id, node)

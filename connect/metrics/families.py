@@ -1,13 +1,13 @@
-"""Attributes of Kafka Connect's JMX groups under the names that the two usual sets of exporter rules give them.
+"""Attributes of Kafka Connect's JMX groups under the names of the two usual sets of exporter rules.
 
 | group | Strimzi's rules | Confluent's ``jmx-monitoring-stacks`` |
 | --- | --- | --- |
 | ``source-task-metrics`` | ``kafka_connect_source_task_…`` | ``kafka_connect_source_task_metrics_…`` |
 | ``connect-worker-metrics`` | ``kafka_connect_worker_…`` | ``kafka_connect_connect_worker_metrics_…`` |
 
-The groups of Kafka's clients (``producer-metrics``) are ``kafka_producer_…`` by Strimzi's rules and
-``kafka_producer_producer_metrics_…`` by Confluent's. Dashboards made for either work, and so do both at once. Strimzi's reporter uses Confluent's names; where an attribute is
-text it adds ``_info``.
+The groups of Kafka's clients (``producer-metrics``) are ``kafka_producer_…`` in Strimzi's rules and
+``kafka_producer_producer_metrics_…`` in Confluent's. Dashboards for either work, also at the same time. Strimzi's
+reporter uses Confluent's names, and adds ``_info`` to text attributes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Families"]
 
 
 class Families:
-    """Collects samples and gives them by family."""
+    """Collects samples by family."""
 
     def __init__(self) -> None:
         self._families: dict[str, Metric] = {}
@@ -54,7 +54,10 @@ class Families:
     def client(
         self, domain: str, group: str, values: Mapping[str, float], client_id: str, node_id: str | None = None
     ) -> None:
-        """Numbers of a Kafka client's group (``producer-node``). Strimzi's rules spell the labels without underscores."""
+        """Numbers of a Kafka client's group (``producer-node``).
+
+        Strimzi's rules spell the labels without underscores.
+        """
         strimzi, confluent = {"clientid": client_id}, {"client_id": client_id}
         if domain != "connect":
             confluent["client_type"] = domain.replace("-", "_")
@@ -64,11 +67,12 @@ class Families:
             self.sample(f"kafka_{group}_{name}", value, strimzi)
             self.sample(f"kafka_{domain}_{group}_metrics_{name}", value, confluent)
             if name.endswith("-total"):
-                # Newer exporters leave it away from what is no counter to them, and newer dashboards ask so.
+                # Newer exporters omit it for values they do not consider counters, and newer dashboards use those
+                # names.
                 self.sample(f"kafka_{domain}_{group}_metrics_{name.removesuffix('-total')}", value, confluent)
 
     def sample(self, name: str, value: float, labels: Mapping[str, str], doc: str = "") -> None:
-        """A number under this name alone; one that ends in "total" is a counter."""
+        """A number under exactly this name; if that ends in "total" it is a counter."""
         name = name.replace("-", "_")
         family = self._families.get(name)
         if family is None:

@@ -1,2 +1,3 @@
-"""The plugins of a worker: which classes there are under which names (``registry.py``), where they come from (``path.py``),
-and the config providers that resolve ``${provider:path:key}`` (``config_providers.py``)."""
+"""The plugins of a worker: their classes and names (``registry.py``), their sources (``path.py``), and the config
+providers that resolve ``${provider:path:key}`` (``config_providers.py``).
+"""

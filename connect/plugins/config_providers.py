@@ -1,6 +1,6 @@
-"""Placeholders in configurations, ``${provider:[path:]key}``, replaced where a connector or task is started (KIP-297).
+"""Placeholders in configurations, ``${provider:[path:]key}``, replaced when a connector or task is started (KIP-297).
 
-Configurations are stored and shown with the placeholders; what stands behind them stays out of the log and the REST face.
+Configurations are stored and shown with the placeholders; their values never reach the log or the REST API.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ __all__ = ["resolved"]
 
 _PLACEHOLDER: Final = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}:]*)\}")
 _SECRET_FROM: Final = 8
-"""A value of so many characters is a secret, whatever key it stands in: it was put where only the provider has it. A shorter one, such
-as a port, is where the key's name says so."""
+"""A value with at least this many characters is a secret, in any key: it was put where only the provider has it.
+
+A shorter one, such as a port, is a secret only if the key's name suggests it.
+"""
 _Provider = Callable[[str, str, Mapping[str, str]], str | None]
-"""path, key, the provider's parameters -> the value, None where there is none"""
+"""path, key, the provider's parameters -> the value; None if there is none"""
 
 
 def resolved(worker: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
     """The properties with the placeholders of the worker's ``config.providers`` replaced.
 
-    A placeholder of an unknown provider, or without a value behind it, stays as it is, as in Kafka Connect. Raises
-    UsageError for a provider class that is not known, or a file that cannot be read.
+    A placeholder of an unknown provider, or without a value, stays unchanged, as in Kafka Connect. Raises UsageError
+    for an unknown provider class or an unreadable file.
     """
     providers = _configured(worker)
     if not providers:
@@ -87,7 +89,7 @@ def _from_environment(_: str, key: str, parameters: Mapping[str, str]) -> str | 
 
 
 def _allowed(path: str, parameters: Mapping[str, str]) -> Path:
-    """The path, if it is below one of ``allowed.paths`` where those are given."""
+    """The path, if it is below one of ``allowed.paths``, or if that is not set."""
     resolved_path = Path(path).resolve()
     allowed = [Path(part.strip()).resolve() for part in parameters.get("allowed.paths", "").split(",") if part.strip()]
     if allowed and not any(resolved_path.is_relative_to(root) for root in allowed):

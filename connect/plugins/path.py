@@ -1,4 +1,4 @@
-"""Folders of Python connectors (``plugin.path``): which modules they have, what these need, and which of them were changed."""
+"""Folders of Python connectors (``plugin.path``): their modules, the dependencies of these, and changes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _LOOK_S: Final = 0.3
 _HOOK: Final = "register_plugins"
 
 Stamps = dict[str, tuple[int, int]]
-"""Files with when they were changed and their size."""
+"""Files with their modification times and sizes."""
 
 
 def python_folders(paths: Iterable[str]) -> list[Path]:
-    """The folders that hold Python modules or packages."""
+    """The folders with Python modules or packages."""
     return [folder for path in paths if (folder := Path(path).expanduser()).is_dir() and _modules(folder)]
 
 
 def _modules(folder: Path) -> dict[str, Path]:
-    """The files of modules, and of packages their first, by name."""
+    """The files of modules, and the first files of packages, by name."""
     modules = {file.stem: file for file in sorted(folder.glob("*.py"))}
     modules |= {file.parent.name: file for file in sorted(folder.glob("*/__init__.py"))}
     return {name: file for name, file in modules.items() if name.isidentifier()}
@@ -49,13 +49,13 @@ def _has_hook(file: Path) -> bool:
 
 
 class ModuleGraph:
-    """The top modules of folders, and which of them each imports, as their files say now; none of them is run."""
+    """The top-level modules of folders and their imports, according to their current files; none of them is run."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
         self._imports: dict[str, set[str]] = {}
         self.broken: dict[str, str] = {}
-        """Modules that cannot be read, with why."""
+        """Unreadable modules, with the reason."""
         for folder in folders:
             for name, file in _modules(folder).items():
                 parts = file.parent.rglob("*.py") if file.name == "__init__.py" else [file]
@@ -76,13 +76,13 @@ class ModuleGraph:
         return modules
 
     def of_files(self, files: Iterable[str]) -> set[str]:
-        """The modules that files belong to, those that are gone too."""
+        """The modules that files belong to, including deleted ones."""
         paths = [Path(file) for file in files]
         inside = [path.relative_to(folder) for folder in self._folders for path in paths if path.is_relative_to(folder)]
         return {path.parts[0].removesuffix(".py") for path in inside}
 
     def needed(self, config: Mapping[str, str], plugins: PluginRegistry) -> set[str]:
-        """The modules that a connector's class, its converters and transformations are in, and those they need."""
+        """The modules of a connector's class, its converters and transformations, and their dependencies."""
         left = set()
         for name, value in config.items():
             if name.endswith((".class", ".type", ".converter")):
@@ -110,7 +110,10 @@ def _stamps(folders: Sequence[Path]) -> Stamps:
 
 
 async def watch(folders: Sequence[Path], on_change: Callable[[list[str]], Awaitable[None]]) -> None:
-    """Call ``on_change`` with the files that were written, added or removed, once they rest for a moment. Runs until cancelled."""
+    """Call ``on_change`` with the files that were written, added or removed, once they have not changed for a moment.
+
+    Runs until cancelled.
+    """
     known = _stamps(folders)
     while True:
         await asyncio.sleep(_LOOK_S)
@@ -120,7 +123,7 @@ async def watch(folders: Sequence[Path], on_change: Callable[[list[str]], Awaita
         await asyncio.sleep(_LOOK_S)
         now = _stamps(folders)
         if now != seen:
-            continue  # somebody is still writing
+            continue  # they are still being written
         changed = sorted(file for file in known.keys() | now.keys() if known.get(file) != now.get(file))
         known = now
         await on_change(changed)

@@ -1,4 +1,4 @@
-"""Which plugins there are and by which names a configuration may call them. Nothing is imported until it is used."""
+"""All plugins and their names in configurations. Nothing is imported until it is used."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ _SUFFIXES: Final = {
 def load_plugins(
     modules: Sequence[str] = (), *, hook_modules: Sequence[str] = (), entry_points: bool = True
 ) -> PluginRegistry:
-    """The plugins of the given modules (import paths), of this package and of installed distributions; and of ``hook_modules``
-    (found in folders), which are left out where they do not work."""
+    """The plugins of these modules (import paths), of this package and of installed distributions; and of
+    ``hook_modules`` (from folders), which are skipped if they do not work.
+    """
     manager = pluggy.PluginManager("tidegate")
     manager.add_hookspecs(hookspecs)
     for module in dict.fromkeys((*BUILT_IN, *modules)):
@@ -61,7 +62,7 @@ def load_plugins(
     for owner, hook in _hooks(manager):
         try:
             plugins = list(hook())
-        except (Exception, SystemExit):  # a foreign distribution must not take the worker down
+        except (Exception, SystemExit):  # another distribution must not stop the worker
             logger.exception("plugins left out: their hook failed", distribution=owner)
             continue
         for plugin in plugins:
@@ -78,7 +79,7 @@ def _hooks(manager: pluggy.PluginManager) -> list[tuple[str, Any]]:
 
 
 def short_names(plugin: Plugin) -> list[str]:
-    """The names derived from the full ones, as Kafka Connect's ``PluginUtils`` does: simple, and without its type's word."""
+    """The names derived from full ones, like Kafka Connect's ``PluginUtils``: simple, and without the type's word."""
     names: list[str] = list(plugin.short_names)
     for full in plugin.names:
         simple = full.replace(":", ".").rpartition(".")[2]
@@ -90,15 +91,18 @@ def short_names(plugin: Plugin) -> list[str]:
 
 
 class PluginRegistry:
-    """All declared plugins. The first declaration of a full name wins; a short name claimed twice goes to Confluent's,
-    else to Apache's, else to nobody."""
+    """All declared plugins.
+
+    The first declaration of a full name wins. A short name claimed twice goes to Confluent's plugin, otherwise to
+    Apache's, otherwise to neither.
+    """
 
     def __init__(self, plugins: Iterable[Plugin]) -> None:
         self.plugins: tuple[Plugin, ...] = tuple(plugins)
         self._learned: dict[str, Plugin] = {}
 
     def learn(self, class_name: str, kind: str, version: str) -> None:
-        """Take note of what a task host says of a connector that is called ``module:Class``: nobody else imports it."""
+        """Record a task host's information about a connector named ``module:Class``, which no other process imports."""
         types = {"source": PluginType.SOURCE, "sink": PluginType.SINK}
         if kind in types and self.find(class_name, *CONNECTORS) is None:
             self._learned[class_name] = Plugin(types[kind], class_name, (class_name,), version)
@@ -122,7 +126,7 @@ class PluginRegistry:
 
     @cached_property
     def names_by_class(self) -> dict[str, str]:
-        """The full names of converters, transformations and predicates by those of their Python classes."""
+        """The full names of converters, transformations and predicates by the names of their Python classes."""
         parts = [plugin for plugin in self.plugins if plugin.type not in CONNECTORS]
         return {plugin.path.rpartition(":")[2]: plugin.name for plugin in parts}
 
@@ -135,7 +139,7 @@ class PluginRegistry:
         )
 
     def find(self, name: str, *types: PluginType) -> Plugin | None:
-        """The plugin of one of these types (any, if none is given) that goes by ``name``."""
+        """The plugin of one of these types (any, without types) with this name."""
         for index in (self._by_full_name, self._by_short_name):
             for kind in types or _ORDER:
                 if (kind, name) in index:
@@ -144,7 +148,7 @@ class PluginRegistry:
         return learned if learned is not None and (not types or learned.type in types) else None
 
     def connector(self, name: str) -> Plugin:
-        """The connector of that name; raises UnknownPlugin with Kafka Connect's text and the connectors there are."""
+        """The connector of that name. Raises UnknownPlugin with Kafka Connect's text and the existing connectors."""
         connector_plugin = self.find(name, *CONNECTORS) or _by_path(name)
         if connector_plugin is None:
             described = ", ".join(_described(plugin) for plugin in self.listed(CONNECTORS))
@@ -170,7 +174,7 @@ def _described(plugin: Plugin) -> str:
 
 
 def _by_path(name: str) -> Plugin | None:
-    """A connector that no distribution declares, called ``module:Class``: for an author who is just trying it out."""
+    """An undeclared connector named ``module:Class``, for authors who are trying it out."""
     module, colon, attribute = name.partition(":")
     if not colon or not all(part.isidentifier() for part in (*module.split("."), attribute)):
         return None

@@ -1,7 +1,7 @@
 """The worker's REST API: Kafka Connect's paths, bodies and texts, and ``/tidegate/v1``.
 
-every route on one screen                 ``routes.py``
-where it listens                          ``listeners.py``
-who may do what                           ``users.py``, ``rights.py``
-requests that another worker answers      ``forwarding.py``, ``internal.py``
+all routes                                ``routes.py``
+listeners                                 ``listeners.py``
+authentication and rights                 ``users.py``, ``rights.py``
+requests for other workers                ``forwarding.py``, ``internal.py``
 """

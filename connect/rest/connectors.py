@@ -21,7 +21,7 @@ _INITIAL = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPP
 
 
 class ConnectorRoutes:
-    """Requests to operations and back; ``topic_tracking`` off closes the routes about topics."""
+    """Translates requests to operations and back; ``topic_tracking`` off disables the routes about topics."""
 
     def __init__(self, operations: Operations, *, topic_tracking: bool) -> None:
         self._operations, self._topic_tracking = operations, topic_tracking
@@ -138,6 +138,6 @@ def _name(request: Request) -> str:
 
 
 def _created(request: Request, info: dict[str, object]) -> Response:
-    """As JAX-RS makes ``Location``: absolute, and a slash in the name stays one."""
+    """``Location`` in JAX-RS's form: absolute, with slashes in the name unescaped."""
     path = quote(str(info["name"]), safe="/!$&'()*+,;=:@")
     return json_response(info, 201, Location=f"{base_url(request)}/connectors/{path}")

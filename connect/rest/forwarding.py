@@ -1,8 +1,8 @@
-"""Requests that another worker has to answer are passed on to it, as they came, over at most two hops.
+"""Forwards requests that another worker has to answer to it unchanged, over at most two hops.
 
-Operations raise ``Elsewhere``; all routes are wrapped here, so that none of them need know. The first worker that a user asks
-passes on with ``forward=true``, the next one with ``forward=false``, and whoever is asked so must answer itself: by then
-the group has most likely been rebalanced, and the user may try again.
+Operations raise ``Elsewhere``; all routes are wrapped here, so that none of them needs to handle it. The first worker
+forwards with ``forward=true``, the next one with ``forward=false``, which the receiver must answer itself: by then the
+group has most likely been rebalanced, and the user may retry.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Forwarding:
         self._peers = peers
 
     def over(self, routes: Sequence[BaseRoute]) -> list[BaseRoute]:
-        """The same routes, passing on what raises Elsewhere."""
+        """The same routes, with forwarding of requests that raise Elsewhere."""
         return [
             Route(route.path, self._passing_on(route.endpoint), methods=list(route.methods or ()))
             if isinstance(route, Route)
@@ -64,6 +64,6 @@ class Forwarding:
             query=urlencode([*query, ("forward", "true" if hop is None else "false")]),
         )
         kept = {name: answer.headers[name] for name in ("Content-Type",) if name in answer.headers}
-        if "Location" in answer.headers:  # of the worker that answered: users get that of the worker they asked
+        if "Location" in answer.headers:  # that of the answering worker: users get that of the worker they asked
             kept["Location"] = base_url(request) + urlsplit(answer.headers["Location"]).path
         return Response(answer.body, answer.status, kept)

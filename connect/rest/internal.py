@@ -1,4 +1,4 @@
-"""What workers of a group ask of each other; users have no business here, so requests are signed (KIP-507)."""
+"""Requests between workers of a group. They are signed (KIP-507), because users must not send them."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class InternalRoutes:
         ]
 
     async def expect_round(self, request: Request) -> Response:
-        """Another worker is about to join: heartbeats come quickly for a moment. Not of Kafka Connect."""
+        """Another worker is about to join: send heartbeats quickly for a moment. Not part of Kafka Connect."""
         await self._require_signature(request)
         self._membership.expect_round()
         return Response(status_code=204)
 
     async def put_tasks(self, request: Request) -> Response:
-        """Write the tasks that a connector on another worker has planned."""
+        """Write the tasks planned by a connector on another worker."""
         await self._require_signature(request)
         tasks = _tasks(await json_body(request))
         await self._herder.require_leader()
@@ -54,7 +54,7 @@ class InternalRoutes:
         return Response(status_code=204)
 
     async def fence(self, request: Request) -> Response:
-        """Lock out the producers of a source's tasks from before."""
+        """Fence the producers of a source's earlier tasks."""
         await self._require_signature(request)
         await self._herder.require_leader()
         name = str(request.path_params["name"])

@@ -1,4 +1,4 @@
-"""The worker's HTTP servers, one a listener."""
+"""The worker's HTTP servers, one per listener."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["Faces", "peer_tls"]
 
 
 def peer_tls(properties: Mapping[str, str], keys: RestConfig) -> ssl.SSLContext | None:
-    """How this worker reaches others by https; None where it listens to http alone. Raises ConfigError."""
+    """The TLS context for other workers' https listeners; None if this worker has only http. Raises ConfigError."""
     if all(listener.scheme == "http" for listener in keys.listeners):
         return None
     settings = tls_keys(properties)
-    # An empty algorithm takes any name in a certificate that is trusted, as with Java.
+    # With an empty algorithm any name in a trusted certificate is accepted, as in Java.
     return client_context(settings, check_host=properties.get("ssl.endpoint.identification.algorithm", "https") != "")
 
 
 class Faces:
-    """``start`` opens all in their order; ``stop`` may be called after a start that failed."""
+    """``start`` opens all listeners in order; ``stop`` may be called after a failed start."""
 
     def __init__(self, properties: Mapping[str, str], keys: RestConfig) -> None:
-        """Reads key and trust stores. Raises ConfigError."""
+        """Reads key stores and trust stores. Raises ConfigError."""
         self._keys = keys
         self._ordinary = [(listener, self._context(properties, listener, admin=False)) for listener in keys.listeners]
         self._admin = [(listener, self._context(properties, listener, admin=True)) for listener in keys.admin_listeners]
@@ -44,7 +44,9 @@ class Faces:
         return server_context(tls_keys(properties, admin=admin), self._keys.client_auth)
 
     async def start(self, app: ASGIApp, admin: ASGIApp | None) -> dict[str, str]:
-        """The addresses: the first as ``connect``, others as ``connect-https`` and so on, ``connect-admin`` for the admin's."""
+        """The addresses: the first as ``connect``, others as ``connect-https`` and so on, ``connect-admin`` for
+        administration.
+        """
         warn_of_open("connect", self._keys.open_listeners, "users.file or rest.extension.classes with users")
         addresses: dict[str, str] = {}
         for listener, context in self._ordinary:
@@ -69,7 +71,7 @@ class Faces:
 
     @property
     def advertised_port(self) -> int:
-        """The port that others are told of, the real one once it is started."""
+        """The advertised port, which is the actual one once it is started."""
         return self._keys.advertised_port or self._ports.get(self._keys.advertised, self._keys.advertised.port)
 
     async def stop(self) -> None:

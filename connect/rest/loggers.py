@@ -1,4 +1,4 @@
-"""Levels of loggers: of this worker, or of all workers of the cluster."""
+"""Log levels of this worker, or of all workers of the cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["LoggerRoutes"]
 
 
 class LoggerRoutes:
-    """``on_level`` hears of what was set for this worker, ``tell_all`` has every worker of the cluster set it."""
+    """``on_level`` is called with levels set for this worker; ``tell_all`` makes every worker of the cluster set them."""
 
     def __init__(
         self,

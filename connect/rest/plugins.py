@@ -1,4 +1,4 @@
-"""Plugins: which there are, their keys, and what is wrong with a configuration."""
+"""Plugins: lists them and their keys, and validates configurations."""
 
 from __future__ import annotations
 

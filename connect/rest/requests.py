@@ -1,4 +1,4 @@
-"""Reading requests and rendering errors as Kafka Connect does."""
+"""Reads requests and formats errors like Kafka Connect."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ __all__ = [
 logger = get_logger(__name__)
 
 REQUEST_TIMEOUT_S: Final = 90.0
-"""As long as Kafka Connect's workers let a request wait (``RestServer.DEFAULT_REST_REQUEST_TIMEOUT_MS``)."""
+"""The request timeout of Kafka Connect's workers (``RestServer.DEFAULT_REST_REQUEST_TIMEOUT_MS``)."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 _JSON_RANGES: Final = frozenset({"application/json", "application/*", "*/*", "*", ""})
-"""Media ranges that take JSON."""
+"""Media ranges that include JSON."""
 
 
 def render_error(_: Request, error: TidegateError | HTTPException) -> Response:
@@ -50,7 +50,7 @@ def render_error(_: Request, error: TidegateError | HTTPException) -> Response:
 
 
 async def json_value(request: Request) -> Any:
-    """The body's JSON value. As the original, this takes nothing else (415), nor a body whose type is not named."""
+    """The body's JSON value. Like the original it accepts no other type (415), nor a body without a type."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise HTTPException(415)
@@ -58,9 +58,9 @@ async def json_value(request: Request) -> Any:
 
 
 def answering_json(endpoint: Endpoint) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-    """The endpoint, for clients whose ``Accept`` takes JSON: others are answered 406, before anything is done.
+    """The endpoint for clients that accept JSON: others get 406 before anything is done.
 
-    As Jersey, this does not look at quality values.
+    Like Jersey it ignores quality values.
     """
 
     async def answer(request: Request) -> Response:
@@ -73,7 +73,7 @@ def answering_json(endpoint: Endpoint) -> Callable[[Request], Coroutine[Any, Any
 
 
 class Answers:
-    """Lets each request wait ``timeout_s`` for its answer; what it began goes on after that, as in Kafka Connect."""
+    """Limits each request to ``timeout_s``; its work continues after that, as in Kafka Connect."""
 
     def __init__(self, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
         self._timeout_s = timeout_s
@@ -113,7 +113,7 @@ async def string_map(request: Request) -> dict[str, str | None]:
 
 
 def string_map_of(value: Any) -> dict[str, str | None]:
-    """Scalars become text as Jackson makes them; null stays. Raises BadRequest for objects and arrays."""
+    """Scalars become text as in Jackson; null stays. Raises BadRequest for objects and arrays."""
     if not isinstance(value, dict):
         raise BadRequest(f"Cannot deserialize a map of configuration values from {_kind(value)}")
     return {str(key): _text(key, item) for key, item in value.items()}
@@ -138,7 +138,7 @@ def _kind(value: Any) -> str:
 
 
 def flag(request: Request, name: str) -> bool:
-    """A query parameter that is true or false; Java's reading: anything but true is false."""
+    """A boolean query parameter, by Java's rule: anything but true is false."""
     return request.query_params.get(name, "false").lower() == "true"
 
 

@@ -1,4 +1,6 @@
-"""What users of the platform's file may do at the worker's REST face (``tidegate.kit.users``): by connector, and by the platform."""
+"""Rights of users in the platform's file (``tidegate.kit.users``) at the worker's REST API: by connector, and on the
+platform.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,16 @@ from tidegate.kit.users import PlatformUser, UsersFile
 __all__ = ["RightsGuard", "owner_of", "require_right", "sees"]
 
 _USER: Final = "connect.user"
-"""Where the user stands in a request's scope; absent where nobody is asked."""
+"""The scope key of the request's user; absent without authentication."""
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _FOR_ALL: Final = frozenset({"", "health", "metrics", "connector-plugins", "connectors"})
-"""First parts of paths that every user may read; lists hold only connectors that the user may see."""
+"""First path segments that every user may read; lists contain only connectors that the user may see."""
 
 
 class RightsGuard:
-    """A guard behind BasicAuth that holds each request to the rights of its user, as far as its path tells.
+    """A guard after BasicAuth that checks each request against its user's rights, as far as the path tells.
 
-    What is named in a body (a connector that is created) its route asks for by ``require_right``.
+    For names in a body (a new connector) the route calls ``require_right``.
     """
 
     def __init__(self, file: UsersFile) -> None:
@@ -52,7 +54,7 @@ class RightsGuard:
 
 
 def require_right(request: Request, verb: str, connector: str) -> None:
-    """Raises Forbidden where the user of a request may not do this with a connector."""
+    """Raises Forbidden if the request's user lacks the right on a connector."""
     user = request.scope.get(_USER)
     if user is not None:
         _require(user, verb, "connector", connector)
@@ -65,7 +67,7 @@ def owner_of(request: Request) -> str:
 
 
 def sees(request: Request, connector: str) -> bool:
-    """Whether a list for the user of a request has this connector."""
+    """Whether a list for the request's user contains this connector."""
     user: PlatformUser | None = request.scope.get(_USER)
     return user is None or user.may("read", "connector", connector)
 
@@ -76,7 +78,7 @@ def _require(user: PlatformUser, verb: str, kind: str, name: str) -> None:
 
 
 def _parts(request: Request) -> list[str]:
-    """The path in its parts, each decoded by itself, without the prefix of our own routes."""
+    """The path segments, decoded separately, without the prefix of our own routes."""
     raw = request.scope.get("raw_path") or request.scope["path"].encode()
     parts = [unquote(part) for part in raw.decode("latin-1").partition("?")[0].strip("/").split("/")]
     return parts[2:] or [""] if parts[:2] == ["tidegate", "v1"] else parts

@@ -1,4 +1,4 @@
-"""What the worker says of itself."""
+"""The worker's version and health."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KAFKA_VERSION: Final = "4.3.1"
 
 
 class RootRoutes:
-    """``health`` is asked for (HTTP status, status word, message)."""
+    """``health`` returns (HTTP status, status word, message)."""
 
     def __init__(
         self, commit: str, cluster_id: Callable[[], str], health: Callable[[], Awaitable[tuple[int, str, str]]]

@@ -1,4 +1,4 @@
-"""Every route of the REST face on one screen. Bodies and texts are Kafka Connect's; ``/tidegate/v1`` is ours."""
+"""All routes of the REST API. Bodies and texts are Kafka Connect's; ``/tidegate/v1`` is ours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["admin_routes", "all_routes"]
 
 
 def admin_routes(loggers: LoggerRoutes) -> list[BaseRoute]:
-    """What ``admin.listeners`` is about."""
+    """The routes of ``admin.listeners``."""
     return _in_json(
         Route("/admin/loggers", loggers.list, methods=["GET"]),
         Route("/admin/loggers/{logger}", loggers.show, methods=["GET"]),

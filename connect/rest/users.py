@@ -1,4 +1,4 @@
-"""Basic authentication as Kafka Connect's extension has it: users in a property file, named by a JAAS file (KIP-285)."""
+"""Basic authentication like Kafka Connect's extension: users in a property file, named by a JAAS file (KIP-285)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _INTERNAL: Final = (
     ("PUT", re.compile(r"/connectors/[^/]+/fence/?")),
     ("PUT", re.compile(r"/tidegate/round/?")),
 )
-"""What workers ask of each other, which is signed with the group's session key instead."""
+"""Requests between workers, which are signed with the group's session key instead."""
 
 
 def user_guards(config: RestConfig) -> list[Guard]:
-    """What looks at each request first; empty where everybody may come in. Raises ConfigError that says what is wrong."""
+    """The guards that check each request first; empty without authentication. Raises ConfigError with the problem."""
     if config.users_file is not None:
         try:
             file = UsersFile(Path(config.users_file))

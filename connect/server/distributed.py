@@ -1,4 +1,4 @@
-"""The connect service: stores, herder, worker, membership and REST face, put together."""
+"""The connect service: assembles stores, herder, worker, membership and REST API."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ logger = get_logger(__name__)
 
 _RETRY_S: Final = 0.5
 _FIRST_ROUND_S: Final = 1.0
-"""How long a start waits for the group's first round: where it comes soon, whoever is told "ready" can create connectors."""
+"""How long a start waits for the group's first round, because connectors can be created only after it."""
 _HEALTH_S: Final = 10.0
 _PRODUCER: Final = {"client.id": "connect-worker", "acks": "all", "delivery.timeout.ms": "10000"}
-"""A request that the log does not take within this time is answered with an error; nobody waits for longer."""
+"""A request that the log does not accept within this time is answered with an error."""
 
 
 class ConnectServer:
-    """A Service (tidegate.kit.service): a worker of a group. ``properties`` are worker properties as text; ``plugin_modules``
-    are import paths of modules with a ``register_plugins`` hook beside this package's own.
+    """A Service (tidegate.kit.service): a worker of a group. ``properties`` are worker properties as text;
+    ``plugin_modules`` are import paths of further modules with a ``register_plugins`` hook.
 
-    ``start`` waits until the log can be reached, and says in its log that it does; then a moment for its group.
+    ``start`` waits, with a log message, until the log is reachable, then a moment for its group.
     """
 
     def __init__(self, properties: Mapping[str, str], plugin_modules: Sequence[str] = ()) -> None:
@@ -166,7 +166,7 @@ class ConnectServer:
         return admin_routes(LoggerRoutes(loggers, worker.set_logger_level, herder.configs.put_logger_level))
 
     def _group_routes(self, routes: list[BaseRoute], herder: Herder, plugins: PluginRegistry) -> list[BaseRoute]:
-        """The routes as a worker of a group has them: with those for its leader, and passed on where another must answer."""
+        """The routes of a worker in a group: with those for its leader, and with forwarding."""
         membership = self._membership = Membership(
             self._config,
             worker_client(self._properties),
@@ -180,7 +180,7 @@ class ConnectServer:
         return Forwarding(self._peers).over(routes)
 
     async def _take_part(self, herder: Herder, worker: Worker, operations: Operations) -> None:
-        """Join the group; what is to run here begins with its first round."""
+        """Join the group; this worker's share starts with its first round."""
         assert self._membership is not None and self._admin is not None
         membership = self._membership
         membership.url = f"{self._config.advertised.scheme}://{herder.worker_id}/"
@@ -198,7 +198,7 @@ class ConnectServer:
         herder.start(membership)
         await membership.meet(self._admin)
         await membership.start()
-        # A group that has work gives a part of it to whoever joins.
+        # A group with work assigns part of it to a new worker.
         worker.expect(sum(len(stored.tasks or ()) for stored in herder.configs.connectors.values()))
         await membership.wait_settled_for(_FIRST_ROUND_S)
 
@@ -284,7 +284,7 @@ class ConnectServer:
             await admin.fence_producers(transactional_ids(self._config.group_id, name, count))
 
     async def _health(self) -> tuple[int, str, str]:
-        """As RootResource of Kafka Connect (KIP-1017): waits a while for a worker that starts."""
+        """Kafka Connect's RootResource (KIP-1017): waits a while for a worker that is starting."""
         unable = "Worker was unable to handle this request and may be unable to handle other requests."
         for store in self._stores:
             if store.failure is not None:
@@ -302,7 +302,7 @@ class ConnectServer:
 
 
 async def _reload(herder: Herder, plugins: PluginRegistry, folders: Sequence[Path]) -> None:
-    """Start what needs changed modules again; what needs one that cannot even be read goes on as it runs."""
+    """Restart connectors whose modules changed. Those with an unreadable module keep running."""
 
     async def on_change(files: list[str]) -> None:
         modules = ModuleGraph(folders)

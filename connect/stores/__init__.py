@@ -1,4 +1,4 @@
-"""The worker's memory: three compacted topics in Kafka Connect's own record formats."""
+"""The worker's state: three compacted topics in Kafka Connect's own record formats."""
 
 from connect.stores.configs import ConfigStore, RestartRequest, SessionKey, TargetState
 from connect.stores.offsets import OffsetStore, SourceOffset

@@ -1,4 +1,4 @@
-"""Connectors as they are configured, and what workers of a group must agree on beside them: the config topic."""
+"""The config topic: configured connectors, and other state that workers of a group must agree on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class TargetState(Enum):
-    """What a user wants of a connector."""
+    """The state that a user requested for a connector."""
 
     STARTED = "STARTED"
     PAUSED = "PAUSED"
@@ -37,7 +37,7 @@ class TargetState(Enum):
 
 @dataclass(slots=True)
 class StoredConnector:
-    """One connector. ``tasks`` are the committed configurations of its tasks; None until there was a whole commit."""
+    """One connector. ``tasks`` are the committed configurations of its tasks; None before the first complete commit."""
 
     config: dict[str, str]
     target: TargetState = TargetState.STARTED
@@ -49,18 +49,18 @@ class StoredConnector:
     applied_owner: str = ""
     """The owner by the time of ``applied``."""
     created_at: int = -1
-    """The position of the config topic behind the record that made the connector."""
+    """The position of the config topic after the record that created the connector."""
     committed_at: int = -1
-    """The position behind the commit of its tasks."""
+    """The position after the commit of its tasks."""
     generation: int = -1
-    """Counts the commits, from 0 for the first one that this worker has read."""
+    """The number of commits, from 0 for the first one that this worker has read."""
     pending_fencing: bool = True
-    """Whether producers of tasks from before that commit may still be about (exactly-once sources)."""
+    """Whether producers of tasks from before that commit may still be active (exactly-once sources)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """What workers sign their requests to each other with; ``created_ms`` since 1970."""
+    """The key with which workers sign their requests to each other; ``created_ms`` since 1970."""
 
     secret: bytes = field(repr=False)
     algorithm: str
@@ -69,7 +69,7 @@ class SessionKey:
 
 @dataclass(frozen=True, slots=True)
 class RestartRequest:
-    """Restart a connector and, if so said, its tasks; all of them or those that failed."""
+    """A request to restart a connector and optionally its tasks: all of them or only failed ones."""
 
     connector: str
     include_tasks: bool = False
@@ -77,31 +77,31 @@ class RestartRequest:
 
     @property
     def impact(self) -> tuple[bool, bool]:
-        """Of two requests for the same connector the one with more is carried out."""
+        """Of two requests for the same connector the one with the larger impact is carried out."""
         return not self.only_failed, self.include_tasks
 
 
 class ConfigListener(Protocol):
-    """Hears of each record when it has been applied; called on the event loop, for old records too unless said otherwise."""
+    """Is notified of each record after it was applied, on the event loop; also of old records unless stated otherwise."""
 
     def on_connector(self, name: str) -> None:
         """The configuration, target state or tasks of a connector have changed."""
 
     def on_restart(self, request: RestartRequest) -> None:
-        """A restart was asked for; not called for what was in the topic at the start."""
+        """A restart was requested; not called for records read at the start."""
 
     def on_logger_level(self, namespace: str, level: str) -> None:
-        """A logger's level was set for all workers; not called for what was in the topic at the start."""
+        """A logger's level was set for all workers; not called for records read at the start."""
 
 
 class LeaderWriter(Protocol):
-    """Writes for the leader, where its writes must fence those of leaders from before."""
+    """Writes for the leader, if its writes must fence those of earlier leaders."""
 
     async def write(self, topic: str, entries: Sequence[Entry]) -> None: ...
 
 
 class ConfigStore:
-    """Read freely. What only the leader may write goes through ``leader_writer`` where there is one."""
+    """Can be read at any time. Records that only the leader may write go through ``leader_writer``, if there is one."""
 
     def __init__(self, log: StoreLog, listener: ConfigListener) -> None:
         self._topic = log
@@ -114,7 +114,7 @@ class ConfigStore:
         self.connectors: dict[str, StoredConnector] = {}
         self.session_key: SessionKey | None = None
         self.position = -1
-        """The offset behind the newest record that has been applied; -1 before the first, as members of a group count."""
+        """The offset after the newest applied record; -1 before the first, as group members report it."""
 
     async def start(self) -> None:
         await self._topic.start(self._apply)
@@ -125,29 +125,29 @@ class ConfigStore:
 
     @property
     def failure(self) -> BaseException | None:
-        """Why the topic is not followed any more; None while it is."""
+        """Why the topic is no longer followed; None while it is."""
         return self._topic.failure
 
     async def refresh(self, timeout_s: float | None = None) -> None:
-        """Returns when everything that is in the topic now has been applied; raises TimeoutError."""
+        """Returns when everything currently in the topic has been applied. Raises TimeoutError."""
         async with asyncio.timeout(timeout_s):
             await self._topic.read_to_end()
 
     def items(self) -> Iterable[tuple[str, int]]:
-        """Everything there is to run: a name with -1 for each connector, with a number for each of its tasks."""
+        """All items to run: a name with -1 for each connector, with a number for each of its tasks."""
         for name, stored in self.connectors.items():
             yield name, -1
             for number in range(len(stored.tasks or ())):
                 yield name, number
 
     def fenced_tasks(self, name: str) -> int | None:
-        """How many tasks the newest ``tasks-fencing`` record of a connector counts; None where there is none."""
+        """The task count in the newest ``tasks-fencing`` record of a connector; None if there is none."""
         return self._fenced.get(name)
 
     async def put_connector(
         self, name: str, config: Mapping[str, str], target: TargetState | None = None, *, owner: str = ""
     ) -> None:
-        """Create or change a connector; ``target`` is there before it is. Kafka Connect's workers do not look at the ``owner``."""
+        """Create or change a connector; its ``target`` is written first. Kafka Connect's workers ignore the ``owner``."""
         value = {"properties": dict(config)} | ({"owner": owner} if owner else {})
         entries: list[Entry] = [(f"connector-{name}".encode(), encoded(value))]
         if target is not None:
@@ -161,14 +161,14 @@ class ConfigStore:
         await self._topic.write(_target_entry(name, target))
 
     async def put_tasks(self, name: str, tasks: Sequence[Mapping[str, str]]) -> None:
-        """Replace the tasks of a connector; they count once the commit record is there."""
+        """Replace the tasks of a connector; they take effect with the commit record."""
         entries = [
             (f"task-{name}-{number}".encode(), encoded({"properties": dict(task)})) for number, task in enumerate(tasks)
         ]
         await self._lead([*entries, (f"commit-{name}".encode(), encoded({"tasks": len(tasks)}))])
 
     async def put_fencing(self, name: str, tasks: int) -> None:
-        """Say that no producer of a task from before the newest commit can write any more."""
+        """Record that no producer of a task from before the newest commit can write any more."""
         await self._lead([(f"tasks-fencing-{name}".encode(), encoded({"task-count": tasks}))])
 
     async def put_restart(self, request: RestartRequest) -> None:
@@ -236,7 +236,7 @@ class ConfigStore:
             self._listener.on_connector(name)
 
     def _apply_commit(self, name: str, value: dict[str, Any] | None) -> None:
-        """A commit whose tasks are not all there (compaction took some) does not count: the connector is planned anew."""
+        """A commit whose tasks are incomplete (compaction removed some) is ignored: the connector is planned again."""
         count = (value or {}).get("tasks")
         tasks = self._tasks.pop(name, {})
         stored = self.connectors.get(name)
@@ -276,7 +276,7 @@ class ConfigStore:
 
 
 def _target_entry(name: str, target: TargetState) -> Entry:
-    # Workers older than the stopped state read the first member only; to them it is paused.
+    # Workers without the stopped state read only the first member; for them it is paused.
     old = "PAUSED" if target is TargetState.STOPPED else target.value
     return f"target-state-{name}".encode(), encoded({"state": old, "state.v2": target.value})
 

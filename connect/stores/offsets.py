@@ -1,4 +1,4 @@
-"""How far sources have come: the offset topic. Task hosts write to it, the worker reads it when somebody asks."""
+"""The offset topic: positions of sources. Task hosts write it, the worker reads it on request."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ __all__ = ["OffsetStore", "SourceOffset", "canonical", "offset_key", "parsed_off
 
 @dataclass(frozen=True, slots=True)
 class SourceOffset:
-    """One position. ``key`` is the record's key as it lies in the topic: the bytes are its identity under compaction, so
-    whoever overwrites it must write the same."""
+    """One position.
+
+    ``key`` is the record's exact key in the topic: its bytes are the identity under compaction, so an update must write
+    the same.
+    """
 
     partition: dict[str, Any]
     offset: dict[str, Any]
@@ -30,12 +33,12 @@ class SourceOffset:
 
 
 def offset_key(connector: str, partition: Mapping[str, Any]) -> str:
-    """The key of a position that is not in the topic yet."""
+    """The key of a new position."""
     return encoded([connector, dict(partition)]).decode()
 
 
 def canonical(partition: Mapping[str, Any]) -> str:
-    """The same text for the same partition, whatever the order of its members."""
+    """The same text for the same partition, regardless of the order of members."""
     return json.dumps(partition, sort_keys=True, separators=(",", ":"))
 
 
@@ -54,16 +57,16 @@ class OffsetStore:
 
     @property
     def failure(self) -> BaseException | None:
-        """Why the topic is not followed any more; None while it is."""
+        """Why the topic is no longer followed; None while it is."""
         return self._topic.failure
 
     async def read(self, connector: str) -> list[SourceOffset]:
-        """All positions of a connector that are in the log now."""
+        """All current positions of a connector in the log."""
         await self._topic.read_to_end()
         return list(self._offsets.get(connector, {}).values())
 
     async def put(self, connector: str, partition: Mapping[str, Any], offset: Mapping[str, Any] | None) -> None:
-        """Set a position, or forget it."""
+        """Set a position, or delete it."""
         known = self._offsets.get(connector, {}).get(canonical(partition))
         key = known.key if known is not None else offset_key(connector, partition)
         await self._topic.write((key.encode(), None if offset is None else encoded(dict(offset))))
@@ -85,7 +88,7 @@ class OffsetStore:
 
 
 def parsed_offset(record: KafkaRecord, topic: str) -> tuple[str, dict[str, Any], SourceOffset | None] | None:
-    """Connector, source partition and position (None where it is forgotten) of a record; None for what is no position."""
+    """Connector, source partition and position (None if deleted) of a record; None for any other record."""
     text = (record.key or b"").decode("utf-8", "replace")
     try:
         connector, partition = json.loads(text)

@@ -1,4 +1,4 @@
-"""What connectors and tasks are doing, and which topics they have used: the status topic."""
+"""The status topic: states of connectors and tasks, and the topics they have used."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One state of a connector or task. ``trace`` says why it failed."""
+    """The state of a connector or task. ``trace`` says why it failed."""
 
     state: State
     worker_id: str
@@ -40,7 +40,7 @@ class Status:
     version: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As the REST face shows it."""
+        """The form in the REST API."""
         shown: dict[str, Any] = {"state": self.state.value, "worker_id": self.worker_id}
         if self.version is not None:
             shown["version"] = self.version
@@ -50,8 +50,11 @@ class Status:
 
 
 class StatusStore:
-    """The newest status of everything, as far as the topic has been read. ``on_status`` hears the name of each connector
-    that has a new one, of its own or of a task, with the task's number."""
+    """The newest status of everything, as far as the topic has been read.
+
+    ``on_status`` is called with the name of a connector that has a new status, of its own or of a task, with the task's
+    number.
+    """
 
     def __init__(self, log: StoreLog, on_status: Callable[[str, int | None], None] = lambda *_: None) -> None:
         self._topic = log
@@ -68,18 +71,21 @@ class StatusStore:
 
     @property
     def failure(self) -> BaseException | None:
-        """Why the topic is not followed any more; None while it is."""
+        """Why the topic is no longer followed; None while it is."""
         return self._topic.failure
 
     async def put_connector(self, name: str, status: Status | None, *, safe: bool = False) -> None:
-        """Returns when it is applied; None forgets. A ``safe`` one is left out where another worker has said something
-        newer meanwhile: the last words of who gives a connector up must not follow the first of who takes it over."""
+        """Returns when it is applied; None deletes.
+
+        A ``safe`` status is dropped if another worker has written a newer one meanwhile: the last status of the old
+        owner must not follow the first one of the new owner.
+        """
         if safe and not _newest(self.connectors.get(name), status):
             return
         await self._topic.write((f"status-connector-{name}".encode(), _status_bytes(status)))
 
     async def put_task(self, name: str, task: int, status: Status | None, *, safe: bool = False) -> None:
-        """As ``put_connector``."""
+        """Like ``put_connector``."""
         if safe and not _newest(self.tasks.get(name, {}).get(task), status):
             return
         await self._topic.write((f"status-task-{name}-{task}".encode(), _status_bytes(status)))
@@ -95,7 +101,7 @@ class StatusStore:
         await self._topic.write(*((f"status-topic-{topic}:connector-{name}".encode(), None) for topic in topics))
 
     async def forget(self, name: str, tasks: list[int], *, connector: bool) -> None:
-        """Remove the statuses of tasks, and of the connector too if so said."""
+        """Delete the statuses of tasks, and optionally of the connector."""
         keys = [f"status-task-{name}-{task}" for task in tasks]
         if connector:
             keys.append(f"status-connector-{name}")

@@ -1,4 +1,4 @@
-"""One compacted topic as a store's log: created if missing, read to its end at the start, followed and written to."""
+"""A compacted topic as a store's log: created if missing, read to its end at the start, followed and written to."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Apply = Callable[["KafkaRecord"], None]
 
 @dataclass(frozen=True, slots=True)
 class TopicClients:
-    """What the stores share; all are started and stopped by their owner."""
+    """The clients shared by the stores; their owner starts and stops all of them."""
 
     admin: Admin
     producer: BatchProducer
@@ -37,30 +37,30 @@ class TopicClients:
 
 
 class StoreLog(Protocol):
-    """What a store keeps its records in. From one event loop."""
+    """The storage of a store's records. Use it on one event loop."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def failure(self) -> BaseException | None:
-        """Why records are not followed any more; None while they are."""
+        """Why records are no longer followed; None while they are."""
         ...
 
     async def start(self, apply: Apply) -> None:
-        """Hand every record, old and new, to ``apply``, in the order of its partition; returns when the old ones have been."""
+        """Pass every record, old and new, to ``apply``, in partition order. Returns when the old ones were passed."""
 
     async def stop(self) -> None: ...
 
     async def write(self, *entries: Entry) -> None:
-        """Returns when the records are kept, in this order, and have been applied."""
+        """Returns when the records are stored, in this order, and have been applied."""
 
     async def read_to_end(self) -> None:
-        """Returns when everything that is there now has been applied."""
+        """Returns when everything currently stored has been applied."""
 
 
 class CompactedTopic:
-    """A StoreLog that workers share."""
+    """A StoreLog shared by workers."""
 
     def __init__(self, clients: TopicClients, topic: NewTopic) -> None:
         self._clients, self._topic = clients, topic
@@ -103,7 +103,7 @@ class CompactedTopic:
 
     @property
     def failure(self) -> BaseException | None:
-        """Why the topic is not followed any more; None while it is."""
+        """Why the topic is no longer followed; None while it is."""
         if self._following is None or not self._following.done() or self._following.cancelled():
             return None
         return self._following.exception()
@@ -111,24 +111,24 @@ class CompactedTopic:
     async def write(self, *entries: Entry) -> None:
         """Returns when the log has the records, in this order, and they have been applied here.
 
-        Raises what the producer raises; the records before the one at fault may be in the log then.
+        Raises the producer's errors; earlier records may be in the log then.
         """
         await self.applied(await self.send(*entries))
 
     async def send(self, *entries: Entry) -> Sequence[Ack]:
         """Returns when the log has the records; they are applied soon after."""
-        # Each is queued before the next, so that they keep their order where they share a partition.
+        # Queued one after another, so that records in one partition keep their order.
         sent = [await self._clients.producer.enqueue(self.name, key, value) for key, value in entries]
         return await asyncio.gather(*sent)
 
     async def applied(self, acks: Sequence[Ack]) -> None:
-        """Returns when these records have been applied here. Raises why the topic is not followed any more."""
+        """Returns when these records have been applied here. Raises the reason if the topic is no longer followed."""
         await self._read_up_to({ack.partition: ack.offset + 1 for ack in acks if ack.offset >= 0})
 
     async def read_to_end(self) -> None:
-        """Returns when everything that is in the log now has been applied."""
-        # Who comes while the log is being asked waits for the next question, together with all others who do: hundreds of
-        # connectors that start at once ask twice, not hundreds of times.
+        """Returns when everything currently in the log has been applied."""
+        # Callers that arrive during a query share the next one: hundreds of connectors that start at once cause two
+        # queries, not hundreds.
         if self._next_reading is None:
             self._next_reading = asyncio.create_task(self._read_to_end())
         await asyncio.shield(self._next_reading)

@@ -1,4 +1,4 @@
-"""Topics that the worker creates: its own, those of sources, dead letter queues."""
+"""Creates topics: the worker's own, those of sources, dead letter queues."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ logger = get_logger(__name__)
 async def create_topic(admin: Admin, topic: NewTopic, *, fit: bool) -> bool:
     """Create a topic where it does not exist yet; returns whether it was created.
 
-    With ``fit`` a replication factor above the number of brokers is lowered to it, with a warning; without it the
-    broker's InvalidReplicationFactor stands.
+    With ``fit`` a replication factor above the number of brokers is reduced to it, with a warning; without it the
+    broker's InvalidReplicationFactor is raised.
     """
     from broker.client.errors import UnknownTopicOrPartition
 

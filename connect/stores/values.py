@@ -1,4 +1,4 @@
-"""Values of the internal topics: JSON without schemas, as Kafka Connect's JsonConverter writes them."""
+"""Values of the internal topics: JSON without schemas, as written by Kafka Connect's JsonConverter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def encoded(value: Any) -> bytes:
 
 
 def decoded(data: bytes | None, topic: str, key: str) -> dict[str, Any] | None:
-    """The object in a record's value; None for a tombstone, and for what is not one, with a line in the log."""
+    """The object in a record's value; None for a tombstone, and for anything else, with a log message."""
     if data is None:
         return None
     try:

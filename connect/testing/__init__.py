@@ -1,4 +1,4 @@
-"""The suite that every connector passes, ours and anyone's: inherit it in a test module.
+"""The test suite for all connectors, ours and others': inherit it in a test module.
 
     from connect.testing import SourceSuite
 
@@ -10,9 +10,9 @@
         @pytest.fixture
         def expected_rows(self): ...
 
-Needs pytest; nothing of the runtime, no broker. ``SourceFaultSuite`` and ``SinkFaultSuite`` run the connector in a real
-worker on a Kafka (``bootstrap_servers``): they kill it, stop it in the middle of its calls, cut its connections and
-count the rows on both sides.
+Needs pytest, but no runtime and no broker. ``SourceFaultSuite`` and ``SinkFaultSuite`` run the connector in a real
+worker on a Kafka (``bootstrap_servers``): they kill it, stop it during its calls, cut its connections and count the
+rows on both sides.
 """
 
 from connect.bench import Bench, BenchContext, RunningTask

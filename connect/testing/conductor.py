@@ -1,4 +1,4 @@
-"""The test's side of an interposed connector: hears of each call of its tasks and says what is to happen in it."""
+"""The test's side of an interposed connector: is told of each call of its tasks and decides what happens in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 __all__ = ["Conductor", "Hold"]
 
 _USUAL_LINES: Final = 8
-"""Where the middle of a call is taken to be before one of its kind has been seen."""
+"""The assumed middle of a call before one of its kind was observed."""
 
 Act = Callable[[], Literal["go", "kill"]]
 
@@ -39,11 +39,11 @@ class _Rule:
     part: float
     act: Act
     given: bool = False
-    """Whether a call has been told the line. One that was on its way when the rule was made is not the next one."""
+    """Whether a call was told the line. A call already running when the rule was created is not the next one."""
 
 
 class Conductor:
-    """Listens at ``port`` of 127.0.0.1. What is asked for happens in the next calls of that name, in the order of asking."""
+    """Listens on ``port`` of 127.0.0.1. Requested faults happen in the next calls of that name, in order."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,9 +51,9 @@ class Conductor:
         self._before: Act | None = None
         self._lines: dict[str, int] = {}
         self.done = 0
-        """How many faults have happened."""
+        """The number of faults that happened."""
         self.calls: list[Mapping[str, Any]] = []
-        """All that was told, in order: ``call``, ``phase``, ``pid``, ``thread``, ``instance`` of the task, ``rows``."""
+        """All reports in order: ``call``, ``phase``, ``pid``, ``thread``, ``instance`` of the task, ``rows``."""
         conductor = self
 
         class Handler(socketserver.StreamRequestHandler):
@@ -75,18 +75,21 @@ class Conductor:
         self._server.server_close()
 
     def within(self, call: str, act: Act, *, part: float = 0.5) -> None:
-        """Have ``act`` done within the next call of that name: before the line that is ``part`` of those which the last such
-        call executed, or at the end of one that has fewer. A ``put`` without rows does not count."""
+        """Run ``act`` within the next call of that name: before the line at ``part`` of those that the last such call
+        executed, or at the end of a shorter call.
+
+        A ``put`` without rows does not count.
+        """
         with self._lock:
             self._rules.append(_Rule(call, part, act))
 
     def before_each_call(self, act: Act | None) -> None:
-        """Have ``act`` done before every call but ``stop``; None ends that."""
+        """Run ``act`` before every call but ``stop``; None ends that."""
         with self._lock:
             self._before = act
 
     def settled(self) -> bool:
-        """Whether all that was asked for has happened."""
+        """Whether all requested faults have happened."""
         with self._lock:
             return not self._rules
 
@@ -96,13 +99,13 @@ class Conductor:
             self._before = None
 
     def begun(self, call: str) -> int:
-        """How many calls of that name have begun, a ``put`` without rows left out."""
+        """How many calls of that name have begun, without counting ``put`` without rows."""
         return sum(
             1 for told in list(self.calls) if told["call"] == call and told["phase"] == "begin" and told["rows"] != 0
         )
 
     def complaints(self) -> list[str]:
-        """What the runtime owes a task and did not keep: one thread for all calls, one call at a time, ``stop`` once and last."""
+        """Violations of the runtime's contract: one thread for all calls, one call at a time, ``stop`` once and last."""
         complaints: list[str] = []
         threads: dict[str, int] = {}
         running: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""A forwarder on loopback between a connector and the server that it talks to: a test holds its traffic up, or cuts it."""
+"""A loopback forwarder between a connector and its server, with which a test delays or cuts the traffic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Forwarder"]
 
 
 class Forwarder:
-    """Passes bytes on in both directions, until ``hold`` or ``cut``. Listens on ``port`` of 127.0.0.1."""
+    """Forwards bytes in both directions, until ``hold`` or ``cut``. Listens on ``port`` of 127.0.0.1."""
 
     def __init__(self, target_port: int) -> None:
         self._target = ("127.0.0.1", target_port)
@@ -25,11 +25,11 @@ class Forwarder:
         self._turn = 0
         self._refusing = False
         self.held = threading.Event()
-        """Set once a client has sent something that is held up."""
+        """Set once a client has sent bytes that are held."""
         threading.Thread(target=self._accept, name="forwarder", daemon=True).start()
 
     def hold(self) -> None:
-        """From now on, what clients send waits."""
+        """Hold clients' bytes from now on."""
         self.held.clear()
         self._open.clear()
 
@@ -37,7 +37,7 @@ class Forwarder:
         self._open.set()
 
     def cut(self, *, refuse: bool = False) -> None:
-        """End all connections; ``refuse`` ends further ones too, until ``mend``."""
+        """Close all connections; with ``refuse`` also further ones, until ``mend``."""
         with self._lock:
             self._refusing = refuse
             for each in self._sockets:
@@ -46,7 +46,7 @@ class Forwarder:
         self._open.set()
 
     def cut_next(self) -> None:
-        """End one connection, another one with each call, in the order in which they were made."""
+        """Close one connection, the next one with each call, in the order of creation."""
         with self._lock:
             open_now = [each for each in self._clients if each in self._sockets]
             if open_now:

@@ -1,6 +1,7 @@
-"""A connector whose task tells a conductor of every call and obeys what it answers; in the task host (``connect.testing.conductor``).
+"""A connector whose task reports every call to a conductor and follows its answers; runs in the task host
+(``connect.testing.conductor``).
 
-Nothing of the connector is replaced: its own code runs, and stops, dies or fails where the conductor says.
+Nothing of the connector is replaced: its own code runs, and stops, dies or fails at the conductor's command.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _REPLY_S: Final = 600.0
 
 
 def files_of(connector_class: type[Connector[Any]]) -> tuple[str, ...]:
-    """Where the code of a connector is: beginnings of file names. Its package, and the modules of its task's base classes."""
+    """Prefixes of the file names with the connector's code: its package, and the modules of its task's base classes."""
     top = connector_class.__module__.partition(".")[0]
     file = str(getattr(sys.modules[top], "__file__", None) or "")
     package = Path(file).parent if Path(file).name == "__init__.py" else Path(file)
@@ -41,7 +42,9 @@ def files_of(connector_class: type[Connector[Any]]) -> tuple[str, ...]:
 
 
 class LineCounter:
-    """Counts the lines of some files that this thread executes within ``counting``; calls ``at`` before line ``stop_at``."""
+    """Counts the lines of some files that this thread executes within ``counting``; calls ``at`` before line
+    ``stop_at``.
+    """
 
     def __init__(self, files: Sequence[str], at: Callable[[], None], stop_at: int | None) -> None:
         self._files, self._at, self._stop_at = tuple(files), at, stop_at
@@ -68,7 +71,7 @@ class LineCounter:
 
 
 def interposed(connector_class: type[Connector[Any]], port: int) -> type[Connector[Any]]:
-    """A class below it, which a worker runs as it would run it, with a conductor at ``port`` of 127.0.0.1."""
+    """A subclass, which a worker runs like the original, with a conductor at ``port`` of 127.0.0.1."""
     below = next(base for base in _CALLS if issubclass(connector_class.task_class, base))
     files = files_of(connector_class)
     link = _Link(port)
@@ -85,7 +88,7 @@ def interposed(connector_class: type[Connector[Any]], port: int) -> type[Connect
 
 
 def _conducted(link: _Link, files: Sequence[str], task: Any, name: str, arguments: tuple[Any, ...]) -> Any:
-    """One call of the task, told at its begin, at a line if that was asked for, and at its end."""
+    """One call of the task, reported at its beginning, at a requested line, and at its end."""
     instance = task.__dict__.setdefault("_conducted_as", uuid.uuid4().hex)
     told = {"call": name, "pid": os.getpid(), "thread": threading.get_ident(), "instance": instance}
     rows = sum(len(batch) for batch in arguments[0]) if name == "put" else None
@@ -116,7 +119,7 @@ def _obey(order: Mapping[str, Any]) -> None:
 
 
 class _Link:
-    """A connection of each thread to the conductor. Once that is gone, every answer is to go on."""
+    """One connection per thread to the conductor. Once it is closed, every answer is to continue."""
 
     def __init__(self, port: int) -> None:
         self._port, self._mine = port, threading.local()

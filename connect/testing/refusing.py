@@ -1,4 +1,4 @@
-"""A transform that refuses one row, as a record that nobody thought of does; the fault suites' worker has it as a plugin."""
+"""A transform that refuses one row, like an unforeseen record; a plugin in the fault suites' worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TOO_LARGE: Final = 2 * 1024 * 1024
 
 @config
 class RefuseConfig:
-    """Which row, and how long."""
+    """Selects the row, and for how long it is refused."""
 
     row: int = key("row", doc="The number of the row that is refused, counted from 0 as rows come by.")
     by: str = key(
@@ -42,7 +42,7 @@ class RefuseConfig:
 
 
 class RefuseRow(Transformation):
-    """Raises DataError for a batch with the row in it, or gives the row a header that the log does not take."""
+    """Raises DataError for a batch with the row, or gives the row a header that the log refuses."""
 
     config_class = RefuseConfig
 
@@ -58,7 +58,7 @@ class RefuseRow(Transformation):
             return [batch]
         if self._refused is None and first <= self.config.row < self._seen:
             self._refused = _shown(batch, self.config.row - first)
-        # The runtime gives rows again, one by one, to learn which of them it is.
+        # The runtime retries rows one by one to find the invalid one.
         refused = [self._refused is not None and _shown(batch, row) == self._refused for row in range(len(batch))]
         if any(refused):
             if self.config.by == "log":

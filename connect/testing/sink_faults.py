@@ -1,4 +1,4 @@
-"""What every sink keeps while it is stopped, killed and cut off."""
+"""The guarantees of every sink when it is stopped, killed and cut off."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ __all__ = ["SinkFaultSuite"]
 _JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 _PARTITIONS: Final = 2
 _WAVE: Final = 40
-"""Rows in one go, a half of them in each partition."""
+"""Rows per wave, half of them in each partition."""
 _SLOW_S: Final = 1.5
 _CANCELLED_S: Final = 6.0
 """Longer than the worker waits."""
 
 
 class SinkFaultSuite(FaultSuite):
-    """Set ``connector_class``, the fixtures ``bootstrap_servers`` and ``properties``, and ``read_back``; ``parties`` where it uses
-    servers. ``topic`` is another one in each test.
+    """Set ``connector_class``, the fixtures ``bootstrap_servers`` and ``properties``, and ``read_back``; ``parties`` if
+    it uses servers. Each test has a different ``topic``.
 
-    ``exactly_once`` says that a row delivered again is there once all the same. Of a job (``JobTask``), ``run`` is put to the
-    proof in place of ``put`` and ``pre_commit``.
+    ``exactly_once`` means that a row delivered twice is stored once. For a job (``JobTask``), ``run`` is tested instead
+    of ``put`` and ``pre_commit``.
     """
 
     connector_class: ClassVar[type[SinkConnector[Any]]]
@@ -43,7 +43,7 @@ class SinkFaultSuite(FaultSuite):
     topic: str
 
     def read_back(self, properties: Mapping[str, str]) -> list[Any]:
-        """An id of each row that arrived: the ``n`` that ``record`` was made from. Asked while the sink works."""
+        """An id of each row that arrived: the ``n`` passed to ``record``. Called while the sink works."""
         raise NotImplementedError
 
     def record(self, n: int) -> Record:
@@ -52,12 +52,12 @@ class SinkFaultSuite(FaultSuite):
 
     @property
     def _delivering(self) -> str:
-        """The call that takes rows."""
+        """The call that receives rows."""
         return "run" if self._is_job else "put"
 
     @property
     def _committing(self) -> str:
-        """The call before positions move."""
+        """The call before positions are committed."""
         return "run" if self._is_job else "pre_commit"
 
     @property
@@ -132,7 +132,7 @@ class SinkFaultSuite(FaultSuite):
             party.cut(refuse=True)
         calls = trial.conductor.begun(self._delivering)
         self._write()
-        # Not its end: a connector may try for as long as its own keys say.
+        # It need not end: a connector may retry as long as its own keys say.
         eventually(
             lambda: trial.conductor.begun(self._delivering), lambda count: count > calls, "a call with no server"
         )
@@ -186,7 +186,7 @@ class SinkFaultSuite(FaultSuite):
         trial.failed()
         self._committed_has_arrived(trial, properties)
         if self._is_job:
-            return  # which reads the log itself: there are no dead letters
+            return  # a job reads the log itself: there are no dead letters
         trial.reconfigure({**config, **tolerant})
         eventually(lambda: trial.worker.status(trial.name)[1], lambda tasks: set(tasks) == {"RUNNING"}, "it to run")
         self._all_arrive(trial, properties)
@@ -206,7 +206,7 @@ class SinkFaultSuite(FaultSuite):
         properties: Mapping[str, str],
         seconds: float = _SLOW_S,
     ) -> None:
-        """The order comes while the call runs, which goes on for so long."""
+        """The order is given during the call, which continues for ``seconds``."""
         trial.create(self.run_config(properties))
         self._deliver(trial, properties)
         hold = trial.hold(call)
@@ -223,7 +223,10 @@ class SinkFaultSuite(FaultSuite):
         self._all_arrive(trial, properties)
 
     def _write(self, *, poison: bool = False) -> None:
-        """A wave of rows into the topic; row n is at offset n // 2 of partition n % 2, if there is no poison."""
+        """Write a wave of rows into the topic. Without poison, row n is at offset n
+
+        2 of partition n % 2.
+        """
         first, self._written = self._written, self._written + _WAVE
         with BatchProducer(self._kafka) as producer:
             waiting = []
@@ -248,7 +251,7 @@ class SinkFaultSuite(FaultSuite):
             trial.alive()
             return sorted(expected - set(self.read_back(properties)))
 
-        # The deadline is for the next row and not for all: a job that starts Spark anew may take minutes on a busy machine.
+        # The deadline is for the next row, not for all: a job that restarts Spark may take minutes on a busy machine.
         left = missing()
         while left:
             left = eventually(missing, partial(_is_longer, left), f"the next of {self._written} rows")

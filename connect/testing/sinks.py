@@ -1,4 +1,4 @@
-"""What every sink keeps."""
+"""The guarantees of every sink."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ ROW = Schema.struct(
 
 
 class SinkSuite:
-    """Set ``connector_class``, the fixture ``properties``, and ``read_back``; override ``record`` for rows of another kind.
+    """Set ``connector_class``, the fixture ``properties``, and ``read_back``; override ``record`` for rows of another
+    kind.
 
-    ``exactly_once`` says that a row delivered again after a crash is there once all the same.
+    ``exactly_once`` means that a row delivered again after a crash is stored once.
     """
 
     connector_class: ClassVar[type[SinkConnector[Any]]]
@@ -35,12 +36,14 @@ class SinkSuite:
 
     @pytest.fixture
     def properties(self) -> Mapping[str, str]:
-        """The connector's own keys; what is put is to be safe after ``flush``, or after the ``pre_commit`` of a whole
-        put."""
+        """The connector's own keys.
+
+        Written rows must be durable after ``flush``, or after the ``pre_commit`` of a whole put.
+        """
         raise NotImplementedError
 
     def read_back(self, properties: Mapping[str, str]) -> list[Any]:
-        """An id of each row that arrived: the ``n`` that ``record`` was made from."""
+        """An id of each row that arrived: the ``n`` passed to ``record``."""
         raise NotImplementedError
 
     def record(self, n: int) -> Record:
@@ -86,7 +89,7 @@ class SinkSuite:
             assert set(safe) <= {partitions[0]} and all(offset <= 5 for offset in safe.values())
 
     def test_a_crash_loses_nothing(self, bench: Bench, properties: Mapping[str, str]) -> None:
-        """Killed after puts that were not committed and started from what was, every row arrives."""
+        """After a kill with uncommitted puts and a restart from the committed offsets, every row arrives."""
         topic_partition = TopicPartition(self.topic, 0)
         with bench.sink(topic_partition) as running:
             running.task.put([self.batch(0, 10)])

@@ -1,4 +1,4 @@
-"""What every source keeps while it is stopped, killed and cut off."""
+"""The guarantees of every source when it is stopped, killed and cut off."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ _CANCELLED_S: Final = 6.0
 
 
 class SourceFaultSuite(FaultSuite):
-    """Set ``connector_class`` and the fixtures ``bootstrap_servers``, ``properties`` (a source with a fixed content, read in
-    several polls) and ``expected``; ``parties`` where it uses servers."""
+    """Set ``connector_class`` and the fixtures ``bootstrap_servers``, ``properties`` (a source with a fixed content,
+    read in several polls) and ``expected``; ``parties`` if it uses servers.
+    """
 
     connector_class: ClassVar[type[SourceConnector[Any]]]
 
     @pytest.fixture
     def expected(self) -> Collection[Any]:
-        """What ``identity`` says of each of its rows."""
+        """The values of ``identity`` for all its rows."""
         raise NotImplementedError
 
     def identity(self, topic: str, key: Any, value: Any) -> Any:
-        """Which row a record is, from its key and value as JsonConverter wrote them without schemas; None for no row."""
+        """Identifies the row of a record, from its key and value as JsonConverter wrote them without schemas; None for
+        no row.
+        """
         return value["id"]
 
     @pytest.fixture(autouse=True)
@@ -77,7 +80,7 @@ class SourceFaultSuite(FaultSuite):
         began = time.monotonic()
 
         def cut() -> Literal["go"]:
-            # Not for ever: a source may need more than one call to connect.
+            # Not forever: a source may need more than one call to connect.
             passed = time.monotonic() - began
             return "go" if passed > 4 else started.cut_next() if passed > 1.5 else started.cut()
 
@@ -110,7 +113,7 @@ class SourceFaultSuite(FaultSuite):
         refused = tmp_path / "refused"
         refused.touch()
         transform = {"transforms": "refuse", "transforms.refuse.type": "tidegate.testing.RefuseRow"}
-        # The log answers later than the transform: what it refuses comes early, so that rows behind it are acknowledged.
+        # The log answers later than the transform: its refusal must come early, so that later rows are acknowledged.
         row = len(expected) * 2 // 3 if by == "transform" else 1
         which = {"row": str(row), "by": by, "while.exists": str(refused)}
         keys = {f"transforms.refuse.{name}": value for name, value in which.items()}
@@ -162,7 +165,7 @@ class SourceFaultSuite(FaultSuite):
             try:
                 described = admin.describe_topics(topics)
             except UnknownTopicOrPartition:
-                return []  # just made, and not known to all of Kafka yet
+                return []  # just created, and not yet known to all of Kafka
             partitions = [TopicPartition(name, n) for name, t in described.items() for n in range(len(t.partitions))]
             ends = admin.end_offsets(partitions)
         rows = []

@@ -1,4 +1,4 @@
-"""What every source keeps."""
+"""The guarantees of every source."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class SourceSuite:
 
     @pytest.fixture
     def properties(self) -> Mapping[str, str]:
-        """The connector's own keys for a source that holds the same rows all through a test."""
+        """The connector's own keys for a source whose rows do not change during a test."""
         raise NotImplementedError
 
     @pytest.fixture
     def expected_rows(self) -> int:
-        """How many rows it holds, over all tasks' source partitions."""
+        """The number of its rows, over all tasks' source partitions."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -68,7 +68,9 @@ class SourceSuite:
         assert sum(len(batch) for batch in batches) == expected_rows
 
     def test_it_goes_on_from_any_committed_position(self, bench: Bench, expected_rows: int) -> None:
-        """Stopped after each batch and started again from what was committed, it delivers the same rows in the same order."""
+        """Stopped after each batch and restarted from the committed position, it delivers the same rows in the same
+        order.
+        """
         with bench.task() as running:
             whole = rows_of(running.poll_rows(expected_rows))
         pieces: list[str] = []
@@ -97,7 +99,7 @@ class SourceSuite:
 
 
 def check_batch(batch: RecordBatch) -> None:
-    """What a source's batch owes the runtime."""
+    """Check the runtime's requirements for a source's batch."""
     assert batch.topic
     assert batch.value_schema is None or batch.values.type == batch.value_schema.arrow_type
     batch.values.validate(full=True)

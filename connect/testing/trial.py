@@ -1,4 +1,4 @@
-"""One connector under test in a real worker, conducted; what both fault suites do with it."""
+"""One connector under test in a real worker with a conductor; shared by both fault suites."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CYCLES: Final = 7
 
 
 class Trial:
-    """A connector's name, its worker, the conductor of its tasks and the forwarders to the servers that it uses."""
+    """A connector's name, its worker, the conductor of its tasks and the forwarders to its servers."""
 
     def __init__(self, worker: TestWorker, cls: type[Connector[Any]], parties: Sequence[Forwarder]) -> None:
         self.worker, self.parties = worker, parties
@@ -59,7 +59,7 @@ class Trial:
         self.worker.ask("PUT", f"/connectors/{self.name}/{what}")
 
     def order_during(self, what: Literal["stop", "pause"], hold: Hold, seconds: float) -> None:
-        """Give the order while a call waits, which goes on after so many seconds."""
+        """Give the order while a call waits; the call continues after ``seconds``."""
         eventually(hold.reached.is_set, bool, "a call that waits")
         timer = threading.Timer(seconds, hold.release)
         timer.start()
@@ -70,7 +70,7 @@ class Trial:
         self.worker.ask("POST", f"/connectors/{self.name}/restart?includeTasks=true")
 
     def running(self) -> None:
-        """Wait until it runs; raises AssertionError with its trace where it has failed."""
+        """Wait until it runs. Raises AssertionError with its trace if it has failed."""
         eventually(lambda: self.alive()[1], lambda tasks: bool(tasks) and set(tasks) == {"RUNNING"}, "tasks that run")
 
     def alive(self) -> tuple[str, list[str], str]:
@@ -88,33 +88,33 @@ class Trial:
         eventually(lambda: self.worker.status(self.name), reached, state)
 
     def failed(self) -> str:
-        """Wait until a task has failed; its trace."""
+        """Wait until a task has failed. Returns its trace."""
         return eventually(lambda: self.worker.status(self.name), lambda status: "FAILED" in status[1], "a failure")[2]
 
     def hold(self, call: str, part: float = 0.5) -> Hold:
-        """Have the next such call wait on its way."""
+        """Make the next such call wait at a line."""
         hold = Hold()
         self.conductor.within(call, hold, part=part)
         return hold
 
     def kill_within(self, call: str, part: float) -> None:
-        """Have the task host killed in the next such call."""
+        """Kill the task host during the next such call."""
         self.conductor.within(call, lambda: "kill", part=part)
 
     def cut(self) -> Literal["go"]:
-        """Cut all connections to the servers that the connector uses."""
+        """Cut all connections to the connector's servers."""
         for party in self.parties:
             party.cut()
         return "go"
 
     def cut_next(self) -> Literal["go"]:
-        """Cut one connection to each of them, another one each time."""
+        """Cut one connection to each of them, a different one each time."""
         for party in self.parties:
             party.cut_next()
         return "go"
 
     def left_behind(self) -> tuple[int, int]:
-        """Threads and open files, sockets too, of the task host."""
+        """Numbers of threads and open files, including sockets, of the task host."""
         import psutil
 
         pid = eventually(self.worker.task_host, bool, "a task host")
@@ -123,7 +123,7 @@ class Trial:
         return process.num_threads(), process.num_fds()
 
     def close(self) -> None:
-        """Delete the connector; whatever still waits goes on."""
+        """Delete the connector and release everything that waits."""
         self.conductor.forget()
         if self._began:
             self.worker.ask("DELETE", f"/connectors/{self.name}")
@@ -131,26 +131,26 @@ class Trial:
 
 
 class FaultSuite:
-    """What sinks and sources have in common. Needs a Kafka and a connector that works; see ``connect.testing``."""
+    """Shared by the suites of sinks and sources. Needs a Kafka and a working connector; see ``connect.testing``."""
 
     connector_class: ClassVar[type[Connector[Any]]]
     memory_bound_bytes: ClassVar[int] = 1_000_000_000
-    """What the task host may take."""
+    """The memory limit of the task host."""
 
     @pytest.fixture(scope="class")
     @classmethod
     def bootstrap_servers(cls) -> str:
-        """The Kafka to run on; may be of any scope above a test's."""
+        """The Kafka to run on; its scope may be larger than a test's."""
         raise NotImplementedError
 
     @pytest.fixture
     def properties(self) -> Mapping[str, str]:
-        """The connector's own keys, for a target or a source that is fresh."""
+        """The connector's own keys, for a fresh target or source."""
         raise NotImplementedError
 
     @pytest.fixture
     def parties(self) -> Sequence[Forwarder]:
-        """Forwarders through which ``properties`` has the connector reach the servers it uses; they are cut."""
+        """Forwarders through which ``properties`` makes the connector reach its servers; they are cut."""
         return []
 
     @pytest.fixture(scope="class")
@@ -178,11 +178,11 @@ class FaultSuite:
         eventually(lambda: worker.temporary_files() - before, lambda left: not left, "no temporary files left", 10)
 
     def run_config(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """What the suite gives the worker: the connector's own keys and the runtime's."""
+        """The configuration for the worker: the connector's own keys and the runtime's."""
         raise NotImplementedError
 
     def test_a_start_that_fails_at_any_line_is_stopped_and_leaves_nothing(self, properties: Mapping[str, str]) -> None:
-        """An error before each line of the connector's code that ``start`` executes, one after another."""
+        """Raise an error before each line of the connector's code that ``start`` executes, one after another."""
         bench = Bench(self.connector_class, self.run_config(properties))
         planned = bench.plan()[0]
         files = files_of(self.connector_class)
@@ -194,7 +194,7 @@ class FaultSuite:
         lines = range(1, counter.lines + 1, max(1, counter.lines // _MOST_LINES))
         before, tries = _open_things(), len(lines)
         with warnings.catch_warnings():
-            # Between two lines there may be an object that nobody has yet; it goes with its last reference.
+            # Between two lines an object may have no owner yet; it goes with its last reference.
             warnings.simplefilter("ignore", ResourceWarning)
             for line in lines:
                 with bench.created(planned) as created:
@@ -213,7 +213,7 @@ class FaultSuite:
         )
 
     def cycles_leave_nothing(self, trial: Trial) -> None:
-        """Stop and resume several times; counts what stays."""
+        """Stop and resume several times; count what remains."""
         seen = []
         for _ in range(_CYCLES):
             trial.order("stop")
@@ -221,7 +221,8 @@ class FaultSuite:
             seen.append(trial.left_behind())
             trial.order("resume")
             trial.running()
-        # The first cycle may load what stays. Of the others the least counts: something may be about to go when it is counted.
+        # The first cycle may load permanent things. Of the others the minimum counts, because something may be about to
+        # go.
         half = _CYCLES // 2
         for before, after in zip(zip(*seen[1 : 1 + half], strict=True), zip(*seen[-half:], strict=True), strict=True):
             grown = min(after) - min(before)
@@ -229,7 +230,7 @@ class FaultSuite:
 
 
 class _Refused(RuntimeError):
-    """What a line of ``start`` raises."""
+    """The error raised by a line of ``start``."""
 
 
 def _refuse() -> None:

@@ -1,5 +1,6 @@
-"""A Connect worker in a process of its own, for tests: ``python -m connect.testing.worker PROPERTIES READY PLUGINS...`` runs it,
-PLUGINS being modules with a ``register_plugins`` hook."""
+"""A Connect worker in a separate process, for tests: ``python -m connect.testing.worker PROPERTIES READY PLUGINS...``
+runs it; PLUGINS are modules with a ``register_plugins`` hook.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 
 def eventually(ask: Callable[[], T], holds: Callable[[T], bool], what: str, timeout_s: float = _WAIT_S) -> T:
-    """The first answer that holds; raises AssertionError with the last after the time."""
+    """The first answer for which ``holds`` is true. Raises AssertionError with the last one after the timeout."""
     deadline = time.monotonic() + timeout_s
     while not holds(answer := ask()):
         assert time.monotonic() < deadline, f"{what}: not within {timeout_s:g} s; last it was {answer}"
@@ -31,15 +32,15 @@ def eventually(ask: Callable[[], T], holds: Callable[[T], bool], what: str, time
 
 
 def settled(answer: requests.Response) -> bool:
-    """Whether a worker, ours or the original, did not ask to be asked again when its group has shared out its work.
+    """Whether a worker, ours or the original, did not request a retry because of a rebalance.
 
-    The original mostly says so with 409, and with 500 where the rebalance began while the request was waiting.
+    The original mostly does so with 409, and with 500 if the rebalance began while the request was waiting.
     """
     return answer.status_code not in (409, 500) or not any(word in answer.text for word in ("rebalance", "momentarily"))
 
 
 def worker_properties(name: str, bootstrap_servers: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """A worker's configuration: its group and topics are called by ``name``, and what takes time takes little."""
+    """A worker's configuration: its group and topics are named after ``name``, and timeouts are short."""
     json_converters = {f"{side}.converter": "org.apache.kafka.connect.json.JsonConverter" for side in ("key", "value")}
     return {
         "bootstrap.servers": bootstrap_servers,
@@ -59,8 +60,10 @@ def worker_properties(name: str, bootstrap_servers: str, settings: Mapping[str, 
 
 
 class TestWorker:
-    """Started by its construction. One task host, so that what is left behind can be counted there; ``folder`` is on its
-    import path and has its log."""
+    """Started by its constructor.
+
+    It has one task host, so that leaks can be counted there; ``folder`` is on its import path and has its log.
+    """
 
     __test__ = False
 
@@ -111,22 +114,22 @@ class TestWorker:
         self._log.close()
 
     def temporary_files(self) -> set[str]:
-        """What its processes have in their folder for such things; the folders of task hosts that have ended are among it."""
+        """The temporary files of its processes, including the folders of ended task hosts."""
         files = {path.relative_to(self.scratch) for path in self.scratch.rglob("*")}
         tops = {path for path in files if len(path.parts) == 1}
         if self.task_host() is not None and len(tops) == 1:
-            files -= tops  # the folder of the host that runs
+            files -= tops  # the folder of the running host
         return {str(path) for path in files}
 
     def task_host(self) -> int | None:
-        """The pid of the process with the tasks; None while there is none."""
+        """The pid of the process with the tasks; None if there is none."""
         import psutil
 
         pids = [p.pid for p in psutil.Process(self._process.pid).children() if "connect.worker.host" in p.cmdline()]
         return pids[0] if pids else None
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The answer's JSON; asked again while the worker shares out work. Raises AssertionError where it refuses."""
+        """The answer's JSON. Retries while the worker rebalances. Raises AssertionError if it refuses."""
         import requests
 
         def once() -> Any:

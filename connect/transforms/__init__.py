@@ -9,7 +9,7 @@ from connect.api import Plugin, PluginType, hookimpl
 __all__ = ["register_plugins"]
 
 _VERSION: Final = "4.3.1"
-"""The version of Kafka Connect whose transformations these do the work of."""
+"""The version of Kafka Connect whose transformations these match."""
 _CONFLUENT_VERSION: Final = "1.6.0"
 _DEBEZIUM_VERSION: Final = "3.5.0.Final"
 _APACHE: Final = "org.apache.kafka.connect.transforms"

@@ -1,4 +1,4 @@
-"""Columns cast to another type: by Arrow where its rules are Java's, value by value where they are not."""
+"""Casts columns to another type: by Arrow if its rules equal Java's, otherwise value by value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FLOAT_TEXT: Final = r"^-?[0-9]{1,15}(\.[0-9]{1,9})?$"
 
 
 def cast_column(schema: Schema, column: pa.Array, target: SchemaType) -> pa.Array:
-    """The column as ``target``, null where it is. Raises DataError with the rows at fault."""
+    """The column as ``target``, null where it is. Raises DataError with the invalid rows."""
     arrow_type = Schema(target).arrow_type
     if column.null_count == len(column):
         import pyarrow as pa
@@ -31,7 +31,7 @@ def cast_column(schema: Schema, column: pa.Array, target: SchemaType) -> pa.Arra
 
 
 def _columnar(schema: Schema, column: pa.Array, target: SchemaType, arrow_type: pa.DataType) -> pa.Array | None:
-    """None where values have to be looked at one by one."""
+    """None if values have to be cast one by one."""
     if schema.name == DECIMAL or schema.type is SchemaType.BYTES:
         return None
     if schema.name in (DATE, TIME, TIMESTAMP):
@@ -50,7 +50,7 @@ def _columnar(schema: Schema, column: pa.Array, target: SchemaType, arrow_type: 
 
 
 def _of_floats(column: pa.Array, target: SchemaType, arrow_type: pa.DataType) -> pa.Array:
-    """Cut off at the point, the nearest that fits, 0 for NaN; less than 32 bits by way of 32."""
+    """Truncated, clamped to the range, 0 for NaN; types below 32 bits go through 32 bits."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

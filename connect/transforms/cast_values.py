@@ -1,4 +1,4 @@
-"""One value cast to another type, by the rules of Java's numbers and strings."""
+"""Casts one value to another type, by the rules of Java's numbers and strings."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ _EPOCH_DAY: Final = dt.date(1970, 1, 1)
 
 
 def checked_input(kind: SchemaType) -> None:
-    """Raises DataError for a type that nothing is cast from."""
+    """Raises DataError for a type that can't be cast."""
     if kind not in INPUTS:
         names = ", ".join(input_type.name for input_type in INPUTS)
         raise DataError(f"Cast transformation does not support casting from {kind.name}; supported types are [{names}]")
 
 
 def cast_value(schema: Schema | None, value: Any, target: SchemaType) -> Any:
-    """A value in the Python form of its schema (None: what JSON makes of it) as ``target``. Raises DataError."""
+    """A value in its schema's Python form (None: JSON's) as ``target``. Raises DataError."""
     if value is None:
         return None
     checked_input(_PYTHON[type(value)] if schema is None else schema.type)
@@ -83,7 +83,7 @@ def cast_value(schema: Schema | None, value: Any, target: SchemaType) -> Any:
 
 
 def _number_of(value: Any) -> Any:
-    """Dates, times and timestamps as the numbers they are stored as; others as they are."""
+    """Dates, times and timestamps as their stored numbers; others unchanged."""
     if isinstance(value, dt.datetime):
         return (value - _EPOCH) // dt.timedelta(milliseconds=1)
     if isinstance(value, dt.date):

@@ -1,4 +1,4 @@
-"""The transformations of a connector one after another, each on the records that its predicate picks."""
+"""Applies the transformations of a connector in order, each to the records that its predicate selects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ __all__ = ["Guard", "TransformChain"]
 
 
 class Guard(Protocol):
-    """Runs an operation on a batch so that records at fault go where ``errors.*`` says (see ``connect.task.error_policy``)."""
+    """Runs an operation on a batch so that invalid records are handled as ``errors.*`` says (see
+    ``connect.task.error_policy``).
+    """
 
     def __call__(
         self, stage: str, component: str, batch: RecordBatch, operation: Callable[[RecordBatch], Sequence[Any]]
@@ -33,7 +35,7 @@ class _Step:
 
 
 class TransformChain:
-    """Made once per task, used from its thread."""
+    """Created once per task and used on its thread."""
 
     def __init__(self, steps: Sequence[_Step] = ()) -> None:
         self._steps = tuple(steps)
@@ -57,7 +59,7 @@ class TransformChain:
         return len(self._steps)
 
     def apply(self, batch: RecordBatch, guard: Guard) -> list[RecordBatch]:
-        """The batches that come of one, in order; empty ones are left out."""
+        """The resulting batches, in order; empty ones are dropped."""
         batches = [batch]
         for step in self._steps:
             name = type(step.transformation).__name__
@@ -82,7 +84,7 @@ def _made(plugins: PluginRegistry, kind: PluginType, prefix: str, properties: Ma
 
 
 def _apply(step: _Step, batch: RecordBatch) -> Sequence[RecordBatch]:
-    """Split a batch where the predicate changes its mind, so that records keep their order."""
+    """Split a batch where the predicate's result changes, so that records keep their order."""
     import pyarrow.compute as pc
 
     if step.predicate is None:

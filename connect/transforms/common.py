@@ -58,7 +58,7 @@ class ChangeTopicCaseConfig:
 
 
 class ChangeTopicCase(Transformation):
-    """By the rules of Guava's CaseFormat: letters of ASCII only, and a name that is written otherwise is not refused."""
+    """By the rules of Guava's CaseFormat: only ASCII letters, and names in another format are not refused."""
 
     config_class = ChangeTopicCaseConfig
     config: ChangeTopicCaseConfig
@@ -70,7 +70,7 @@ class ChangeTopicCase(Transformation):
 def _recased(text: str, before: str, after: str) -> str:
     if before == after:
         return text
-    if {before, after} == {"LOWER_HYPHEN", "LOWER_UNDERSCORE"}:  # letters stay as they are, as in Guava
+    if {before, after} == {"LOWER_HYPHEN", "LOWER_UNDERSCORE"}:  # letters stay unchanged, as in Guava
         return text.replace(_SEPARATORS[before], _SEPARATORS[after])
     if before in _SEPARATORS:
         words = text.split(_SEPARATORS[before])
@@ -94,7 +94,7 @@ class ExtractNestedFieldConfig:
 
 
 class _ExtractNestedField(SideTransformation):
-    """Copies a field of a struct to beside the struct. Data without a schema is refused, as by the original."""
+    """Copies a field of a struct to the level of the struct. Data without a schema is refused, as in the original."""
 
     config_class = ExtractNestedFieldConfig
     config: ExtractNestedFieldConfig
@@ -130,7 +130,7 @@ def _member(schema: Schema, name: str, of: str) -> Schema:
 
 
 def _rows(part: pa.Array, column: pa.Array) -> list[int]:
-    """Where a field is null and its struct is not."""
+    """Rows where a field is null and its struct is not."""
     import pyarrow.compute as pc
 
     null = pc.and_(part.is_null(), column.is_valid())
@@ -159,7 +159,7 @@ class ExtractTimestampConfig:
 
 
 class ExtractTimestamp(Transformation):
-    """The field is a Timestamp or an int64 of milliseconds. Of the value under both names, as in the original."""
+    """The field is a Timestamp or an int64 of milliseconds, in the value under both names, as in the original."""
 
     config_class = ExtractTimestampConfig
     config: ExtractTimestampConfig
@@ -273,7 +273,7 @@ class TimestampNowFieldConfig:
 
 
 class _TimestampNowField(SideTransformation):
-    """A field of that name takes the time, at its place if it has the type already, else behind the others."""
+    """A field of that name gets the time, in its position if it has the type already, otherwise after the others."""
 
     config_class = TimestampNowFieldConfig
     config: TimestampNowFieldConfig
@@ -326,7 +326,7 @@ class InsertUuidConfig:
 
 
 class _InsertUuid(SideTransformation):
-    """A random UUID, version 4, as text; a record that is read again gets another one."""
+    """A random UUID, version 4, as text; a record that is read again gets a different one."""
 
     config_class = InsertUuidConfig
     config: InsertUuidConfig

@@ -1,4 +1,4 @@
-"""The transformations of Confluent's that its users reach for: Drop, ExtractTopic, MessageTimestampRouter, TombstoneHandler.
+"""Confluent's most used transformations: Drop, ExtractTopic, MessageTimestampRouter, TombstoneHandler.
 
 TopicRegexRouter is RegexRouter under another name. Source: Confluent's documentation of its connect-transforms.
 """
@@ -126,7 +126,7 @@ class _ExtractTopic(Transformation):
         return routed(batch, topics)
 
     def _topics_of_rows(self, batch: RecordBatch) -> list[Any]:
-        """What stands in each row where the topic is looked for."""
+        """The source of the topic in each row."""
         if self.side == "header":
             rows = [()] * len(batch) if batch.headers is None else header_lists(batch.headers)
             topics = [next((h.value for h in headers if h.key == self.config.field), None) for headers in rows]
@@ -212,7 +212,7 @@ class MessageTimestampRouterConfig:
 
 
 class MessageTimestampRouter(Transformation):
-    """Takes values with a schema as well as those without, which alone Confluent's takes."""
+    """Accepts values with and without a schema; Confluent's accepts only those without."""
 
     config_class = MessageTimestampRouterConfig
     config: MessageTimestampRouterConfig

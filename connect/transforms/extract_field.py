@@ -1,4 +1,4 @@
-"""ExtractField: one field takes the place of the whole key or value."""
+"""ExtractField: one field replaces the whole key or value."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _PURPOSE: Final = "nested field access"
 
 
 def field_syntax_key() -> Any:
-    """The key of transformations that know nested fields."""
+    """The key of transformations that support nested fields."""
     return key(
         "field.syntax.version",
         default="V1",
@@ -30,7 +30,7 @@ def field_syntax_key() -> Any:
 
 
 def steps_of(path: str, version: str) -> tuple[str, ...]:
-    """The names along a path. Raises ValueError for a backtick that is not closed."""
+    """The names along a path. Raises ValueError for an unclosed backtick."""
     if version.upper() == "V1":
         return (path,)
     steps: list[str] = []
@@ -48,8 +48,10 @@ def steps_of(path: str, version: str) -> tuple[str, ...]:
 
 
 def _quoted(path: str, opened: int) -> tuple[str, int]:
-    """The step between backticks and where the next begins. Only a backtick before a dot or the end closes; one after a
-    backslash stands for itself there."""
+    """The step between backticks and the start of the next.
+
+    Only a backtick before a dot or the end closes; after a backslash it is literal there.
+    """
     made, start = "", opened + 1
     at = start
     while True:
@@ -74,14 +76,17 @@ def _quoted(path: str, opened: int) -> tuple[str, int]:
 
 
 class FieldPath:
-    """A path that is asked of schemas, columns and JSON objects."""
+    """A path that is looked up in schemas, columns and JSON objects."""
 
     def __init__(self, path: str, version: str) -> None:
         self.text = path
         self._steps = steps_of(path, version)
 
     def field(self, schema: Schema) -> Field | None:
-        """The field at the end; None where there is none. Raises DataError where the path leads through a non-struct."""
+        """The field at the end of the path; None if it does not exist.
+
+        Raises DataError if the path leads through a non-struct.
+        """
         for step in self._steps[:-1]:
             member = _member(schema, step)
             if member is None:
@@ -90,8 +95,11 @@ class FieldPath:
         return _member(schema, self._steps[-1])
 
     def column(self, schema: Schema, column: pa.Array, *, defaults: bool) -> pa.Array:
-        """The column at the end of a path that leads to a field. On the way a missing struct takes its default; at the
-        end a missing value does with ``defaults``, where there is a struct to miss it."""
+        """The column at the end of an existing path.
+
+        A missing struct on the path gets its default; with ``defaults`` so does a missing value at the end, if its
+        struct is present.
+        """
         import pyarrow.compute as pc
 
         for step in self._steps[:-1]:
@@ -106,7 +114,7 @@ class FieldPath:
         return pc.if_else(column.is_null(), None, filled) if column.null_count else filled
 
     def value(self, value: Mapping[str, Any]) -> Any:
-        """What a JSON object has at the end of the path, None where the path ends early."""
+        """The value of a JSON object at the end of the path; None if the path ends early."""
         for step in self._steps[:-1]:
             inner = value.get(step)
             if inner is None:

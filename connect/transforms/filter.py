@@ -1,4 +1,4 @@
-"""Filter: leave records out, those that its predicate holds for."""
+"""Filter: drops the records that its predicate selects."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["Filter", "FilterConfig"]
 
 @config
 class FilterConfig:
-    """It has no keys but those of its predicate."""
+    """It has no keys except for its predicate."""
 
 
 class Filter(Transformation):
-    """Leaves out every record it is given; the chain gives it those of its predicate."""
+    """Drops every record it gets; the chain passes only those of its predicate."""
 
     config_class = FilterConfig
 

@@ -1,4 +1,4 @@
-"""Flatten: fields of nested structs become fields of the outermost, named after their path."""
+"""Flatten: moves fields of nested structs to the outermost, named after their path."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ class _Flatten(SideTransformation):
         fields: list[Field],
         columns: list[pa.Array],
     ) -> None:
-        """A field below an optional struct is optional, and below one with a default has its part of that default."""
+        """A field below an optional struct is optional, and below a struct with a default it has its part of that
+        default.
+        """
         import pyarrow.compute as pc
 
         for index, member in enumerate(schema.fields):

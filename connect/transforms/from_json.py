@@ -1,4 +1,4 @@
-"""jcustenborder's FromJson: text or bytes that hold JSON become a struct, by a JSON Schema in the configuration.
+"""jcustenborder's FromJson: converts text or bytes with JSON to a struct, by a JSON Schema in the configuration.
 
 Source: github.com/jcustenborder/kafka-connect-json-schema.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["FromJsonKey", "FromJsonValue"]
 
 Reader = Callable[[Any], Any]
-"""Makes of a JSON value that is not null the value of a column; raises ValueError."""
+"""Converts a JSON value that is not null to a column's value; raises ValueError."""
 
 _MOST_BYTES: Final = 1 << 20
 _MOST_DEPTH: Final = 64
@@ -78,7 +78,7 @@ class FromJsonConfig:
 
 
 class _FromJson(SideTransformation):
-    """Properties that the JSON Schema does not name are left out. A value that is not of its type is an error."""
+    """Properties missing from the JSON Schema are dropped. A value of another type is an error."""
 
     config_class = FromJsonConfig
     config: FromJsonConfig
@@ -161,7 +161,7 @@ def _misfits(values: list[Any], schema: Schema) -> list[int]:
 
 
 def _unquoted(text: str) -> Any:
-    """A value without schema is JSON already; a string in it may hold the JSON that is meant."""
+    """A value without schema is JSON already; a string in it may contain the actual JSON."""
     value = json.loads(text)
     return json.loads(value) if isinstance(value, str) else value
 
@@ -179,7 +179,7 @@ class FromJsonValue(_FromJson):
 
 
 def _fetched(url: str) -> str:
-    """What is behind a URL. Raises ConnectError."""
+    """The content of a URL. Raises ConnectError."""
     parts = urlsplit(url)
     if parts.scheme.lower() == "file":
         try:
@@ -224,14 +224,14 @@ def _document(text: str) -> Any:
 
 
 class _Translation:
-    """A JSON Schema as a Connect schema with what reads its values."""
+    """A JSON Schema as a Connect schema, with readers of its values."""
 
     def __init__(self, document: Mapping[str, Any], excluded: frozenset[str]) -> None:
         self._document, self._excluded = document, excluded
         self._base = str(document.get("$id") or "")
 
     def translated(self) -> tuple[Schema, Reader]:
-        """Raises ConnectError for what Connect's types cannot say."""
+        """Raises ConnectError for schemas that Connect's types can't express."""
         return self._of(self._document, "#", optional=False, depth=0)
 
     def _of(self, schema: Any, at: str, *, optional: bool, depth: int) -> tuple[Schema, Reader]:
@@ -251,7 +251,7 @@ class _Translation:
         return _documented(made.as_optional(optional), doc), reader
 
     def _chosen(self, schema: Mapping[str, Any], at: str) -> tuple[Mapping[str, Any], str]:
-        """The one alternative that is not null, and its type."""
+        """The only alternative that is not null, and its type."""
         for keyword in ("anyOf", "oneOf", "allOf"):
             if isinstance(choices := schema.get(keyword), list):
                 real = [each for each in choices if not (isinstance(each, Mapping) and each.get("type") == "null")]
@@ -307,7 +307,7 @@ class _Translation:
         return Schema.struct(fields, name=self._name(schema, at)), _struct(readers, needed)
 
     def _name(self, schema: Mapping[str, Any], at: str) -> str | None:
-        """Its title, else where it is, with dots for what is no letter of a path."""
+        """Its title, otherwise its path with dots for other characters."""
         said = schema.get("title") or self._base + (at if at != "#" or not self._base else "")
         return ".".join(part for part in re.split(r"[#\\/.]+", str(said)) if part) or None
 

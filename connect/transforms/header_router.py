@@ -78,18 +78,18 @@ class HeaderRouterConfig:
 
 
 class _RouteError(Exception):
-    """The headers of a record name no topic."""
+    """The headers of a record do not name a topic."""
 
 
 @dataclass(frozen=True)
 class _Fields:
-    """The fields of the configuration, resolved by the headers of a record."""
+    """The configured fields, resolved by the headers of a record."""
 
     headers: dict[str, str]
     config: HeaderRouterConfig
 
     def destination(self) -> tuple[str, str]:
-        """Schema and table, before the configuration's schema and the suffix."""
+        """Schema and table, before the configured schema and suffix."""
         model = self.headers.get("fiware-datamodel") or self.config.datamodel or "dm-by-entity-type-database"
         match model:
             case "dm-by-entity-type-database":
@@ -116,12 +116,12 @@ class _Fields:
         return part
 
     def _resolve(self, setting: str) -> str:
-        """A default header that is missing is an empty text, not its name."""
+        """A missing default header is empty text, not its name."""
         return self.headers.get(setting, "" if setting in _DEFAULT_HEADERS else setting)
 
 
 class HeaderRouter(Transformation):
-    """The topic becomes ``schema.table``, as ``table.name.format = ${topic}`` of the JDBC sink takes it."""
+    """The topic becomes ``schema.table``, which the JDBC sink's ``table.name.format = ${topic}`` expects."""
 
     config_class = HeaderRouterConfig
     config: HeaderRouterConfig

@@ -47,7 +47,7 @@ class DropHeadersConfig:
 
 
 class DropHeaders(Transformation):
-    """Leaves out all headers of the given names."""
+    """Drops all headers with the given names."""
 
     config_class = DropHeadersConfig
     config: DropHeadersConfig

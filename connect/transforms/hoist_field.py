@@ -39,7 +39,7 @@ class _HoistField(SideTransformation):
             return [self.changed(batch, self.change_texts(batch, column), None)]
         if not column.null_count or schema.optional:
             return [self.changed(batch, *self.change(batch, schema, column))]
-        # A null where the schema allows none is a tombstone, which has no schema of its own.
+        # A null that the schema does not allow is a tombstone, which has no schema of its own.
         made: list[RecordBatch] = []
         for start, stop, null in _runs(column):
             part = batch.slice(start, stop - start)

@@ -1,4 +1,4 @@
-"""InsertField: facts about the record, or a fixed value, become fields of it."""
+"""InsertField: inserts facts about the record, or a fixed value, as fields."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class _Inserted(NamedTuple):
     schema: Schema
     column: pa.Array
     json_column: pa.Array
-    """As it is in data without schema: a timestamp is a number there."""
+    """The form in data without schema, where a timestamp is a number."""
     always: bool
-    """Whether data without schema has the field although its value is null."""
+    """Whether data without schema gets the field even if its value is null."""
 
 
 class _InsertField(SideTransformation):

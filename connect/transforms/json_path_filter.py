@@ -1,4 +1,4 @@
-"""Confluent's Filter: leave records out, or only let records through, by a JSONPath over their key or value."""
+"""Confluent's Filter: drops records, or passes only records, by a JSONPath over their key or value."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class JsonPathFilterConfig:
 
 
 class _JsonPathFilter(Transformation):
-    """As with Jayway's JsonPath, which Confluent's uses, ``[?()]`` of an object asks of the object itself."""
+    """As in Jayway's JsonPath, which Confluent uses, ``[?()]`` of an object tests the object itself."""
 
     config_class = JsonPathFilterConfig
     config: JsonPathFilterConfig
@@ -88,19 +88,19 @@ class _JsonPathFilter(Transformation):
 
 
 class FilterByKey(_JsonPathFilter):
-    """Lets records through by a JSONPath over their key."""
+    """Filters records by a JSONPath over their key."""
 
     side = "key"
 
 
 class FilterByValue(_JsonPathFilter):
-    """Lets records through by a JSONPath over their value."""
+    """Filters records by a JSONPath over their value."""
 
     side = "value"
 
 
 class _Condition:
-    """A path up to its first predicate, and the rest. Raises DataError for what is no JSONPath."""
+    """A path up to its first predicate, and the rest. Raises DataError for an invalid JSONPath."""
 
     def __init__(self, text: str) -> None:
         before, predicate, rest = text.strip().partition("[?")
@@ -108,7 +108,7 @@ class _Condition:
         self._rest = _compiled(f"${predicate}{rest}", text) if predicate else None
 
     def matches(self, value: Any) -> bool | None:
-        """None where the path leads nowhere, or to null."""
+        """None if the path leads nowhere, or to null."""
         import jsonpath
 
         try:
@@ -126,5 +126,5 @@ def _compiled(path: str, whole: str) -> JSONPath:
 
     try:
         return cast("JSONPath", jsonpath.compile(path))
-    except Exception as error:  # besides its own the library lets through those of regular expressions and numbers
+    except Exception as error:  # besides its own errors the library passes on those of regular expressions and numbers
         raise DataError(f"{whole!r} is not a JSONPath: {str(error).partition(chr(10))[0]}") from error

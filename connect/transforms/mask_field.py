@@ -1,4 +1,4 @@
-"""MaskField: fields lose what they say: 0, false, the empty text, or a replacement."""
+"""MaskField: replaces fields' values by 0, false, the empty text, or a replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions on records, as columns of truth values."""
+"""Conditions on records, as boolean columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RegexRouter: another topic by regular expression."""
+"""RegexRouter: changes the topic with a regular expression."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RegexRouterConfig:
 
 
 class RegexRouter(Transformation):
-    """A topic that the expression does not match whole stays as it is."""
+    """A topic that the expression does not match completely stays unchanged."""
 
     config_class = RegexRouterConfig
     config: RegexRouterConfig

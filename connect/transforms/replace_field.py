@@ -1,4 +1,4 @@
-"""ReplaceField: leave fields out, or rename them."""
+"""ReplaceField: drops or renames fields."""
 
 from __future__ import annotations
 

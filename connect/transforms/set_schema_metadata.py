@@ -1,4 +1,4 @@
-"""SetSchemaMetadata: another name or version for the schema of the key or value."""
+"""SetSchemaMetadata: sets the name or version of the key's or value's schema."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _SetSchemaMetadata(SideTransformation):
 
 
 def _stored(schema: Schema, column: pa.Array, made: Schema) -> pa.Array:
-    """The column under a schema that may no longer, or not yet, be one of Connect's logical types."""
+    """The column for a schema that may have stopped, or started, being one of Connect's logical types."""
     import decimal
 
     import pyarrow as pa

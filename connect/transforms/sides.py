@@ -1,4 +1,4 @@
-"""The two sides of a record that most transformations come for: its key and its value."""
+"""The two sides of a record that transformations work on: its key and its value."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _JAVA_NAMES: Final = {
 
 
 class SideTransformation(Transformation):
-    """A transformation of one side. A batch without that side, or with nothing but nulls in it, passes untouched."""
+    """A transformation of one side. A batch without that side, or with only nulls in it, passes unchanged."""
 
     side: Literal["key", "value"]
 
@@ -69,7 +69,7 @@ class SideTransformation(Transformation):
 
 
 def replace_null_key() -> Any:
-    """The key that most transformations share."""
+    """The key shared by most transformations."""
     return key(
         "replace.null.with.default",
         default=True,
@@ -78,7 +78,7 @@ def replace_null_key() -> Any:
 
 
 def some(value: list[str]) -> str | None:
-    """A list with something in it."""
+    """A list must not be empty."""
     return None if value else "Configuration must not be empty. Valid values include: any non-empty value"
 
 
@@ -89,7 +89,7 @@ def required_struct(schema: Schema, purpose: str) -> None:
 
 
 def _java_class(schema: Schema) -> str:
-    """What Kafka Connect, which names classes, calls the values of a schema."""
+    """Kafka Connect's class name for the values of a schema."""
     return _SCHEMA_CLASSES.get(schema.name or "", _SCHEMA_CLASSES.get(schema.type.value, schema.type.value))
 
 
@@ -114,8 +114,10 @@ _SCHEMA_CLASSES: Final = {
 
 
 def struct_columns(schema: Schema, column: pa.Array, purpose: str, *, defaults: bool = True) -> list[pa.Array]:
-    """The columns of a struct's fields, nulls filled with the fields' defaults if asked; raises DataError for another
-    type, as Kafka Connect does."""
+    """The columns of a struct's fields, optionally with nulls replaced by the fields' defaults.
+
+    Raises DataError for another type, as in Kafka Connect.
+    """
     required_struct(schema, purpose)
     columns = [column.field(position) for position in range(column.type.num_fields)]
     if not defaults:
@@ -124,13 +126,15 @@ def struct_columns(schema: Schema, column: pa.Array, purpose: str, *, defaults: 
 
 
 def copied_basics(schema: Schema, fields: Sequence[Field]) -> Schema:
-    """A struct's name, version, doc and parameters with other fields. As in Kafka Connect, what a transformation builds
-    anew is required and has no default."""
+    """A struct's name, version, doc and parameters with other fields.
+
+    As in Kafka Connect, a rebuilt schema is required and has no default.
+    """
     return Schema.struct(fields, name=schema.name, version=schema.version, doc=schema.doc, parameters=schema.parameters)
 
 
 def java_name(value: Any) -> str:
-    """What Kafka Connect, which names classes, calls a value that JSON made."""
+    """Kafka Connect's class name for a JSON value."""
     return _JAVA_NAMES[type(value)]
 
 

@@ -1,4 +1,4 @@
-"""TimestampConverter: a time as text, as a number or as one of Connect's types."""
+"""TimestampConverter: converts a time between text, number and Connect's types."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class _TimestampConverter(SideTransformation):
         return struct_of(changed, columns, column), changed
 
     def _converted(self, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
-        """The column in the target type, by way of milliseconds."""
+        """The column in the target type, through milliseconds."""
         made = _NEW[self.config.target].as_optional(schema.optional)
         return self._written(self._milliseconds(schema, column)), made
 
@@ -200,8 +200,10 @@ class _TimestampConverter(SideTransformation):
         return pa.array(texts, pa.string())
 
     def _value(self, value: Any) -> Any:
-        """One value without schema: text is read by the pattern, a number is unix time. What would be one of Connect's
-        types is its number, since JSON has no other form of it."""
+        """One value without schema: text is parsed by the pattern, a number is unix time.
+
+        For one of Connect's types the result is its number, because JSON has no other form of it.
+        """
         import pyarrow as pa
 
         if value is None:
@@ -221,14 +223,14 @@ class _TimestampConverter(SideTransformation):
 
 
 def _masked(column: pa.Array, struct: pa.Array) -> pa.Array:
-    """Null where the struct is: what lies there is not to be looked at."""
+    """Null where the struct is, because values there are arbitrary."""
     import pyarrow.compute as pc
 
     return pc.if_else(struct.is_null(), None, column)
 
 
 def _saturated(column: pa.Array, factor: int) -> pa.Array:
-    """The product, at most what 64 bits hold."""
+    """The product, clamped to 64 bits."""
     import pyarrow.compute as pc
 
     limit = (_LONG - 1) // factor

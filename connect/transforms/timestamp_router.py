@@ -1,4 +1,4 @@
-"""TimestampRouter: another topic by the time of the record."""
+"""TimestampRouter: changes the topic by the time of the record."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TimestampRouter(Transformation):
 
 
 def _formatted(pattern: str, times: pa.Array) -> pa.Array:
-    """The texts of times, each distinct one written once."""
+    """The texts of times; each distinct one is written once."""
     import pyarrow.compute as pc
 
     letters = {part.letter for part in date_format(pattern).parts}
@@ -72,7 +72,7 @@ def _formatted(pattern: str, times: pa.Array) -> pa.Array:
 
 
 def routed(batch: RecordBatch, topics: Sequence[str]) -> list[RecordBatch]:
-    """The rows in their order, each stretch of one topic as a batch for it."""
+    """The rows in order; each run of one topic becomes a batch for it."""
     made: list[RecordBatch] = []
     start = 0
     for row in range(1, len(topics) + 1):

@@ -1,2 +1,3 @@
-"""Connector configurations judged before they run: every key with its errors (``validation.py``), and keys that nobody reads
-(``unknown_keys.py``)."""
+"""Validates connector configurations: every key with its errors (``validation.py``), and unknown keys
+(``unknown_keys.py``).
+"""

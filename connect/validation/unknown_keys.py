@@ -1,4 +1,6 @@
-"""Keys of a configuration that nobody reads: most often misspelt, and never an error, since Kafka Connect takes any."""
+"""Keys of a configuration that no plugin reads: usually misspelt, but never an error, because Kafka Connect accepts any
+key.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ _LIKENESS = 0.8
 
 
 def unknown_keys(infos: ConfigInfos, names_: Iterable[str]) -> Mapping[str, str | None]:
-    """Those of the given keys that the configuration's plugins do not have, with the nearest of theirs, if one is near.
+    """The keys that none of the configuration's plugins has, each with the most similar known key, if there is one.
 
-    ``infos`` is the judgement of that configuration.
+    ``infos`` is the validation result of that configuration.
     """
     known = dict.fromkeys(name for entry in infos.entries.values() for name in (entry.key.name, *entry.key.aliases))
     names = list(known)

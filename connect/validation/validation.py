@@ -1,6 +1,6 @@
-"""Judges a connector's configuration and answers as Kafka Connect's ``config/validate`` does (``ConfigInfos``).
+"""Validates a connector's configuration and answers like Kafka Connect's ``config/validate`` (``ConfigInfos``).
 
-Runs where plugins may be imported: in a task host, not in the process of the REST face.
+Runs in a task host, where plugins may be imported, not in the process of the REST API.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tidegate.kit.scrubbing import scrubbed
 __all__ = ["CHECK_TIMEOUT_S", "ConfigInfos", "key_infos", "validate_connector"]
 
 CHECK_TIMEOUT_S: Final = 10.0
-"""How long a connector's ``check`` may look at the outside world."""
+"""The time limit of a connector's ``check`` of external systems."""
 
 _GROUPS: Final = ("Common", "Transforms", "Predicates", "Error Handling")
 _SOURCE_GROUPS: Final = ("Topic Creation", "Exactly Once Support", "offsets.topic")
@@ -60,7 +60,7 @@ _CONVERTER_TYPE: Final = Key(
     check=one_of("key", "value", "header"),
 )
 _COUNTED_TOGETHER: Final = {"Transforms": "Common", "Predicates": "Common"}
-"""Groups whose keys Kafka Connect numbers as if they were in another one."""
+"""Groups whose keys Kafka Connect numbers as part of another group."""
 
 
 @dataclass(slots=True)
@@ -75,13 +75,13 @@ class _Entry:
 
 @dataclass(slots=True)
 class ConfigInfos:
-    """The answer for one configuration. ``type`` is the connector's, for the caller's use only."""
+    """The answer for one configuration. ``type`` is the connector's, for the caller only."""
 
     name: str
     type: PluginType
     entries: dict[str, _Entry] = field(default_factory=dict)
     families: list[str] = field(default_factory=list)
-    """What keys that the connector takes without declaring each of them begin with."""
+    """Prefixes of keys that the connector accepts without declaring each."""
     groups: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ class ConfigInfos:
         return {"name": self.name, "error_count": len(self.errors), "groups": self.groups, "configs": configs}
 
     def add(self, results: Iterable[KeyValue], *, prefix: str = "", group: str | None = None) -> None:
-        """Take over judged keys, named with ``prefix``; the first of a name stays. ``group`` replaces their own."""
+        """Add validated keys, with ``prefix``; the first of a name stays. ``group`` replaces their own."""
         positions: dict[str, int] = {}
         for result in results:
             declared = replace(
@@ -131,19 +131,19 @@ class ConfigInfos:
                 self.groups.append(declared.group)
 
     def hide(self, name: str, value: str, shown: str) -> None:
-        """Show ``shown`` (a placeholder) instead of a key's value, in the errors too."""
+        """Show ``shown`` (a placeholder) instead of a key's value, also in errors."""
         entry = self.entries.get(name)
         if entry is not None:
             entry.value = shown if entry.value is not None and not entry.key.secret else entry.value
             entry.errors = [error.replace(value, shown) if value else error for error in entry.errors]
 
     def scrub(self) -> None:
-        """Take the secrets that are known here out of the errors."""
+        """Remove registered secrets from the errors."""
         for entry in self.entries.values():
             entry.errors = [scrubbed(error) for error in entry.errors]
 
     def blame(self, problem: Problem) -> None:
-        """Add a problem to its key, or to ``connector.class`` where the answer has no such key."""
+        """Add a problem to its key, or to ``connector.class`` if the answer has no such key."""
         has_entry = problem.key in self.entries
         text = problem.message if has_entry or not problem.key else f"{problem.key}: {problem.message}"
         self.entries[problem.key if has_entry else "connector.class"].errors.append(text)
@@ -163,11 +163,11 @@ def validate_connector(
     worker: Mapping[str, str] | None = None,
     check: bool = True,
 ) -> ConfigInfos:
-    """Judge a configuration as a whole; with ``check`` the connector looks at the outside world, if all else is right.
+    """Validate a configuration as a whole. With ``check`` the connector checks external systems, if everything else is
+    valid.
 
-    ``worker`` are the worker's properties, whose converters stand in where a connector names none.
-
-    Raises BadRequest without ``connector.class``, UnknownPlugin where no connector goes by its value.
+    ``worker`` are the worker's properties, whose converters are the defaults. Raises BadRequest without
+    ``connector.class``, UnknownPlugin if no connector has that name.
     """
     values = {name: value for name, value in properties.items() if value is not None}
     class_name = values.get("connector.class", "").strip()
@@ -190,7 +190,7 @@ def validate_connector(
         if issubclass(connector.task_class, JobTask):
             infos.add(validate(JobConfig, properties))
     for name in values:
-        # Mirror's connectors have the clients' keys of encryption and logins among their own.
+        # MirrorMaker's connectors have the clients' keys for encryption and logins among their own.
         if name.startswith(tuple(set(infos.families) & {"sasl.", "ssl."})) and (known := client_key(name)) is not None:
             infos.add([judge(known, values)])
     _add_overrides(infos, values)
@@ -205,12 +205,12 @@ def validate_connector(
 
 
 def _recommending(result: KeyValue) -> KeyValue:
-    """The values of an enumeration as recommended ones, as Debezium's and Confluent's connectors have them."""
+    """The values of an enumeration as recommended values, as in Debezium's and Confluent's connectors."""
     return replace(result, key=replace(result.key, recommended=result.key.recommended or result.key.allowed))
 
 
 def _show_defaults(plugins: PluginRegistry, infos: ConfigInfos, plugin: Plugin, worker: Mapping[str, str]) -> None:
-    """Defaults that are the worker's and the plugin's."""
+    """Show the worker's and the plugin's defaults."""
     defaults = {
         "connector.plugin.version": plugin.version,
         "key.converter": worker.get("key.converter"),
@@ -235,7 +235,7 @@ def _show_defaults(plugins: PluginRegistry, infos: ConfigInfos, plugin: Plugin, 
 
 
 def _judge_plugin_keys(plugins: PluginRegistry, infos: ConfigInfos, properties: Mapping[str, str]) -> None:
-    """Transformations, predicates and converters that the configuration names, with their own keys."""
+    """Validate the configured transformations, predicates and converters with their own keys."""
     for alias in _aliases(infos, "transforms"):
         prefix = f"transforms.{alias}."
         values = sub_properties(properties, prefix)
@@ -274,8 +274,9 @@ def _judge_named(
     values: Mapping[str, str],
     common: Sequence[KeyValue],
 ) -> None:
-    """A transformation or predicate: its ``type``, its version and, if the type names one, its own keys and ``common`` ones
-    by their names, which is the order Kafka Connect numbers them in."""
+    """Validate a transformation or predicate: its ``type``, its version and, if the type is known, its own keys and
+    ``common`` ones by name, in the order of Kafka Connect's numbering.
+    """
     what, plural = (
         ("Transformation", "Transforms") if kind is PluginType.TRANSFORMATION else ("Predicate", "Predicates")
     )
@@ -318,7 +319,7 @@ def _judge_named(
 
 
 def _names(plugins: PluginRegistry, kind: PluginType) -> tuple[str, ...]:
-    """Every name by which a plugin of a kind goes, in the order of the list of plugins."""
+    """All names of plugins of a kind, in the order of the plugin list."""
     return tuple(name for plugin in plugins.listed((kind,)) for name in plugin.names)
 
 
@@ -338,7 +339,7 @@ def _add_overrides(infos: ConfigInfos, properties: Mapping[str, str]) -> None:
             if known is None:
                 secret = name.endswith(("password", "jaas.config", "secret"))
                 known = Key(name, KeyType.PASSWORD if secret else KeyType.STRING, None, "", width="NONE")
-            # A number that is none is told here, not by the client in the task.
+            # An invalid number is reported here, not by the client in the task.
             judged = judge(known, {name: value})
             doc = f"The setting {name} of this connector's {kind} clients."
             infos.add([replace(judged, key=replace(known, name=full, doc=doc, display_name=name))])
@@ -350,7 +351,7 @@ def _aliases(infos: ConfigInfos, name: str) -> list[str]:
 
 
 def _load(plugin: Plugin, infos: ConfigInfos, key_name: str = "connector.class") -> Any:
-    """The plugin's class, or None and an error at the key that names it."""
+    """The plugin's class; or None, with an error on the key that names it."""
     try:
         return plugin.load()
     except (TidegateError, ImportError, AttributeError) as error:
@@ -361,7 +362,7 @@ def _load(plugin: Plugin, infos: ConfigInfos, key_name: str = "connector.class")
 
 
 def _check_outside(connector: Any, properties: Mapping[str, str]) -> list[Problem]:
-    """What ``connector.check`` finds; a check that fails or does not end is a problem itself."""
+    """The problems found by ``connector.check``. A check that fails or does not end is itself a problem."""
     problems: list[Problem] = []
 
     def run() -> None:
@@ -389,7 +390,7 @@ def _not_found(class_name: str, key_name: str) -> str:
 
 
 def _shown(properties: Mapping[str, Any]) -> str:
-    """Property names only: a value may be a secret, and without a connector's class nobody knows which."""
+    """Only property names: a value may be a secret, and without a connector's class that is unknown."""
     return "{" + ", ".join(f"{name}=..." for name in properties) + "}"
 
 
@@ -410,7 +411,7 @@ def _definition(declared: Key, order: int) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str | None:
-    """A value as Kafka's ``ConfigDef.convertToString`` writes it."""
+    """A value in the format of Kafka's ``ConfigDef.convertToString``."""
     if value is None:
         return None
     if isinstance(value, Password):

@@ -1,8 +1,10 @@
 """The errors of a registry client.
 
-RegistryClientError ├── NotFound no such subject, version or id ├── Incompatible the schema breaks the subject's
-compatibility level ├── Refused the request has to change for another reason └── Unavailable no registry answered, or
-its log did not answer: the same call may succeed later
+RegistryClientError
+├── NotFound         no such subject, version or id
+├── Incompatible     the schema breaks the subject's compatibility level
+├── Refused          the request has to change for another reason
+└── Unavailable      no registry answered, or its log did not: the same call may succeed later
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Errors of encoding and decoding.
 
-SerializationError ├── UnencodableValue a value does not fit the schema: names the row and the field ├── CorruptRecord
-bytes contradict their schema: names the row, or the offset, and the field │ └── UnknownSchema the registry has no
-schema with the record's id └── UnsupportedSchema the schema has no representation in columns (``arrow_types``)
+SerializationError
+├── UnencodableValue    a value does not fit the schema: names the row and the field
+├── CorruptRecord       bytes contradict their schema: names the row, or the offset, and the field
+│   └── UnknownSchema   the registry has no schema with the record's id
+└── UnsupportedSchema   the schema has no representation in columns (``arrow_types``)
 """
 
 from __future__ import annotations

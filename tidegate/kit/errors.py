@@ -1,11 +1,11 @@
 """The root of every error Tidegate raises, arranged by what the caller should do.
 
-    TidegateError
-    ├── RetriableError      try the same thing again: a timeout, a leader election, a locked row
-    ├── UsageError          the caller's input is wrong: change it
-    │   ├── ConfigError     one or more configuration keys are invalid: every problem is listed
-    │   └── MissingExtra    a package is not installed: the message says what to install
-    └── FatalError          nothing the caller can do now: a corrupt file, a full disk
+TidegateError
+├── RetriableError      try the same thing again: a timeout, a leader election, a locked row
+├── UsageError          the caller's input is wrong: change it
+│   ├── ConfigError     one or more configuration keys are invalid: every problem is listed
+│   └── MissingExtra    a package is not installed: the message says what to install
+└── FatalError          nothing the caller can do now: a corrupt file, a full disk
 
 Each package's ``errors.py`` has subclasses with their wire codes.
 """

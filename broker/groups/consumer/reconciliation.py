@@ -1,9 +1,11 @@
 """Moves a member from its current assignment to its target: it releases partitions first, then gets those that others
 have released.
 
-STABLE ── there is a newer target ──> compute UNREVOKED ── it owns none of the partitions it had to release ──> compute
-UNRELEASED ──> compute, at every heartbeat compute: UNREVOKED (the old epoch) while it has to release something; else
-the new epoch, UNRELEASED while others still have partitions of its target, and STABLE when it has all.
+STABLE ── there is a newer target ──> compute
+UNREVOKED ── it owns none of the partitions it had to release ──> compute
+UNRELEASED ──> compute, at every heartbeat
+compute: UNREVOKED (the old epoch) while it has to release something; else the new epoch, UNRELEASED while others still
+have partitions of its target, and STABLE when it has all.
 """
 
 from __future__ import annotations

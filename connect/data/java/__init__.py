@@ -1,1 +1,1 @@
-"""What Java writes and reads as text, to the letter: numbers, dates, and Connect's values."""
+"""Java's exact text formats: numbers, dates, and Connect's values."""

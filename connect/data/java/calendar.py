@@ -1,4 +1,4 @@
-"""Days and dates as Java's default calendar counts them: Gregorian, and Julian before 15 October 1582."""
+"""Java's default calendar: Gregorian, and Julian before 15 October 1582."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CUTOVER_DAY: Final = -141_427
 
 
 class Civil(NamedTuple):
-    """A date. Years before 1 count on backwards: 0 is 1 BC."""
+    """A date. Years before 1 continue backwards: 0 is 1 BC."""
 
     year: int
     month: int
@@ -37,14 +37,14 @@ def _julian_date(day: int) -> Civil:
 
 
 def _from_march(year: int, day_of_year: int) -> Civil:
-    """A date from a year that begins in March and a day of it."""
+    """A date from a year that begins in March and a day in it."""
     month = (5 * day_of_year + 2) // 153
     day = day_of_year - (153 * month + 2) // 5 + 1
     return Civil(year + (month >= 10), month + 3 if month < 10 else month - 9, day)
 
 
 def day_number(year: int, month: int, day: int) -> int:
-    """Days since the epoch; months and days beyond their range lead into other years and months."""
+    """Days since the epoch. Months and days out of range carry over into other years and months."""
     more, month = divmod(month - 1, 12)
     year += more
     shifted = year - (month < 2)

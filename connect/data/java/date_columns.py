@@ -1,4 +1,4 @@
-"""Dates to text and back for whole columns: the usual patterns by arithmetic on columns, the rest value by value."""
+"""Formats and parses dates for whole columns: the usual patterns with column arithmetic, others value by value."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Part(Protocol):
 
 
 _WIDTHS: Final = {"y": 4, "M": 2, "d": 2, "H": 2, "m": 2, "s": 2, "S": 3}
-"""Fields that columns know, at the one width at which neither Java nor we need to look further."""
+"""Fields supported on columns, at the only width where no further cases have to be considered."""
 _LAST_DAY: Final = 2_932_896
-"""31 December 9999: beyond it a year needs five digits."""
+"""31 December 9999: later years need five digits."""
 
 
 def format_column(parts: Sequence[Part], format_one: Callable[[int], str], times: pa.Array) -> pa.Array:
-    """The texts of int64 milliseconds; ``format_one`` writes what columns do not know."""
+    """The texts of int64 milliseconds; ``format_one`` formats what columns do not support."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -72,7 +72,7 @@ _FIELDS: Final = {
 def parse_column(
     parts: Sequence[Part], parse_one: Callable[[str], int | None], texts: pa.Array
 ) -> tuple[pa.Array, list[int]]:
-    """Int64 milliseconds, and the rows whose text ``parse_one`` does not take either."""
+    """Int64 milliseconds, and the rows whose text ``parse_one`` refuses too."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -89,7 +89,7 @@ def parse_column(
 
 
 def _parsed(parts: Sequence[Part], texts: pa.Array) -> pa.Array | None:
-    """The times, where every text is of the pattern's own width and made of ASCII digits and its literals."""
+    """The times, if every text has the pattern's width and consists of ASCII digits and its literals."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

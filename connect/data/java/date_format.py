@@ -1,7 +1,7 @@
 """Java's SimpleDateFormat: its patterns, its lenient parsing, in UTC with English names.
 
-Source: the class documentation of java.text.SimpleDateFormat and java.util.GregorianCalendar. Week fields (Y, w, W, F, u)
-can be written and not read.
+Source: the class documentation of java.text.SimpleDateFormat and java.util.GregorianCalendar. Week fields (Y, w, W, F,
+u) can be written but not read.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class _Part(NamedTuple):
 
 @lru_cache(maxsize=100)
 def date_format(pattern: str) -> DateFormat:
-    """The format of a pattern, made once. Raises ValueError for a pattern that Java does not take either."""
+    """The format of a pattern, cached. Raises ValueError for a pattern that is invalid in Java too."""
     return DateFormat(pattern)
 
 
 class DateFormat:
-    """Times are milliseconds since the epoch, of any size. Safe to share between threads."""
+    """Times are milliseconds since the epoch, of any size. Thread-safe."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -61,7 +61,7 @@ class DateFormat:
         return "".join(part.text or _written(part, day, in_day) for part in self.parts)
 
     def format_column(self, times: pa.Array) -> pa.Array:
-        """The texts of an int64 column, null where it is. Columnar for times since the Gregorian calendar."""
+        """The texts of an int64 column, null where it is. Columnar for times in the Gregorian calendar."""
         from connect.data.java.date_columns import format_column
 
         return format_column(self.parts, self.format, times)
@@ -69,7 +69,7 @@ class DateFormat:
     # -- reading
 
     def parse(self, text: str) -> int | None:
-        """The time that a text begins with; None where it does not begin as the pattern says."""
+        """The time at the beginning of a text; None if the text does not match the pattern."""
         fields: dict[str, int] = {}
         at = 0
         for number, part in enumerate(self.parts):
@@ -88,7 +88,7 @@ class DateFormat:
         return _resolved(fields)
 
     def parse_column(self, texts: pa.Array) -> tuple[pa.Array, list[int]]:
-        """The times of a string column, and the rows whose text is not as the pattern says (null there)."""
+        """The times of a string column, and the rows whose text does not match the pattern (null there)."""
         from connect.data.java.date_columns import parse_column
 
         return parse_column(self.parts, self.parse, texts)
@@ -197,7 +197,7 @@ def _number(letter: str, day: int, in_day: int) -> int:
 
 
 def _week(day: int) -> tuple[int, int]:
-    """Year and number of the week as in the United States: from Sunday, the first being that of 1 January."""
+    """Year and number of the week as in the United States: from Sunday; the first one contains 1 January."""
     year = civil(day).year
     following = day_number(year + 1, 1, 1)
     if day >= following - day_of_week(following):
@@ -211,7 +211,7 @@ def _week_year(day: int) -> int:
 
 
 def _read(part: _Part, text: str, at: int, fields: dict[str, int], *, bounded: bool) -> int | None:
-    """Read one field into ``fields``: the place after it, or None."""
+    """Read one field into ``fields``. Returns the position after it, or None."""
     while text[at : at + 1] in (" ", "\t") and at < len(text):
         at += 1
     letter = part.letter
@@ -247,7 +247,7 @@ def _read(part: _Part, text: str, at: int, fields: dict[str, int], *, bounded: b
 
 
 def _full_year(two_digits: int) -> int:
-    """The year of two digits: of those from 80 years ago to 19 from now."""
+    """The year of two digits, from 80 years ago to 19 years from now."""
     first = time.gmtime().tm_year - 80
     return first + (two_digits - first) % 100
 
@@ -282,7 +282,7 @@ def _read_zone(part: _Part, text: str, at: int, fields: dict[str, int]) -> int |
 
 
 def _resolved(fields: dict[str, int]) -> int:
-    """What the fields add up to. Of two that say the same thing the one read last counts."""
+    """The time of the fields. If two fields conflict, the one read last wins."""
     year = fields.get("y", 1970)
     if fields.get("G") == 0:
         year = 1 - year

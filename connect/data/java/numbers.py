@@ -1,4 +1,4 @@
-"""Numbers as Java writes and narrows them."""
+"""Formats and narrows numbers like Java."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ INTEGER_BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 
 def narrowed(value: int, bits: int) -> int:
-    """The low ``bits`` of an integer, as Java's casts between integer types leave them."""
+    """The low ``bits`` of an integer, as in Java's casts between integer types."""
     half = 1 << (bits - 1)
     return ((value + half) & ((1 << bits) - 1)) - half
 
 
 def saturated(value: float, bits: int) -> int:
-    """A float as an integer: cut off at the point, 0 for NaN, the nearest that fits. Less than 32 bits take Java's way
-    by way of 32."""
+    """A float as an integer: truncated, 0 for NaN, clamped to the range.
+
+    Types below 32 bits go through 32 bits, as in Java.
+    """
     if math.isnan(value):
         return 0
     wide = max(bits, 32)

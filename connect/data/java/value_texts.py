@@ -1,7 +1,7 @@
-"""Values as text, the way Kafka Connect writes headers; ``values`` is the way back.
+"""Formats values as text, as Kafka Connect writes headers; ``values`` does the reverse.
 
-Source: the class documentation and behaviour of ``org.apache.kafka.connect.data.Values`` (Kafka 4.3). Dates are in UTC, where
-Kafka Connect takes the time zone of its machine.
+Source: the class documentation and behaviour of ``org.apache.kafka.connect.data.Values`` (Kafka 4.3). Dates are in UTC;
+Kafka Connect uses its machine's time zone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EPOCH_DAY: Final = dt.date(1970, 1, 1)
 
 
 def to_text(schema: Schema | None, value: Any) -> str | None:
-    """The text of a value: strings as they are, containers in JSON's style, bytes in base64, dates by their precision.
+    """The text of a value: strings unchanged, containers in JSON's style, bytes in base64, dates by their precision.
 
     Raises DataError for a value that has no text.
     """
@@ -84,7 +84,7 @@ def _milliseconds(value: dt.date | dt.time) -> int:
 
 
 def time_text(ms: int) -> str:
-    """A time as the shortest of Connect's three forms that holds it: of day, date, or both."""
+    """A time in the shortest of Connect's three forms that represents it: time of day, date, or both."""
     if ms < MS_PER_DAY:
         return date_format("HH:mm:ss.SSS'Z'").format(ms)
     return date_format("yyyy-MM-dd" if ms % MS_PER_DAY == 0 else "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").format(ms)

@@ -1,7 +1,7 @@
-"""Texts as values, the way Kafka Connect reads headers; ``value_texts`` is the way back.
+"""Parses texts as values, as Kafka Connect reads headers; ``value_texts`` does the reverse.
 
-Source: the class documentation and behaviour of ``org.apache.kafka.connect.data.Values`` (Kafka 4.3). Dates are in UTC, where
-Kafka Connect takes the time zone of its machine.
+Source: the class documentation and behaviour of ``org.apache.kafka.connect.data.Values`` (Kafka 4.3). Dates are in UTC;
+Kafka Connect uses its machine's time zone.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _MAX_DEPTH: Final = 100
 
 
 class SchemaAndValue(NamedTuple):
-    """A value in the Python form of its schema; schema None where it has none."""
+    """A value in the Python form of its schema. The schema is None if it has none."""
 
     schema: Schema | None
     value: Any
 
 
 def parse_string(text: str | None) -> SchemaAndValue:
-    """What a text stands for: null, a boolean, a number, a date, an array, a map, or itself."""
+    """The value of a text: null, a boolean, a number, a date, an array, a map, or the text itself."""
     if text is None:
         return SchemaAndValue(None, None)
     if not text:
@@ -65,7 +65,7 @@ def parse_string(text: str | None) -> SchemaAndValue:
 
 
 class _Reader:
-    """Goes through the tokens of a text: delimiters, and what stands between them."""
+    """Reads the tokens of a text: delimiters, and the text between them."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -126,7 +126,7 @@ class _Reader:
     # -- values
 
     def value(self, *, embedded: bool, depth: int) -> SchemaAndValue | None:
-        """The value that comes next; None for null. ``embedded`` in an array or a map. Raises DataError there."""
+        """The next value; None for null. ``embedded`` means in an array or a map, where it raises DataError."""
         if not self._more():
             return None
         if embedded and self._consume('"'):
@@ -166,7 +166,7 @@ class _Reader:
         return SchemaAndValue(Schema(SchemaType.STRING), self._text)
 
     def _time_of_tokens(self, token: str) -> SchemaAndValue | None:
-        """A time has colons, which are delimiters: so it comes in five tokens."""
+        """A time has colons, which are delimiters, so it consists of five tokens."""
         start = self._mark()
         for _ in range(4):
             if not self._more():
@@ -248,7 +248,7 @@ def _made_map(
 
 
 class _Common:
-    """The schema that holds all values seen: the wider of two numbers, none for different kinds of things."""
+    """The common schema of all values seen: the wider of two numbers, none for different kinds."""
 
     def __init__(self) -> None:
         self.schema: Schema | None = None
@@ -270,7 +270,7 @@ def _merged(left: Schema, other: Schema) -> Schema | None:
 
 
 def _aligned(schema: Schema, parsed: SchemaAndValue | None) -> Any:
-    """A value of an array or a map in the schema that they have in common."""
+    """A value of an array or a map in their common schema."""
     value = None if parsed is None else parsed.value
     if value is None:
         raise DataError("Unable to convert a null value to a schema that requires a value")
@@ -293,7 +293,7 @@ def _aligned(schema: Schema, parsed: SchemaAndValue | None) -> Any:
 
 
 def _dated(schema: Schema, number: int) -> Any:
-    """A number among dates or times counts what those are stored as."""
+    """A number among dates or times is interpreted as their stored number."""
     try:
         if schema.name == DATE:
             return _EPOCH_DAY + dt.timedelta(days=number)
@@ -307,7 +307,7 @@ def _dated(schema: Schema, number: int) -> Any:
 
 
 def _number(token: str) -> SchemaAndValue | None:
-    """The narrowest number: integers first, then floats where there is a fraction, else a decimal."""
+    """The narrowest number: integers first, then floats if there is a fraction, otherwise a decimal."""
     if not _NUMBER.fullmatch(token):
         return None
     try:
@@ -342,7 +342,7 @@ def _temporal(token: str) -> SchemaAndValue | None:
     if ms is None:
         return None
     if schema.name == TIME:
-        # Kafka Connect lets 25:00 through as a time of more than a day; a time of day has no such value here.
+        # Kafka Connect accepts 25:00 as a time of more than a day; a time of day has no such value here.
         return SchemaAndValue(schema, (_EPOCH + dt.timedelta(milliseconds=ms % MS_PER_DAY)).time())
     if not _SMALLEST_YEAR_MS <= ms <= _LARGEST_YEAR_MS:
         return None

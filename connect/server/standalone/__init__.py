@@ -1,1 +1,1 @@
-"""A worker that is alone: its offsets are in a file, its connectors in files that it is given, everything else in memory."""
+"""A standalone worker: offsets in a file, connectors from files, everything else in memory."""

@@ -1,4 +1,4 @@
-"""Connectors in files, as connect-standalone takes them: JSON in two shapes, or properties."""
+"""Reads connector files as connect-standalone does: JSON in two shapes, or properties."""
 
 from __future__ import annotations
 
@@ -26,8 +26,11 @@ class ConnectorFile:
 
 
 def read_connector_file(path: Path) -> ConnectorFile:
-    """Tried in this order, whatever the file is called: a JSON object of texts with ``name`` among them; a JSON object with
-    ``name``, ``config`` and perhaps ``initial_state``, others ignored; properties. Raises UsageError."""
+    """Tried in this order, whatever the file's name: a JSON object of texts with ``name``; a JSON object with ``name``,
+    ``config`` and optionally ``initial_state``, others ignored; properties.
+
+    Raises UsageError.
+    """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

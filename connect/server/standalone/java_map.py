@@ -1,7 +1,7 @@
 """The file of Kafka Connect's FileOffsetBackingStore: a serialized ``java.util.HashMap<byte[], byte[]>``.
 
-The grammar is that of the Java Object Serialization Specification, section 6.4; of it, what such a map can hold: one
-object, arrays of bytes, nulls, and references back to arrays that came before.
+The grammar is that of the Java Object Serialization Specification, section 6.4, limited to what such a map can contain:
+one object, byte arrays, nulls, and references to earlier arrays.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class NotAnOffsetFile(TidegateError):
 
 
 def dump_map(entries: Mapping[bytes, bytes | None]) -> bytes:
-    """The map as Java writes it, its entries in the order given."""
+    """The map in Java's format, with entries in the given order."""
     capacity = 16
     while capacity * _LOAD_FACTOR < len(entries):
         capacity *= 2
-    threshold = int(capacity * _LOAD_FACTOR) if entries else 0  # Java makes room with the first entry
+    threshold = int(capacity * _LOAD_FACTOR) if entries else 0  # Java allocates with the first entry
     parts = [_HEADER, bytes([_OBJECT]), _MAP_CLASS, struct.pack(">fi", _LOAD_FACTOR, threshold)]
     parts += [bytes([_BLOCK, 8]), _INT.pack(capacity), _INT.pack(len(entries))]
     described = False
@@ -52,7 +52,7 @@ def dump_map(entries: Mapping[bytes, bytes | None]) -> bytes:
 
 
 def load_map(data: bytes) -> dict[bytes, bytes | None]:
-    """The entries of such a file, without one whose key is null. Raises NotAnOffsetFile."""
+    """The entries of such a file, without one with a null key. Raises NotAnOffsetFile."""
     reader = _Reader(data)
     reader.expect(_HEADER, "the header of Java's serialization")
     reader.expect(bytes([_OBJECT]) + _MAP_CLASS, "a java.util.HashMap")
@@ -75,7 +75,7 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
         self._objects: list[bytes | None] = [None, None]
-        """What handles refer to, in the order in which it came; None where it is not an array."""
+        """The targets of handles, in order; None for anything but an array."""
 
     def take(self, size: int) -> bytes:
         end = self._at + size

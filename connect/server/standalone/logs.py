@@ -1,4 +1,4 @@
-"""Store logs of a worker that is alone: one in memory, and one in a file that Kafka Connect reads too."""
+"""Store logs of a standalone worker: one in memory, and one in a file that Kafka Connect can read too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["FileLog", "MemoryLog"]
 
 
 class MemoryLog:
-    """A StoreLog that forgets everything with its process."""
+    """A StoreLog in memory only."""
 
     failure: BaseException | None = None
 
@@ -42,8 +42,8 @@ class MemoryLog:
 class FileLog(MemoryLog):
     """A StoreLog of the newest value of each key, in a file in the format of FileOffsetBackingStore.
 
-    Each write replaces the file as a whole, by renaming a new one that has been brought to the disk: where Kafka Connect
-    writes over the old one, a crash leaves half of it.
+    Each write replaces the whole file, by renaming a new, flushed one. Kafka Connect overwrites the old one, so that a
+    crash can leave half of it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,7 +53,7 @@ class FileLog(MemoryLog):
         self._writing = asyncio.Lock()
 
     async def start(self, apply: Apply) -> None:
-        """Raises UsageError where the file cannot be read, or is not such a file."""
+        """Raises UsageError if the file can't be read, or is not such a file."""
         await super().start(apply)
         try:
             data = self._path.read_bytes()

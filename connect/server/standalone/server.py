@@ -40,7 +40,7 @@ def is_standalone(properties: Mapping[str, str]) -> bool:
 
 
 class StandaloneServer(ConnectServer):
-    """A Service. ``connector_files`` are created at the start, in their order; one that cannot be ends it."""
+    """A Service. ``connector_files`` are created at the start, in order; if one can't be created, the service ends."""
 
     def __init__(
         self, properties: Mapping[str, str], connector_files: Sequence[Path] = (), plugin_modules: Sequence[str] = ()

@@ -31,7 +31,7 @@ class ExtractChangedRecordStateConfig:
 
 
 class ExtractChangedRecordState(Transformation):
-    """The lists are empty where there is no row before or none after the change. Other records than changes pass."""
+    """The lists are empty if there is no row before or after the change. Records other than changes pass."""
 
     config_class = ExtractChangedRecordStateConfig
     config: ExtractChangedRecordStateConfig

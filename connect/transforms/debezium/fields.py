@@ -1,4 +1,4 @@
-"""Fields of a change event's envelope, as ``add.fields`` and ``add.headers`` name them."""
+"""Fields of a change event's envelope, as named in ``add.fields`` and ``add.headers``."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _MAIN: Final = frozenset({"op", "ts_ms", "ts_us", "ts_ns"})
 
 
 def is_envelope(schema: Schema | None) -> bool:
-    """Whether records of a schema are Debezium's change events."""
+    """Whether a schema is that of Debezium's change events."""
     return schema is not None and schema.type is SchemaType.STRUCT and (schema.name or "").endswith("Envelope")
 
 
 class EnvelopeField(NamedTuple):
-    """``struct`` is a part of the envelope, None for the envelope itself; ``new_name`` has its prefix already."""
+    """``struct`` is a part of the envelope, None for the envelope itself; ``new_name`` includes the prefix."""
 
     struct: str | None
     name: str
     new_name: str
 
     def schema(self, envelope: Schema) -> Schema | None:
-        """The field's schema, optional; None where the envelope has no such field."""
+        """The field's schema, optional; None if the envelope lacks the field."""
         holder_index = self._holder_of(envelope)
         if holder_index is None:
             return None
@@ -38,7 +38,7 @@ class EnvelopeField(NamedTuple):
         return replace(schema_, optional=True, default=None)
 
     def column(self, envelope: Schema, column: pa.Array) -> pa.Array:
-        """The field's values, null where the part of the envelope is missing."""
+        """The field's values, null if the part of the envelope is missing."""
         import pyarrow.compute as pc
 
         holder_index = self._holder_of(envelope)
@@ -47,7 +47,9 @@ class EnvelopeField(NamedTuple):
         return pc.struct_field(column, path)
 
     def _holder_of(self, envelope: Schema) -> tuple[str | None] | None:
-        """Where the field is: in its part, else in the envelope itself, where another transformation may have put it."""
+        """The location of the field: its part, otherwise the envelope itself, where another transformation may have put
+        it.
+        """
         if self.struct is not None and self.struct in envelope.field_names:
             part = envelope.field(self.struct).schema
             if part.type is SchemaType.STRUCT and self.name in part.field_names:
@@ -56,9 +58,9 @@ class EnvelopeField(NamedTuple):
 
 
 def envelope_fields(names: list[str], prefix: str) -> list[EnvelopeField]:
-    """What a list of ``field``, ``struct.field`` and ``field:new`` names. Raises ValueError."""
+    """The fields named in a list of ``field``, ``struct.field`` and ``field:new``. Raises ValueError."""
     fields = []
-    for entry in filter(None, names):  # a list with gaps is taken, as by Debezium
+    for entry in filter(None, names):  # empty entries are accepted, as in Debezium
         parts = entry.split(":")
         if len(parts) > 2 or not parts[0]:
             raise ValueError(f"Unexpected field name: {entry}")

@@ -1,4 +1,4 @@
-"""JSON texts as structs, their schemas inferred (``table.expand.json.payload``)."""
+"""Converts JSON texts to structs with inferred schemas (``table.expand.json.payload``)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ _LONG: Final = 1 << 63
 
 
 class _NoSchema(Exception):
-    """An array whose members are of several kinds."""
+    """An array with members of several kinds."""
 
 
 class Expansion:
-    """``null_bytes``: a null is an optional field of bytes; ``empty_strings``: an empty array one of optional strings.
-    Otherwise those are left out."""
+    """``null_bytes``: a null becomes an optional field of bytes; ``empty_strings``: an empty array becomes one of
+    optional strings.
+
+    Otherwise both are left out.
+    """
 
     def __init__(self, *, null_bytes: bool, empty_strings: bool) -> None:
         self._null_bytes, self._empty_strings = null_bytes, empty_strings
 
     def expanded(self, name: str, text: str) -> tuple[Schema, Any] | None:
-        """Schema and value of an object in a text; None where the text holds none, or one without a schema."""
+        """Schema and value of the object in a text; None if there is none, or it has no schema."""
         if not text.startswith("{"):
             return None
         try:
@@ -73,20 +76,20 @@ def _scalar(value: Any) -> SchemaType:
 
 
 def _merged(schemas: list[Schema]) -> Schema:
-    """A struct of all fields of several."""
+    """A struct with the fields of several."""
     fields: dict[str, Field] = {}
     for schema in schemas:
         for member in schema.fields:
             known = fields.get(member.name)
             if known is None or (known.schema.type is SchemaType.BYTES and member.schema.type is not SchemaType.BYTES):
                 fields[member.name] = member
-    # As in Debezium: what is merged of several is required, and one by itself is optional.
+    # As in Debezium: merged fields are required, single ones are optional.
     alike = all(schema == schemas[0] for schema in schemas)
     return Schema.struct(list(fields.values()), name=schemas[0].name, optional=alike)
 
 
 def _fitting(schema: Schema, value: Any) -> Any:
-    """The value without what its schema leaves out."""
+    """The value without parts that its schema lacks."""
     if value is None:
         return None
     if schema.type is SchemaType.STRUCT:

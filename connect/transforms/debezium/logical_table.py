@@ -1,4 +1,4 @@
-"""ByLogicalTableRouter: the topics of several physical tables become one, their rows told apart in the key."""
+"""ByLogicalTableRouter: combines the topics of several physical tables; the key distinguishes their rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ExtractNewRecordState: a change event becomes the row as it is after the change."""
+"""ExtractNewRecordState: a change event becomes the row after the change."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MODES: Final = {
     "rewrite-with-tombstone": (False, "rewrite"),
     "delete-to-tombstone": (True, "tombstone"),
 }
-"""Whether tombstones go, and what becomes of deletes."""
+"""Whether tombstones are dropped, and how deletes are handled."""
 _LEGACY_DELETES: Final = {"drop": "drop", "none": "tombstone", "rewrite": "rewrite"}
 
 
@@ -130,7 +130,10 @@ class ExtractNewRecordStateConfig:
 
     @property
     def handling(self) -> tuple[bool, str]:
-        """Whether tombstones go, and what becomes of deletes; the names of Debezium 1.x and 2.0 to 2.4 count if given."""
+        """Whether tombstones are dropped, and how deletes are handled.
+
+        The keys of Debezium 1.x and 2.0 to 2.4 apply if set.
+        """
         if self.drop_tombstones is None and self.delete_handling is None:
             return _MODES[self.mode.lower()]
         deletes = _LEGACY_DELETES[(self.delete_handling or "drop").lower()]
@@ -146,7 +149,7 @@ class _Kinds(NamedTuple):
 
 
 class ExtractNewRecordState(Transformation):
-    """What is no change event (by the name of its schema) passes unchanged; truncate events are dropped."""
+    """Records that are not change events (by schema name) pass unchanged; truncate events are dropped."""
 
     config_class = ExtractNewRecordStateConfig
     config: ExtractNewRecordStateConfig
@@ -170,14 +173,14 @@ class ExtractNewRecordState(Transformation):
         return self._unwrapped(batch, schema)
 
     def _not_envelopes(self, batch: RecordBatch) -> list[RecordBatch]:
-        """Tombstones among them are tombstones all the same."""
+        """Tombstones among them are handled as tombstones."""
         drops, _ = self.config.handling
         return [batch.filter(batch.values.is_valid()) if drops and batch.values.null_count else batch]
 
     def _unwrapped(self, batch: RecordBatch, schema: Schema) -> list[RecordBatch]:
         kinds = self._kinds(batch, schema)
         batch = self._with_headers(batch, schema)
-        # Rows before and after a change usually have one schema; where they do not, a batch ends between them.
+        # Rows before and after a change usually have one schema; if not, a batch is split between them.
         after = schema.field("after").schema
         before = schema.field("before").schema if "before" in schema.field_names else after
         rewrites = self.config.handling[1] == "rewrite"
@@ -238,7 +241,7 @@ class ExtractNewRecordState(Transformation):
     def _row_column(
         self, envelopes: pa.Array, schema: Schema, row_schema: Schema, deletes: Any
     ) -> tuple[pa.Array, Schema]:
-        """The rows, null for deletes that become tombstones, with what is added to them."""
+        """The rows with added fields; null for deletes that become tombstones."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -310,7 +313,7 @@ class ExtractNewRecordState(Transformation):
         nulls = batch.values.is_null().to_pylist()
         more: list[list[Header]] = []
         for row, null in enumerate(nulls):
-            if null:  # all that a tombstone tells is that the row is gone
+            if null:  # a tombstone only says that the row is gone
                 text = Schema(SchemaType.STRING)
                 more.append([Header(header.new_name, "d", text) for header in self._headers if header.name == "op"])
             else:
@@ -324,7 +327,7 @@ class ExtractNewRecordState(Transformation):
         return added(batch, more)
 
     def _without_dropped(self, batch: RecordBatch) -> list[RecordBatch]:
-        """The batch without the fields that a header of each record lists."""
+        """The batch without the fields listed in a header of each record."""
         name = self.config.drop_fields_header
         if not name or batch.headers is None:
             return [batch]

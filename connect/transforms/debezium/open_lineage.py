@@ -1,4 +1,4 @@
-"""OpenLineage: configurations that name Debezium's transformation run, without its events."""
+"""OpenLineage: accepts configurations with Debezium's transformation, without emitting its events."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ class OpenLineageConfig:
 
 
 class OpenLineage(Transformation):
-    """Records pass untouched, as with the original. Nothing is told to OpenLineage: the original tells it the schemas of topics
-    where the connector has ``openlineage.integration.enabled=true``."""
+    """Records pass unchanged, as in the original.
+
+    No OpenLineage events are sent; the original sends the schemas of topics if the connector has
+    ``openlineage.integration.enabled=true``.
+    """
 
     config_class = OpenLineageConfig
     config: OpenLineageConfig

@@ -1,4 +1,4 @@
-"""EventRouter: rows put into an outbox table become the events they hold."""
+"""EventRouter: converts rows of an outbox table to the events in them."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class EventRouterConfig:
 
 
 def placements(texts: list[str]) -> list[_Additional]:
-    """What ``table.fields.additional.placement`` says. Raises ValueError."""
+    """The placements in ``table.fields.additional.placement``. Raises ValueError."""
     placed = []
     for text in texts:
         parts = [part.strip() for part in text.split(":")]
@@ -161,8 +161,11 @@ def placements(texts: list[str]) -> list[_Additional]:
 
 
 class EventRouter(Transformation):
-    """Inserts are events. Deletes, tombstones and, as ``table.op.invalid.behavior`` says, updates are left out; what is no
-    change event passes unchanged."""
+    """Inserts are events.
+
+    Deletes, tombstones and, depending on ``table.op.invalid.behavior``, updates are dropped. Records that are not
+    change events pass unchanged.
+    """
 
     config_class = EventRouterConfig
     config: EventRouterConfig
@@ -243,7 +246,7 @@ class EventRouter(Transformation):
     def _enveloped(
         self, schema: Schema, row: dict[str, Any], route: str, payload_schema: Schema, payload: Any
     ) -> tuple[Schema | None, Any]:
-        """The payload alone, or in a struct beside the columns that are placed there."""
+        """The payload alone, or in a struct with the columns placed there."""
         beside = [extra for extra in self._additional if extra.placement == "envelope"]
         if not beside:
             return payload_schema, payload

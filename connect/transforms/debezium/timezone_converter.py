@@ -1,4 +1,4 @@
-"""TimezoneConverter: the times in change events, moved to another time zone."""
+"""TimezoneConverter: converts the times in change events to another time zone."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def _zone(name: str) -> dt.tzinfo:
 
 
 class _Choice(NamedTuple):
-    """Which fields of a change event: those named, all but those named, or all."""
+    """The selected fields of a change event: those named, all but those named, or all."""
 
     fields: frozenset[str]
     excludes: bool = False
 
     def covers(self, part: str, field: str) -> bool:
-        """Whether a field of ``before``, ``after`` or ``source`` is converted; those of ``source`` only where it is named."""
+        """Whether a field of ``before``, ``after`` or ``source`` is converted; those of ``source`` only if named."""
         named = set()
         for name in self.fields:
             of, dot, rest = name.partition(".")
@@ -110,8 +110,11 @@ class _Choice(NamedTuple):
 
 
 class TimezoneConverter(Transformation):
-    """Texts with a zone get another one and stay the same moment. Numbers have no zone: as in Debezium, which takes the number
-    for a local time, what they count moves by the zone's distance from UTC."""
+    """Texts with a zone get another one for the same moment.
+
+    Numbers have no zone: as in Debezium, which interprets the number as local time, they are shifted by the zone's
+    offset from UTC.
+    """
 
     config_class = TimezoneConverterConfig
     config: TimezoneConverterConfig
@@ -128,14 +131,14 @@ class TimezoneConverter(Transformation):
         for rule in self.config.excluded or self.config.included:
             parts = rule.split(":")
             if len(parts) > 1 and parts[0].lower() in ("source", "topic"):
-                # A rule without such a word goes on with the last one, as in Debezium.
+                # A rule without such a word uses the previous one, as in Debezium.
                 kind, *parts = parts
             named = made[kind if kind in made else ""].setdefault(parts[0], set())
             named.update(parts[1:2])
         return {kind: {name: frozenset(fields) for name, fields in names.items()} for kind, names in made.items()}
 
     def _choice(self, table: str | None, topic: str) -> _Choice | None:
-        """What is converted in events of a table; None: nothing."""
+        """The converted fields for events of a table; None if there are none."""
         named = (("topic", topic), ("source", table or ""), ("", topic), ("", table or ""))
         zone = next((self._rules[kind][name] for kind, name in named if name in self._rules[kind]), None)
         if self.config.included:
@@ -172,7 +175,7 @@ class TimezoneConverter(Transformation):
         import pyarrow as pa
 
         made, changed = [], False
-        there = column.is_valid().to_pylist()  # under a null struct lies anything
+        there = column.is_valid().to_pylist()  # under a null struct values are arbitrary
         for index, member in enumerate(part.schema.fields):
             values = column.field(index)
             made.append(values)
@@ -220,7 +223,7 @@ class TimezoneConverter(Transformation):
         return None
 
     def _local(self, count: int, per_second: int) -> int:
-        """The moment at which the zone's clocks showed what the number says in UTC."""
+        """The moment at which the zone's clocks showed the UTC time of the number."""
         local = _datetime(count // per_second)
         offset = local.replace(tzinfo=self._tz).utcoffset() or dt.timedelta()
         return count - int(offset.total_seconds()) * per_second
@@ -231,7 +234,7 @@ class TimezoneConverter(Transformation):
 
     def _timestamp(self, text: str) -> str:
         moment, fraction = _parsed(text)
-        # As in Debezium: the distance from UTC is that of the clock's time, wherever that clock was.
+        # As in Debezium: the offset from UTC is that of the clock time, in whatever zone it was.
         offset = moment.replace(tzinfo=self._tz).utcoffset() or dt.timedelta()
         there = moment.astimezone(dt.timezone(offset))
         return there.strftime("%Y-%m-%dT%H:%M:%S").zfill(19) + fraction + _shown_offset(offset)
@@ -255,7 +258,7 @@ _ISO: Final = re.compile(
 
 
 def _parsed(text: str) -> tuple[dt.datetime, str]:
-    """A moment to the second, and its fraction as it is written: ``.5``, or nothing."""
+    """A moment to the second, and its fraction as written: ``.5``, or nothing."""
     match = _ISO.fullmatch(text)
     try:
         if match is None:
