@@ -1,15 +1,15 @@
-"""The options of the data source, under the names of Spark's own Kafka source where it has them.
+"""The options of a read, under the names of Spark's own Kafka source where it has them.
 
 Spark gives option names in lower case. Source: Spark's "Structured Streaming + Kafka Integration Guide".
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from pyspark_tidegate.option_values import choice, flag, json_of, number, sorted_out
 from tidegate.kit.errors import UsageError
 
 __all__ = ["EARLIEST", "LATEST", "Offsets", "Options"]
@@ -17,8 +17,6 @@ __all__ = ["EARLIEST", "LATEST", "Offsets", "Options"]
 EARLIEST, LATEST = -2, -1
 """These stand for the ends of the log in Spark's JSON of offsets."""
 
-_KAFKA: Final = "kafka."
-_REGISTRY: Final = ("schema.registry.", "basic.auth.", "bearer.auth.")
 _FORMATS: Final = ("avro", "string", "binary")
 _KNOWN: Final = (
     "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp",
@@ -64,16 +62,7 @@ class Options:
     @classmethod
     def parse(cls, given: Mapping[str, str], *, stream: bool) -> Options:
         """Raises UsageError that names the option, its value and what would be right."""
-        options = {name.lower(): value for name, value in given.items()}
-        kafka = {name.removeprefix(_KAFKA): value for name, value in options.items() if name.startswith(_KAFKA)}
-        registry = {name: value for name, value in options.items() if name.startswith(_REGISTRY)}
-        unknown = [n for n in options if n not in _KNOWN and not n.startswith((_KAFKA, *_REGISTRY))]
-        if unknown:
-            raise UsageError(
-                f"the option {unknown[0]} is not known: {', '.join(_KNOWN)}, kafka.* and schema.registry.* are"
-            )
-        if not kafka.get("bootstrap.servers"):
-            raise UsageError("the option kafka.bootstrap.servers is missing: give host:port of the cluster")
+        options, kafka, registry = sorted_out(given, _KNOWN)
         named = [name for name in ("subscribe", "subscribepattern", "assign") if options.get(name)]
         if len(named) != 1:
             raise UsageError(
@@ -82,13 +71,13 @@ class Options:
         if stream:
             _refuse_ends(options)
         group = options.get("groupid", kafka.pop("group.id", ""))
-        if stream and _number(options, "maxoffsetspertrigger") and not group:
+        if stream and number(options, "maxoffsetspertrigger") and not group:
             raise UsageError(
                 "maxOffsetsPerTrigger needs the option groupId: Spark does not tell a Python source where its checkpoint is, and the "
                 "positions of the group do"
             )
-        value_format = _choice(options, "value.format", "avro" if registry else "binary")
-        if "avro" in (value_format, _choice(options, "key.format", "binary")) and not registry.get(
+        value_format = _format(options, "value.format", "avro" if registry else "binary")
+        if "avro" in (value_format, _format(options, "key.format", "binary")) and not registry.get(
             "schema.registry.url"
         ):
             raise UsageError("the format avro needs the option schema.registry.url")
@@ -100,48 +89,30 @@ class Options:
             ending=_ending(options),
             starting_times=_times(options, "starting"),
             ending_times=_times(options, "ending"),
-            min_partitions=_number(options, "minpartitions"),
-            fail_on_data_loss=_flag(options, "failondataloss", default=True),
-            include_headers=_flag(options, "includeheaders", default=False),
-            patience_ms=_number(options, "kafkaconsumer.polltimeoutms", 120_000),
-            max_offsets=_number(options, "maxoffsetspertrigger"),
+            min_partitions=number(options, "minpartitions"),
+            fail_on_data_loss=flag(options, "failondataloss", default=True),
+            include_headers=flag(options, "includeheaders", default=False),
+            patience_ms=number(options, "kafkaconsumer.polltimeoutms", 120_000),
+            max_offsets=number(options, "maxoffsetspertrigger"),
             group=group,
             value_format=value_format,
-            key_format=_choice(options, "key.format", "binary"),
+            key_format=_format(options, "key.format", "binary"),
             value_schema=options.get("value.schema", ""),
             key_schema=options.get("key.schema", ""),
-            keep_errors=_one_of(options, "value.errors", ("fail", "null"), "fail") == "null",
+            keep_errors=choice(options, "value.errors", ("fail", "null"), "fail") == "null",
             kafka=kafka,
             registry=registry,
         )
 
 
-def _choice(options: Mapping[str, str], name: str, default: str) -> str:
-    return _one_of(options, name, _FORMATS, default)
-
-
-def _one_of(options: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> str:
-    value = options.get(name, default).strip().lower()
-    if value not in choices:
-        raise UsageError(f"the option {name} is {value!r}: it must be one of {', '.join(choices)}")
-    return value
-
-
-def _flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
-    return _one_of(options, name, ("true", "false"), str(default).lower()) == "true"
-
-
-def _number(options: Mapping[str, str], name: str, default: int = 0) -> int:
-    text = options.get(name, str(default)).strip()
-    if not (text.isascii() and text.isdigit()):
-        raise UsageError(f"the option {name} is {text!r}: it must be a whole number")
-    return int(text)
+def _format(options: Mapping[str, str], name: str, default: str) -> str:
+    return choice(options, name, _FORMATS, default)
 
 
 def _assigned(text: str) -> dict[str, tuple[int, ...]]:
     if not text:
         return {}
-    value = _json("assign", text)
+    value = json_of("assign", text)
     good = isinstance(value, dict) and all(
         isinstance(ids, list) and all(isinstance(n, int) and n >= 0 for n in ids) for ids in value.values()
     )
@@ -186,7 +157,7 @@ def _times(options: Mapping[str, str], side: str) -> int | Offsets | None:
 
 
 def _offsets(name: str, text: str, *, least: int) -> Offsets:
-    value = _json(name, text)
+    value = json_of(name, text)
     try:
         made = {topic: {int(n): at for n, at in numbers.items()} for topic, numbers in value.items()}
     except (AttributeError, ValueError):
@@ -194,10 +165,3 @@ def _offsets(name: str, text: str, *, least: int) -> Offsets:
     if not made or not all(isinstance(at, int) and at >= least for numbers in made.values() for at in numbers.values()):
         raise UsageError(f'the option {name} is {text!r}: it must be earliest, latest or like {{"topic":{{"0":23}}}}')
     return made
-
-
-def _json(name: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise UsageError(f"the option {name} is {text!r}, which is not JSON") from None

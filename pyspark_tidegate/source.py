@@ -8,9 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 
 from pyspark_tidegate.options import Options
+from pyspark_tidegate.write_options import WriteOptions
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.logs import get_logger
 
@@ -57,6 +65,18 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         return _StreamReader(Options.parse(self.options, stream=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from pyspark_tidegate.sink import BatchWriter
+
+        if overwrite:
+            raise UsageError('a topic can only be appended to: write with mode("append")')
+        return BatchWriter(WriteOptions.parse(self.options), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
+        from pyspark_tidegate.sink import StreamWriter
+
+        return StreamWriter(WriteOptions.parse(self.options), schema)
 
 
 def _sides(options: Options) -> tuple[Side, Side]:

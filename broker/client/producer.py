@@ -11,7 +11,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.structs import OffsetAndMetadata
 from aiokafka.structs import TopicPartition as LibraryPartition
 
-from broker.client.batches import Ack, EncodedBatch, TopicPartition
+from broker.client.batches import Ack, EncodedBatch, TopicPartition, TransactionalProducer
 from broker.client.config import ClientConfig
 from broker.client.errors import ClientTimeout, IllegalUse, translated, translating
 from broker.client.network import ClientMeasures, measured
@@ -242,6 +242,22 @@ class BatchProducer:
             raise self._failure
         with translating("committing a transaction"):
             await self._running.commit_transaction()
+
+    async def leave_transaction(self) -> TransactionalProducer | None:
+        """Leave the transaction open, for somebody else to commit; None where nothing was sent in it.
+
+        Returns when everything is acknowledged, and raises the first error of what was sent. Stop the producer after it;
+        another producer with the same transactional.id would abort what is open.
+        """
+        await self.flush()
+        if self._failure is not None:
+            raise self._failure
+        sequences = self._running._txn_manager
+        if sequences is None or sequences.transactional_id is None or not sequences.is_in_transaction():
+            raise IllegalUse("there is no open transaction to leave")
+        if not sequences._txn_partitions:
+            return None
+        return TransactionalProducer(sequences.transactional_id, sequences.producer_id, sequences.producer_epoch)
 
     async def abort_transaction(self) -> None:
         with translating("aborting a transaction"):
