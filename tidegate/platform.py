@@ -112,11 +112,16 @@ def make_plan(
     """Determine every address and property.
 
     Tables of the config file are named after components and contain their keys; ``[kafka]`` contains client settings
-    for the log. Triggers run if there is a folder of them.
+    for the log. Triggers run if there is a folder of them. The data folder remembers it until a start without them.
     """
     tables = dict(_read_tables(config_file))
-    if triggers is not None:
-        tables["triggers"] = {**tables.get("triggers", {}), "triggers.dir": str(triggers.absolute())}
+    if "triggers" in without:
+        _remember_triggers(data, None)
+    elif triggers is not None or "triggers.dir" not in tables.get("triggers", {}):
+        folder = triggers.absolute() if triggers is not None else _remembered_triggers(data)
+        if folder is not None:
+            tables["triggers"] = {**tables.get("triggers", {}), "triggers.dir": str(folder)}
+            _remember_triggers(data, folder)
     unknown = [name for name in without if name not in COMPONENTS]
     if unknown:
         raise UsageError(f"--without {unknown[0]!r}: there is no such component; there are: {', '.join(COMPONENTS)}")
@@ -148,6 +153,29 @@ def make_plan(
     return Plan(data, properties, kafka, _watchdog_s(tables.get("supervisor", {}), config_file))
 
 
+def _remember_triggers(data: Path, folder: Path | None) -> None:
+    path = data / _TRIGGERS
+    if folder is not None:
+        make_private(data)
+        write_whole(path, f"{folder}\n")
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _remembered_triggers(data: Path) -> Path | None:
+    """The folder of triggers from an earlier start on this data. Raises UsageError if it is gone."""
+    try:
+        folder = Path((data / _TRIGGERS).read_text(encoding="utf-8").strip())
+    except OSError:
+        return None
+    if not folder.is_dir():
+        raise UsageError(
+            f"the triggers and flows of this platform are in {folder}, which is not there: name their folder with --triggers, or "
+            "start with --without triggers, which forgets them"
+        )
+    return folder
+
+
 def _watchdog_s(table: Mapping[str, str], path: Path | None) -> float:
     for name, text in table.items():
         if name != "watchdog.sec":
@@ -158,6 +186,9 @@ def _watchdog_s(table: Mapping[str, str], path: Path | None) -> float:
             )
     return float(table.get("watchdog.sec", DEFAULT_WATCHDOG_S))
 
+
+_TRIGGERS: Final = "triggers.folder"
+"""The file in the data folder that names the folder of triggers and flows."""
 
 _SECURITY: Final = {
     "allow.insecure.listeners": ("false", "true"),

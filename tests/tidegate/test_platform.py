@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import stat
 from pathlib import Path
 
 import psutil
@@ -129,3 +130,21 @@ def test_a_config_file_sets_component_keys_and_kafka_settings(tmp_path):
     file.write_text("[brokr]\nx = 1\n")
     with pytest.raises(UsageError, match="'brokr' is not a table of broker, connect, events, kafka, registry"):
         make_plan(tmp_path, listen={}, config_file=file)
+
+
+def test_triggers_belong_to_the_data_folder_once_they_were_given(tmp_path):
+    data, folder = tmp_path / "data", tmp_path / "triggers"
+    folder.mkdir()
+
+    def folder_of(**more):
+        plan = make_plan(data, listen={"broker": "127.0.0.1:0"}, **more)
+        return plan.properties.get("triggers", {}).get("triggers.dir")
+
+    assert folder_of() is None
+    assert folder_of(triggers=folder) == folder_of() == str(folder)
+    assert stat.S_IMODE(data.stat().st_mode) == 0o700
+    assert folder_of(without=["triggers"]) is None and folder_of() is None
+    folder_of(triggers=folder)
+    folder.rmdir()
+    with pytest.raises(UsageError, match=rf"are in {folder}, which is not there: name their folder with --triggers"):
+        folder_of()

@@ -46,7 +46,7 @@ _LISTEN_OPTIONS: Final = {
 @click.option(
     "--triggers",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Run the triggers and flows of this folder.",
+    help="Run the triggers and flows of this folder, now and at later starts.",
 )
 @click.option("--without", multiple=True, metavar="NAME", help=f"Leave out a component: {', '.join(COMPONENTS)}.")
 def up(
