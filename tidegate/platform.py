@@ -130,7 +130,7 @@ def make_plan(
         names = [name for name in names if name != "triggers"]
     if "broker" not in names and not bootstrap_servers:
         raise UsageError("without the broker --bootstrap-servers must name a Kafka")
-    addresses = {name: address for name, address in listen.items() if address}
+    addresses = _configured_addresses(tables, config_file) | {name: a for name, a in listen.items() if a}
     if any(text.endswith(":0") for text in addresses.values()):
         # If one face has port 0, the others get free ports too, so that several platforms can run.
         addresses = {face.name: "127.0.0.1:0" for name in names for face in COMPONENTS[name].faces} | addresses
@@ -150,7 +150,42 @@ def make_plan(
     connect_users = make_connect_token(data, needed=asks)
     assembly = Assembly(data, listening, kafka, client, security, connect_users)
     properties = {name: {**COMPONENTS[name].properties(assembly), **tables.get(name, {})} for name in names}
+    if security is None and settings["allow.insecure.listeners"] != "true":
+        for name in names:  # the config file may name further listeners
+            for address in COMPONENTS[name].open_addresses(properties[name]):
+                _refuse_open(data, {name: address})
     return Plan(data, properties, kafka, _watchdog_s(tables.get("supervisor", {}), config_file))
+
+
+def _configured_addresses(tables: Mapping[str, Mapping[str, str]], path: Path | None) -> dict[str, str]:
+    """The addresses of faces whose component has ``listeners`` in the config file, so that the others learn them.
+
+    Raises UsageError if the others could not connect there.
+    """
+    addresses = {}
+    for name, table in tables.items():
+        urls = [url.strip() for url in table.get("listeners", "").split(",") if url.strip()]
+        if not urls:
+            continue
+        usable = "PLAINTEXT" if name == "broker" else "http"
+        known = table if name == "broker" else {}
+        protocols = dict(
+            part.split(":", 1) for part in known.get("listener.security.protocol.map", "").split(",") if ":" in part
+        )
+        scheme, _, address = next(
+            (parts for url in urls if protocols.get((parts := url.partition("://"))[0], parts[0]) == usable),
+            ("", "", ""),
+        )
+        if scheme:
+            host, port = host_port(address)
+            addresses[name] = f"127.0.0.1:{port}" if host in ("", "0.0.0.0", "::") else address
+        elif name != "broker" or not tables.get("kafka"):
+            more = " or say in [kafka] how they log in;" if name == "broker" else ""
+            raise UsageError(
+                f"{path}: [{name}] listeners has no {usable} listener, so the other components cannot connect: add "
+                f"{usable}://127.0.0.1:PORT,{more} `tidegate secure init` gives TLS and logins to all of them"
+            )
+    return addresses
 
 
 def _remember_triggers(data: Path, folder: Path | None) -> None:

@@ -45,4 +45,11 @@ def _properties(assembly: Assembly) -> dict[str, str]:
     return {**made, **assembly.kafka_client}
 
 
-CONNECT: Final = Component("connect", "connect.server.distributed:ConnectServer", None, (REST,), _properties)
+CONNECT: Final = Component(
+    "connect",
+    "connect.server.distributed:ConnectServer",
+    None,
+    (REST,),
+    _properties,
+    listeners="connect.config.worker:WorkerConfig",
+)
