@@ -18,7 +18,7 @@ from broker.client.network import ClientMeasures, measured
 from broker.client.reach import first_connection
 from broker.client.sender import BatchingProducer, FinishedBatch
 from broker.client.windows import MOST_IN_FLIGHT
-from broker.errors import MessageTooLarge, UnknownTopicOrPartition
+from broker.errors import ClusterAuthorizationFailed, MessageTooLarge, UnknownTopicOrPartition
 from tidegate.kit.errors import TidegateError
 
 if TYPE_CHECKING:
@@ -66,6 +66,11 @@ class BatchProducer:
         self._measures = measured(producer.client, "producer")
         try:
             await first_connection(producer.start(), arguments["bootstrap_servers"])
+        except ClusterAuthorizationFailed as error:
+            await producer.stop()
+            raise ClusterAuthorizationFailed(
+                "the user may not write to any topic, so it gets no producer: it needs a right to write to the topic"
+            ) from error
         except BaseException:
             await producer.stop()
             raise

@@ -239,6 +239,29 @@ def test_a_user_without_rights_sees_no_topic(platform: RunningPlatform) -> None:
     assert "_schemas" in AdminClient(kafka(platform, ("admin", PASSWORD))).list_topics(timeout=30).topics
 
 
+def test_a_refusal_says_what_is_missing(platform: RunningPlatform, tmp_path: Path) -> None:
+    broker, addresses = platform.bootstrap_servers, platform.addresses
+    records = tmp_path / "records"
+    records.write_text("{}")
+    user = {"TIDEGATE_CA": ca(platform), "TIDEGATE_USER": "nothing", "TIDEGATE_PASSWORD": PASSWORD}
+
+    def told(*arguments: Any, **environment: str) -> str:
+        elsewhere = {"TIDEGATE_DATA": str(tmp_path), "TIDEGATE_CONTEXTS": str(tmp_path / "contexts.json")}
+        return tidegate(*arguments, check=False, environment=elsewhere | environment).stderr
+
+    produce = ("produce", "orders", records, "--bootstrap-servers", broker)
+    assert "topic orders: the user may not write to any topic" in told(*produce, **user)
+    tidegate("users", "rights", "nothing", "--may", "write topic mine", "--data", platform.data)
+    wait_until(lambda: "the user has no right to the topic" in told(*produce, **user), "the other right")
+    tidegate("users", "rights", "nothing", "--data", platform.data)
+    assert "security.protocol is PLAINTEXT" in told("topics", "list", "--bootstrap-servers", broker)
+    trusting = told("topics", "list", "--bootstrap-servers", broker, "--property", "security.protocol=SSL")
+    assert "ssl.truststore.location names the authorities" in trusting
+    for face, command in (("connect", "connectors"), ("registry", "schemas"), ("events", "events")):
+        plain = addresses[face].replace("https", "http")
+        assert "try the address with https://" in told(command, "list", f"--{face}", plain), face
+
+
 def test_the_metrics_of_the_broker(platform: RunningPlatform) -> None:
     url = platform.addresses["broker-metrics"]
     for user in (*OUTSIDERS, ("nothing", PASSWORD)):

@@ -174,12 +174,17 @@ def produce(
     Values are written as JSON, or as Avro with --subject.
     """
 
+    from broker.client.errors import ClusterAuthorizationFailed, TopicAuthorizationFailed
+
     config = client_config(data, bootstrap_servers, properties, command_config)
     encode: Callable[[Any], bytes] = lambda value: json.dumps(value, ensure_ascii=False).encode()  # noqa: E731
     if subject is not None:
         with registry_client(data, registry) as client:
             encode = _avro_encoder(client, subject)
-    written = asyncio.run(_produce(config, topic, _messages(file), encode))
+    try:
+        written = asyncio.run(_produce(config, topic, _messages(file), encode))
+    except (ClusterAuthorizationFailed, TopicAuthorizationFailed) as error:
+        raise type(error)(f"topic {topic}: {error}") from error
     print(f"{written} records written to {topic}", file=sys.stderr)
 
 

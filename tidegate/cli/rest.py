@@ -10,6 +10,7 @@ import requests
 
 from tidegate.cli.credentials import Credentials
 from tidegate.kit.errors import TidegateError
+from tidegate.kit.requests_tls import advice
 
 __all__ = ["NotThere", "Rest"]
 
@@ -36,7 +37,8 @@ class Rest:
                 f"no TLS connection to {self._what} at {self._url}: {error}; TIDEGATE_CA names the authority to trust"
             ) from error
         except requests.ConnectionError as error:
-            raise TidegateError(f"no {self._what} answers at {self._url}: is it up? (tidegate status)") from error
+            hint = advice(self._url, error) or ": is it up? (tidegate status)"
+            raise TidegateError(f"no {self._what} answers at {self._url}{hint}") from error
         except requests.Timeout as error:
             raise TidegateError(f"{self._what} at {self._url} did not answer {method} {path} within 95 s") from error
         if not answer.ok:
