@@ -1,4 +1,4 @@
-"""What the contracts in pyproject.toml don't say: no package imports in circles."""
+"""An architecture rule that the contracts in pyproject.toml don't cover: packages do not import each other in circles."""
 
 import grimp
 import pytest

@@ -1,4 +1,4 @@
-"""What a request costs does not grow with its records: counted in calls of functions, of Python's and of C's."""
+"""The cost of a request does not grow with its number of records; measured in function calls, both Python's and C's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What some keys of a broker change for its clients."""
+"""Effects of some of a broker's configuration keys on its clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a log that a test leaves is said, and nothing of one that is right."""
+"""Errors in a log that a test leaves behind are reported, and a correct log gets no report."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def test_the_tools_show_and_set_offsets(
 
 @pytest.mark.parametrize("which", ["tidegate_broker", "apache_kafka"])
 def test_the_records_are_kafkas(request: pytest.FixtureRequest, which: str) -> None:
-    """What both brokers write for the same group: kinds and values, but for ids and times."""
+    """Both brokers write the same records for the same group: the same types and values, except ids and times."""
     broker = request.getfixturevalue(which)
     topic, group = new_topic(broker.bootstrap_servers), new_group(broker.bootstrap_servers)
     with share_consumer(broker.bootstrap_servers, group, topic) as member:

@@ -101,7 +101,7 @@ def test_a_put_that_returns_after_the_task_was_cancelled_commits_nothing(hasty, 
     assert hasty.committed(f"{name}-rows").get(name, 0) == 0
 
 
-# What a plugin raises
+# Exceptions of plugins
 
 
 @pytest.mark.parametrize("what", ["exit", "panic", "interrupt", "generator", "error"])

@@ -82,7 +82,7 @@ def records_read(worker, sink):
 
 
 def test_a_jdbc_sink_that_is_stopped_while_its_database_is_away_commits_what_is_in_the_table(worker, name, tmp_path):
-    """What was put and could not be written was forgotten, and the last commit passed it."""
+    """Once, records that were put but could not be written were forgotten, and the last commit was after them."""
     file, sink = tmp_path / "target.db", f"{name}-jdbc"
     with sqlite3.connect(file) as database:
         database.execute("CREATE TABLE rows (n INTEGER)")

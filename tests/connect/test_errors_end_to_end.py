@@ -76,8 +76,10 @@ def offset(worker, name):
 
 
 DASHBOARDS = Path(__file__).with_name("dashboard_metrics.txt")
-"""What the dashboards of Strimzi (for the JMX exporter and for its own reporter) and of Confluent's jmx-monitoring-stacks ask of
-Kafka Connect, and Confluent's of producers and consumers, but for what docs/how-to/connect-watching.md names as not told."""
+"""The metrics of Kafka Connect that the dashboards of Strimzi (for the JMX exporter and for its own reporter) and of
+Confluent's jmx-monitoring-stacks use, and those of producers and consumers that Confluent's use, except those that
+docs/how-to/connect-watching.md lists as missing.
+"""
 
 BAD = [b'{"n":0}', b"{not json", b'{"n":2}', b"[1]", b'{"n":4}']
 

@@ -170,7 +170,7 @@ def worker(tidegate_broker, tmp_path_factory):
 
 
 def committed_records(worker, topic, whole):
-    """What was committed to a topic, in order: up to where it is ``whole``, and what comes soon after."""
+    """The records committed to a topic, in order: until ``whole`` is true, and those that follow soon after."""
     config = ClientConfig(worker.properties["bootstrap.servers"], {"isolation.level": "read_committed"})
     with Admin(config) as admin, BatchConsumer(config) as consumer:
         partitions = [(topic, p.partition) for p in admin.describe_topics([topic])[topic].partitions]

@@ -1,4 +1,4 @@
-"""What ``GET /health`` says of a worker that starts, one that its group refuses, and one that cannot read its topics."""
+"""``GET /health`` for a worker that is starting, one that its group rejects, and one that cannot read its topics."""
 
 import asyncio
 

@@ -48,7 +48,9 @@ PLACEHOLDERS = {
     "data:text/plain;base64,$base64_truststore": "",
     "data:text/plain;base64,$base64_keystore": "",
 }
-"""What the scripts around configurations of Confluent Cloud put in; key stores are left out, as none could be made up."""
+"""The values that scripts around configurations of Confluent Cloud insert; key stores are omitted, because they cannot
+be made up.
+"""
 
 
 @pytest.fixture(scope="module")

@@ -114,7 +114,7 @@ class HdfsTarget:
         return found
 
     def _names(self, base: str) -> list[str]:
-        """What is in a folder; nothing where there is none."""
+        """The names in a folder; empty where it does not exist."""
         try:
             with urllib.request.urlopen(f"{base}?op=LISTSTATUS", timeout=60) as response:
                 return [each["pathSuffix"] for each in json.load(response)["FileStatuses"]["FileStatus"]]

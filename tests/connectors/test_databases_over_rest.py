@@ -1,4 +1,6 @@
-"""What is wrong with a database is told by ``config/validate``, and a connector with it is not made: over REST, of real servers."""
+"""``config/validate`` reports problems with a database, and a connector with such a problem is not created: over REST,
+with real servers.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def worker(tidegate_broker: TidegateBroker, tmp_path_factory: pytest.TempPathFac
 
 
 def told(worker: ConnectWorker, config: dict[str, str]) -> dict[str, str]:
-    """What validation says, by key; a connector with this configuration is refused with the same words."""
+    """The messages of the validation, by key; creating a connector with this configuration is rejected with the same
+    messages.
+    """
     plugin = config["connector.class"]
     answer = worker.ask("PUT", f"/connector-plugins/{plugin}/config/validate", {"name": "x", **config}, expect=200)
     found = {one["value"]["name"]: one["value"]["errors"] for one in answer["configs"] if one["value"]["errors"]}

@@ -1,4 +1,6 @@
-"""What a form over the REST face is told of our connectors' keys: what may be chosen, and which keys to show beside which."""
+"""The information about our connectors' keys that the REST API gives to forms: permitted values, and which keys to show
+with which others.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,7 @@ def test_forms_show_deletes_where_the_key_is_the_record_s() -> None:
     ],
 )
 def test_mirror_s_keys_are_judged_as_by_the_original(key: str, value: str, problem: str | None) -> None:
-    """What Kafka's MirrorSourceConnector 4.3.1 answered."""
+    """The responses of Kafka's MirrorSourceConnector 4.3.1."""
     servers = {f"{side}__cluster__bootstrap__servers": "127.0.0.1:1" for side in ("source", "target")}
     given = {"source__cluster__alias": "a", "target__cluster__alias": "b", **servers, key.replace(".", "__"): value}
     shown = shown_for("org.apache.kafka.connect.mirror.MirrorSourceConnector", **given)

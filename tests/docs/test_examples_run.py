@@ -1,4 +1,6 @@
-"""What pages show as run does run, and prints what they show; their connectors are valid to the worker."""
+"""Examples on pages that are shown as run do run, and print the output shown; their connectors are valid for the
+worker.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def service(tmp_path: Path, jwt_app: JwtApp) -> Iterator[EventsThread]:
 
 
 def node(service: EventsThread, script: str, *arguments: str) -> Any:
-    """What the script printed as JSON."""
+    """The JSON that the script printed."""
     program, clients = or_skip(_node)
     environment = {**os.environ, "NODE_CLIENTS": str(clients), "NODE_EXTRA_CA_CERTS": service.addresses["ca"]}
     command = [program, str(SCRIPTS / script), *arguments]

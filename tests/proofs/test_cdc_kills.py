@@ -58,7 +58,7 @@ class Database:
 
 
 _KEPT: Final = ("--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1", "--innodb-lock-wait-timeout=2")
-"""What is committed must be in the files before it is in the binary log, or a kill would part the two."""
+"""Makes committed data reach the files before the binary log; otherwise a kill would make the two differ."""
 DATABASES: Final = {
     "postgresql": Database(
         PostgresServer,
@@ -152,7 +152,7 @@ class Source:
 
 
 class Rebuilt:
-    """What a topic of one partition leaves of its table, as far as it was read."""
+    """A topic with one partition replayed into the rows of its table, as far as it was read."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "rebuild", "enable.partition.eof": True})

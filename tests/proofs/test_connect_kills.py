@@ -138,7 +138,7 @@ class Cluster:
             server.kill()
 
     def numbers(self, topic: str) -> list[int]:
-        """What was committed to a topic, in its order."""
+        """The numbers committed to a topic, in order."""
         found: list[int] = []
         config = self.client(isolation_level="read_committed", auto_offset_reset="earliest")
         with Admin(config) as admin, BatchConsumer(config) as consumer:

@@ -39,7 +39,7 @@ NAME = ORDER_SHIPPED.name
 TOPIC = f"/event/{NAME}"
 SCHEMA = EventSchema(1, to_avro_text(ORDER_SHIPPED))
 AWAY = (requests.RequestException, ValueError, KeyError, IndexError)
-"""What an answer of a server that dies looks like to a REST client."""
+"""The exceptions that a REST client gets from a server that dies."""
 
 
 class Service:
@@ -92,7 +92,7 @@ class Clients:
         self.cometd: list[tuple[int, str]] = []
         """(replay id, order number) as they came."""
         self.refused: list[str] = []
-        """What a subscriber was told that has only to go on."""
+        """The errors after which a subscriber can simply continue."""
         self._publishers = [
             threading.Thread(target=work, daemon=True)
             for work in (lambda: self._rest("plain"), lambda: self._rest("keyed"), self._publish)

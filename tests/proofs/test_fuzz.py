@@ -129,7 +129,7 @@ class Fuzzer:
 
     def case(self, number: int) -> None:
         chance = random.Random(SEED * 1_000_000_007 + number)
-        # What a record batch can be is more than what any other request can.
+        # record batches have more possible forms than any other request
         api = next(one for one in APIS if one.key == 0) if chance.random() < 0.15 else chance.choice(APIS)
         version = chance.choice(api.versions)
         content = request(api, version, self._names, chance)

@@ -48,7 +48,7 @@ def written(database: PostgresServer) -> Counter[int]:
 
 
 def plan(chance: random.Random) -> list[str]:
-    """What to kill, one after the other: the database and a task host at least."""
+    """The processes to kill, in order: at least the database and a task host."""
     others = ["task host", "worker", "database", "backend", "broker"]
     planned = ["database", "task host", *chance.choices(others, k=STRIKES - 2)]
     chance.shuffle(planned)

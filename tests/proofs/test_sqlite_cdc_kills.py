@@ -27,7 +27,9 @@ pytestmark = [pytest.mark.proof, pytest.mark.servers]
 
 
 def rebuilt(bootstrap: str, topic: str) -> tuple[dict[Any, Any], int]:
-    """What a topic of one partition leaves of its table, and how many rows an incremental snapshot read."""
+    """A topic with one partition replayed into the rows of its table, and the number of rows that an incremental
+    snapshot read.
+    """
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "rebuild", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, 0, 0)])
     rows: dict[Any, Any] = {}

@@ -109,7 +109,7 @@ class MariaDbServer:
             cursor.execute(f"GRANT ALL ON *.* TO '{self.user}'@'127.0.0.1' WITH GRANT OPTION")
 
     def stop(self) -> None:
-        """Stop for good and remove the data."""
+        """Stop the server and delete its data."""
         self.process.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 

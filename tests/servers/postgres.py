@@ -135,7 +135,7 @@ class PostgresServer:
                 connection.execute(f'create database "{self.database}"')
 
     def stop(self) -> None:
-        """Stop for good and remove the data."""
+        """Stop the server and delete its data."""
         self.process.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 

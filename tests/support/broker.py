@@ -66,7 +66,7 @@ class BrokerThread:
 
 
 async def kept(promise: Promise) -> Any:
-    """What a promise gives, once it is done."""
+    """The result of a promise, once it is done."""
     future = asyncio.get_running_loop().create_future()
     promise.add_done_callback(future.set_result)
     await future

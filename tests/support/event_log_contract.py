@@ -1,4 +1,4 @@
-"""What every log of events keeps, whether it is a Kafka or the double in memory that other tests stand on."""
+"""The contract of every event log, both Kafka's and the in-memory double that other tests use."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class MemoryLog:
     async def stop(self) -> None: ...
 
     def records(self, topic: str) -> list[LogRecord]:
-        """What a reader from the beginning on gets."""
+        """All records that a reader gets from the beginning."""
         return [record for record in self.topics[topic][self.starts.get(topic, 0) :] if record is not None]
 
     def _check(self) -> None:
@@ -312,7 +312,7 @@ class EventsThread:
 
     @property
     def user(self) -> User:
-        """Who ``token`` is of."""
+        """The user to whom ``token`` belongs."""
         found = self.server.access.accounts.named(USER)
         assert found is not None
         return found

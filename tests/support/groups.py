@@ -220,7 +220,7 @@ class Cluster:
         return self.coordinator.join_group(group_id, request)
 
     def member_id(self, group_id: str = "g", **given: Any) -> str:
-        """What a newcomer is told to come back with."""
+        """The member id that a newcomer gets and has to send again."""
         error = failure(self.join(group_id, **given))
         assert isinstance(error, MemberIdAssigned)
         return error.member_id

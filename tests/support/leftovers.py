@@ -1,6 +1,7 @@
-"""What brokers of tests leave on disk, and what Apache Kafka's dump tool says of it.
+"""Checks the logs that tests' brokers leave on disk with Apache Kafka's dump tool.
 
-Whoever ends a broker calls ``left`` with its data directory; ``tests/conftest.py`` has everything looked at when the tests are over.
+Code that ends a broker calls ``left`` with its data directory; ``tests/conftest.py`` has all of them checked at the end
+of the tests.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = ["complaints", "left", "left_by_hostile_clients", "logs_left"]
 
 _SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
 _FILES_AT_ONCE: Final = 1500
-"""What one command line holds: an argument has 128 KiB at most."""
+"""The most bytes for one command line: an argument has at most 128 KiB."""
 _SAID_OF_GOOD: Final = re.compile(
     r"|Dumping .*|Log starting offset: \d+|Snapshot end offset: .*"
     r"|baseOffset: .* isvalid: true|\| .*|offset: \d+ position: \d+|timestamp: -?\d+ offset: \d+|version: 0 producerId: .*"
@@ -74,9 +75,9 @@ def _partitions(directory: Path) -> list[Path]:
 
 
 def complaints(partitions: Iterable[Path]) -> list[str]:
-    """What ``kafka-dump-log --deep-iteration`` finds wrong with the segments and indexes of partitions, file by file.
+    """The errors that ``kafka-dump-log --deep-iteration`` reports for the segments and indexes of partitions, per file.
 
-    One start of the tool takes many files. Logs that have been compacted may have gaps.
+    One start of the tool handles many files. Logs that have been compacted may have gaps.
     """
     wrong: list[str] = []
     folder = Path(tempfile.mkdtemp(prefix="tgd-"))

@@ -49,7 +49,7 @@ class Block:
 class Command:
     text: str
     prints: str
-    """What the page shows; empty where it shows nothing."""
+    """The text that the page shows; empty where it shows none."""
 
 
 def pages() -> list[Path]:

@@ -103,7 +103,7 @@ class ShareBench:
         read: int = 100,
         aborted: Sequence[BatchSpan] = (),
     ) -> list[Acquired]:
-        """What a member gets that reads so many batches."""
+        """The records acquired by a member that reads this many batches."""
         if not self.share.can_acquire:
             return []
         offset = self.share.next_fetch_offset()

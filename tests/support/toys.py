@@ -141,7 +141,7 @@ class RowsConfig:
 
 
 def rows_of(file: Path) -> list[Any]:
-    """What the sink has written by now; a line that it is writing is left out."""
+    """The rows that the sink has written so far; an incomplete last line is left out."""
     text = file.read_text().rpartition("\n")[0] if file.exists() else ""
     return [json.loads(line) for line in text.splitlines()]
 

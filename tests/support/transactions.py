@@ -22,7 +22,7 @@ __all__ = ["Coordinator", "ListMarkers", "ListPartition"]
 
 @dataclass(slots=True)
 class ListPartition:
-    """What a partition remembers: its records and markers in their order, and who has a transaction open."""
+    """A partition's contents: records and markers in order, and which producers have a transaction open."""
 
     entries: list[tuple[Producer, object]] = field(default_factory=list)
     """Of each entry the producer, and its record, or True or False for a marker."""

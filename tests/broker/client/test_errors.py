@@ -1,4 +1,4 @@
-"""What the client raises, and what the client brings into memory."""
+"""The exceptions that the client raises, and the modules that importing the client loads."""
 
 from __future__ import annotations
 

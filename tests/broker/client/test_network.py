@@ -1,4 +1,4 @@
-"""What clients count of themselves, and the contract with aiokafka's private parts that broker.client.network uses."""
+"""The clients' own metrics, and the contract with the private parts of aiokafka that broker.client.network uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 def test_the_private_names_are_there() -> None:
-    """What an upgrade of aiokafka may take away; then network.py has to change."""
+    """Private names that an upgrade of aiokafka may remove; network.py has to be adapted then."""
     assert list(inspect.signature(AIOKafkaClient._get_conn).parameters) == ["self", "node_id", "group", "no_hint"]
     assert list(inspect.signature(AIOKafkaClient._on_connection_closed).parameters) == ["self", "conn", "reason"]
     assert list(inspect.signature(AIOKafkaConnection._handle_frame).parameters) == ["self", "resp"]

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 def test_the_private_names_are_there() -> None:
-    """What an upgrade of aiokafka may take away; then produce_requests.py has to change."""
+    """Private names that an upgrade of aiokafka may remove; produce_requests.py has to be adapted then."""
     send = inspect.getsource(AIOKafkaConnection.send)
     for name in ("_writer", "_versions", "_next_correlation_id", "_client_id", "_requests.append", "_request_timeout"):
         assert f"self.{name}" in send

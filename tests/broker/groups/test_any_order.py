@@ -28,7 +28,7 @@ PATIENCE_MS = 400_000
 
 @dataclass(eq=False)
 class Client:
-    """What a client knows of itself, and the requests it waits for."""
+    """A client's own state, and the requests whose responses it is waiting for."""
 
     instance_id: str | None
     member_id: str = ""

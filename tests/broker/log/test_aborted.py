@@ -1,4 +1,6 @@
-"""What readers of committed data are told of aborted transactions is enough, wherever they begin and however little they get."""
+"""Readers of committed data get every aborted transaction that they need, at whatever offset they begin and however
+small their fetches are.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a flush calls durable includes the transaction index: its content and its name, whoever wrote it."""
+"""After a flush the transaction index is durable too, both its content and its name, whichever code wrote it."""
 
 from __future__ import annotations
 

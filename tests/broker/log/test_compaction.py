@@ -386,7 +386,7 @@ def test_a_log_is_compacted_by_the_age_of_its_oldest_dirty_record(started: Start
     put(log, (b"a", b"first"))
     put(log, (b"a", b"second"), at=NOW + 500)
     assert len(log.segments) == 2
-    # What comes later than the lag ends the segment: only closed ones are compacted.
+    # a record later than the lag closes the segment: only closed segments are compacted
     put(log, (b"a", b"third"), at=NOW + 1001)
     assert len(log.segments) == 3
     assert not compaction.compact(log, NOW + 1000)
@@ -459,7 +459,7 @@ def test_a_damaged_batch_is_refused_and_the_log_stays_as_it_was(started: Started
         compaction.compact(log, NOW)
     path.write_bytes(whole)
     assert compaction.compact(log, NOW)
-    # What was compacted before is opened, too, where it loses records.
+    # segments that were compacted before are opened again when they lose records
     for number in range(40):
         put(log, (b"b%d" % number, b"y" * 30), codec=codec)
     whole = path.read_bytes()
@@ -481,7 +481,7 @@ def batches_in(
 
 
 def expected(log: PartitionLog, work: compaction.CompactionPlan, until: int) -> list[tuple[BatchHeader, list[Record]]]:
-    """What compaction leaves, by its definition."""
+    """The records that compaction leaves according to its definition."""
     latest = {
         record.key: record.offset
         for _, records in batches_in(log, work.dirty)

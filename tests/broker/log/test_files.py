@@ -1,4 +1,4 @@
-"""What happens to a log when the disk does not take or keep its bytes."""
+"""The log's behaviour when the disk rejects or loses its bytes."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def keep_house(self) -> None:
-        """What the broker does each second where something failed."""
+        """The repair step that the broker runs each second after a failure."""
         self.directory.repair()
         self.directory.reopen_damaged()
 

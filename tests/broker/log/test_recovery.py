@@ -1,4 +1,4 @@
-"""What is there after a crash, wherever the log was cut; and that damage to what can be rebuilt does not matter."""
+"""Recovery after a crash, wherever the log was cut off; damage to files that can be rebuilt does not matter."""
 
 from __future__ import annotations
 

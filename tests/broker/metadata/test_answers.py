@@ -1,4 +1,4 @@
-"""What Metadata says of all topics is kept between requests, and is never old."""
+"""Metadata responses for all topics are cached between requests, and are never outdated."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ CHANGES: dict[str, Change] = {
     "configure": lambda metadata: metadata.set_topic_configs("old", {"retention.ms": "7"}),
 }
 DONE = (TopicAlreadyExists, UnknownTopicOrPartition, InvalidPartitions)
-"""What a repeated change may find: that it was done after all."""
+"""The errors that a repeated change may get because the first attempt succeeded."""
 
 
 class Cluster:

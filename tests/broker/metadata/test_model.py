@@ -1,6 +1,7 @@
-"""The cluster's image does what a dictionary of topics would, on a disk that fails at any step: once, for a while, by halves.
+"""The cluster's image behaves like a dictionary of topics, on a disk that fails at any step: once, for a while, or in
+the middle of a write.
 
-What a client was told is so, and what failed is done wholly or not at all, now and after a restart.
+A success reported to a client is final, and a failed change is done wholly or not at all, now and after a restart.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class MetadataMachine(RuleBasedStateMachine):
         del self.expected[name]
 
     def _keep_house(self) -> None:
-        """What the broker does every second or so."""
+        """The repair step that the broker runs every second or so."""
         self.directory.repair()
         self.directory.reopen_damaged()
         self.directory.remove_leftovers()

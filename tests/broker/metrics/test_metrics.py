@@ -1,4 +1,4 @@
-"""What is shown at /metrics and in the log of slow requests."""
+"""The contents of /metrics and of the log of slow requests."""
 
 from __future__ import annotations
 

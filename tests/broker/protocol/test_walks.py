@@ -32,7 +32,7 @@ codecs = st.sampled_from(list(Codec))
 
 
 def allowed() -> Allowance:
-    """What a process for it may spend, and as much time as a machine under load takes."""
+    """The allowance that a process has for it, with enough time for a machine under load."""
     return Allowance(OFF_THE_LOOP._replace(seconds=3600))
 
 

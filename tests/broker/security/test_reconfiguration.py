@@ -37,7 +37,7 @@ def alter(doors: Doors, **given: str) -> None:
 
 
 def certificate(doors: Doors) -> dict[str, object]:
-    """What the SSL listener shows."""
+    """The certificate that the SSL listener presents."""
     context = ssl.create_default_context(cafile=str(doors.authority.certificate))
     with socket.create_connection(("127.0.0.1", doors.port("SSL"))) as sock:
         with context.wrap_socket(sock, server_hostname="localhost") as tls:

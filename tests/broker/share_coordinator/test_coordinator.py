@@ -1,4 +1,4 @@
-"""What the share coordinator writes down, and what it makes of what it reads."""
+"""The records that the share coordinator writes, and the state that it restores from them."""
 
 from __future__ import annotations
 

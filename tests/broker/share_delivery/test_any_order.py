@@ -65,7 +65,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         assert not missing, f"never delivered again: {sorted(missing)}"
         assert bench.share.start_offset == bench.share.end_offset == bench.end
 
-    # What happens
+    # Steps
 
     @initialize(sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3))
     def begin(self, sizes: list[int]) -> None:
@@ -169,7 +169,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     @rule(member=MEMBERS)
     def leave(self, member: str) -> None:
-        """What is being acknowledged takes its course."""
+        """Acknowledgements in progress are completed."""
         asked = {
             offset for _, _, offsets, types in self.asked for offset, kind in self.kinds(offsets, types) if kind != 4
         }
@@ -237,7 +237,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.start = min(self.start, max(self.bench.coordinator.summary(KEY).start_offset, 0))
         self.bench.restart()
 
-    # What has to hold
+    # Invariants
 
     def settle_asked(self) -> None:
         self.bench.clock.settle()

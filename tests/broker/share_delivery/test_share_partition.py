@@ -1,4 +1,4 @@
-"""What a share-partition gives out, to whom, and what becomes of it."""
+"""Which records a share-partition delivers, to which member, and how their state changes."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Producers(RuleBasedStateMachine):
         alive = [each for each in self.instances if not each.dead]
         return alive[number % len(alive)] if alive else None
 
-    # What clients do
+    # Actions of clients
 
     @rule(name=st.sampled_from(NAMES), version=st.sampled_from([0, 2]))
     def start(self, name: str, version: int) -> None:
@@ -102,7 +102,7 @@ class Producers(RuleBasedStateMachine):
         )
         self.settle()
 
-    # What happens to the broker
+    # Events in the broker
 
     @rule(held=st.booleans())
     def stall_the_log(self, held: bool) -> None:
@@ -137,7 +137,7 @@ class Producers(RuleBasedStateMachine):
         self.one.coordinator = self.one.reload()
         self.settle()
 
-    # What clients hear
+    # Responses to clients
 
     def settle(self) -> None:
         self.one.clock.settle()
@@ -182,7 +182,7 @@ class Producers(RuleBasedStateMachine):
         else:
             instance.broken = True
 
-    # What must hold
+    # Invariants
 
     @invariant()
     def outcomes_are_those_told(self) -> None:
@@ -192,7 +192,7 @@ class Producers(RuleBasedStateMachine):
 
     @invariant()
     def who_is_open_is_known(self) -> None:
-        """Whoever has a transaction open in a partition is known to the coordinator to have it there: none hangs."""
+        """If a producer has a transaction open in a partition, the coordinator knows about it: no transaction hangs."""
         for where, partition in self.one.markers.partitions.items():
             for producer_id in partition.open:
                 holders = [

@@ -10,8 +10,8 @@ from broker.errors import CorruptMessage
 from broker.transactions import Transaction, TransactionState
 from broker.transactions.records import decode_key, decode_value, encode_key, encode_value
 
-# What Apache Kafka 4.3.1 wrote for transactional id a904690: a first InitProducerId, AddPartitionsToTxn v3, the abort by another
-# InitProducerId in its two steps, that InitProducerId, and EndTxn v5 with nothing to abort.
+# Records that Apache Kafka 4.3.1 wrote for transactional id a904690: a first InitProducerId, AddPartitionsToTxn v3,
+# the abort by another InitProducerId in its two steps, that InitProducerId, and EndTxn v5 with nothing to abort.
 KEY = "0000000761393034363930"
 VALUES = {
     "0001000000000000000100000000ea600000000001a1ff38692dffffffffffffffff0100080000000000000001": Transaction(

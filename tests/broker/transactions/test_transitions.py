@@ -1,4 +1,4 @@
-"""What may follow what: the tables of Kafka's coordinator, for both versions of the protocol."""
+"""The permitted transitions between states: the tables of Kafka's coordinator, for both versions of the protocol."""
 
 from __future__ import annotations
 

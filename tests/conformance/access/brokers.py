@@ -50,7 +50,7 @@ def ours(directory: Path) -> Iterator[Ports]:
 
 
 def walked(ports: Ports) -> dict[str, Any]:
-    """What each client is told, by client and request."""
+    """The response to each client, by client and request."""
     admin = Client(ports.admin)
     ids = prepare(admin)
     listed = admin.ask(18, 4, {"client_software_name": "test", "client_software_version": "1"})["api_keys"]

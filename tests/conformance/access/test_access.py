@@ -1,4 +1,4 @@
-"""Who may do little is told by each API what Apache Kafka would tell it."""
+"""A user with few rights gets the same response from each API as from Apache Kafka."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ _ATTEMPTS = 5
 
 
 def test_clients_above_their_quotas_are_held_back(access: Access) -> None:
-    # What is sent is a little more than there is room for, so that the waits are short.
+    # sends slightly more than the quota, so that the throttling is short
     bootstrap = ("--bootstrap-server", access.admin)
     kafka_tool(
         "kafka-configs",

@@ -74,9 +74,10 @@ def _text(value: Any) -> str:
 
 
 class Rules:
-    """What ``allowed.toml`` says: ``unequal`` values, lists ``keyed`` by fields, differences ``allowed``, answers ``never`` had.
+    """The rules in ``allowed.toml``: ``unequal`` values, lists ``keyed`` by fields, ``allowed`` differences, responses
+    that ``never`` occur.
 
-    Values are equal and lists in the same order now and then, so rules for these need not be used.
+    Values may happen to be equal, and lists in the same order, so rules for these need not be used in every run.
     """
 
     def __init__(self, file: Path = FILE) -> None:
@@ -93,14 +94,14 @@ class Rules:
         return [str(rule) for rule in (*self._allowed, *self._never) if not (rule.used or rule.sometimes)]
 
     def is_never(self, answer: str, api: str, version: int) -> bool:
-        """Whether such an answer of an API is not to be had, as is declared."""
+        """Whether such a response of an API is declared never to occur."""
         found = next((rule for rule in self._never if rule.answer == answer and rule.covers(api, version, "")), None)
         if found is not None:
             found.used = True
         return found is not None
 
     def differences(self, api: str, version: int, scenario: str, ours: Any, theirs: Any) -> list[Difference]:
-        """What differs and is not allowed."""
+        """The differences that are not allowed."""
         if ours == theirs:
             return []
         found = [
@@ -174,7 +175,7 @@ def _by_key(items: list[Any], key: tuple[str, ...]) -> Mapping[str, Any]:
 
 
 def _sort_of(value: Any) -> str:
-    """What unequal values still have in common: null, nothing, or something; below zero, or not."""
+    """The property that unequal values must still share: null, empty or not; negative or not."""
     if value is None or value in ("", b""):
         return "nothing"
     if isinstance(value, bool) or not isinstance(value, int | float):

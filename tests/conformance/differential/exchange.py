@@ -25,9 +25,9 @@ from broker.protocol.schema import Message, Response, decode
 __all__ = ["CLOSED", "SILENT", "Peer", "frame_of", "request_fields"]
 
 CLOSED: Final = {"connection": "closed"}
-"""What a broker answers that closes the connection."""
+"""The recorded response of a broker that closes the connection."""
 SILENT: Final = {"connection": "silent"}
-"""What stands for an answer that did not come."""
+"""Stands for a response that did not arrive."""
 _CORRELATIONS: Final = itertools.count(1)
 _TIMEOUT_S: Final = 6
 
@@ -149,7 +149,7 @@ def _names(kind: type) -> set[str]:
 
 
 def _item(hint: Any) -> Any:
-    """What a field holds: the class of the items of an array, of what may be null."""
+    """The content of a field: the class of an array's items, or of a nullable value."""
     while typing.get_args(hint):
         hint = next(one for one in typing.get_args(hint) if one is not type(None) and one is not Ellipsis)
     return hint

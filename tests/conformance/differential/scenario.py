@@ -157,7 +157,7 @@ class Run:
 
 
 def at(answer: Any, path: str) -> Any:
-    """What stands at ``topics.0.name``; None where nothing does."""
+    """The value at a path such as ``topics.0.name``; None where there is none."""
     for part in path.split("."):
         try:
             answer = answer[int(part)] if isinstance(answer, list) else answer[part]

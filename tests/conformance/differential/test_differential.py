@@ -49,7 +49,7 @@ def _apis(peer: Peer) -> list[dict[str, int]]:
 
 
 def shared_settings(theirs: KafkaBroker) -> dict[str, str]:
-    """What Apache Kafka was started with, but for where things are."""
+    """Apache Kafka's start settings, except for paths and addresses."""
     lines = (theirs.directory / "server.properties").read_text().splitlines()
     given = dict(line.split("=", 1) for line in lines)
     return {key: value for key, value in given.items() if not key.startswith(("listeners", "advertised.", "log.dir"))}

@@ -1,4 +1,4 @@
-"""What we promise of Kafka: every test here runs against our broker and against Apache Kafka."""
+"""Promised compatibility with Kafka: every test here runs against our broker and against Apache Kafka."""
 
 from __future__ import annotations
 

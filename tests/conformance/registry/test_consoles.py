@@ -1,4 +1,4 @@
-"""What two consoles ask of a registry, as their sources say: kafka-ui (kafbat) and AKHQ."""
+"""The requests that two consoles send to a registry according to their sources: kafka-ui (kafbat) and AKHQ."""
 
 from __future__ import annotations
 

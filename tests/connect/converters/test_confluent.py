@@ -1,4 +1,4 @@
-"""What Confluent's Python serializers write is read, and what the converters write they read."""
+"""The converters can read the output of Confluent's Python serializers, and these can read the converters' output."""
 
 from __future__ import annotations
 

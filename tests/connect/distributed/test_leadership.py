@@ -1,4 +1,4 @@
-"""What only the leader does: fencing, the session key, writing the config topic as the only one who may."""
+"""Tasks of the leader only: fencing, the session key, and being the only writer of the config topic."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def is_tombstone(case: dict[str, Any]) -> bool:
 
 
 def texts(case: dict[str, Any]) -> Iterator[str]:
-    """What an error may say: Kafka Connect's words up to where it names a class or prints a record."""
+    """The texts that an error may have: Kafka Connect's message up to a class name or a printed record."""
     yield re.split(r"(?<=found: )|(?<=class )|(?<=on record: )|(?<=message received )", case["message"] or "")[0]
     if case["error"] == "NullPointerException":
         yield "no field 'nope' for header"

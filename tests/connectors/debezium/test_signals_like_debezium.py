@@ -33,7 +33,7 @@ def recorded() -> dict[str, Any]:
 
 
 def _replayed(database: str, server: Any, folder: Path) -> list[RecordBatch]:
-    """What ours delivers for what was done when Debezium was recorded."""
+    """The batches from our connector for the steps that were run when Debezium was recorded."""
     with server.connect("" if database == "mariadb" else "postgres") as root:
         root.cursor().execute(f"CREATE DATABASE {NAME}")
     schema = NAME if database == "mariadb" else "public"

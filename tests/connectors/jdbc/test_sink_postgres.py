@@ -1,4 +1,4 @@
-"""What the JDBC sink does with PostgreSQL's own types, and when the server goes away."""
+"""The JDBC sink with PostgreSQL's own types, and when the server goes away."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_both_write_the_same(three):
                 "the last syncs",
             )
         assert newest(ours, SYNCS, OffsetSync) == newest(theirs, SYNCS, OffsetSync)
-        # What both commit on the way has syncs too, at times of their own.
+        # commits by both also write syncs, at times of their own
         due = {(n, n) for n in range(0, 400, 101)}
         for cluster in (theirs, ours):
             made = [OffsetSync.read(record.key, record.value) for record in cluster.records(SYNCS)]
@@ -158,7 +158,7 @@ def test_both_write_the_same(three):
 
 
 def positions(cluster, connector):
-    """What the original has in its topic of offsets."""
+    """The contents of the original's topic of offsets."""
     found = {}
     for partition in range(5):
         for record in cluster.records(OFFSETS, partition):

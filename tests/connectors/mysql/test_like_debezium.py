@@ -38,8 +38,10 @@ def _comparable(record: list[Any], schemas: list[Any] | None = None) -> list[Any
 
 
 def _without_differences(record: list[Any], place: str) -> list[Any]:
-    """What is not alike in the original's own snapshot and stream, or wrong there: a zero TIMESTAMP is null in its snapshot and the
-    epoch in its stream; nanoseconds that do not fit 64 bits run over; the row's number at DDL is that of some row before."""
+    """The record without values in which the original's own snapshot and stream differ, or which are wrong there: a
+    zero TIMESTAMP is null in its snapshot and the epoch in its stream; nanoseconds beyond 64 bits overflow; the row
+    number at DDL is that of an earlier row.
+    """
     key, value, headers = record
     if value is None:
         return record

@@ -43,7 +43,7 @@ def started(root: Path, context: FakeContext | None = None, **more: str) -> Any:
 
 
 def write(root: Path, batches: Sequence[RecordBatch], **more: str) -> dict[str, list[Any]]:
-    """What files there are after these batches, by name below the topic's folder, with their ids."""
+    """The files after these batches, by name below the topic's folder, with the ids in them."""
     task = started(root, **more)
     for each in batches:
         task.put([each])

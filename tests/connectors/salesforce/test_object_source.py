@@ -83,7 +83,7 @@ def test_a_snapshot_passes_into_events_and_a_restart_into_later_ones(org: Org) -
 
 
 def test_after_a_snapshot_a_restart_loses_no_event(org: Org) -> None:
-    """The task ends right after the snapshot: what happened in the meantime is in the events from its time on."""
+    """The task ends right after the snapshot: changes made before the restart are in the events since then."""
     holding(org, [row(1, 10)])
     org.clock = at(1000)
     made = bench()

@@ -58,7 +58,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def settled(task: Any) -> list[RecordBatch]:
-    """What comes until three polls in a row have nothing; the first ones may only begin."""
+    """The batches until three consecutive polls are empty; the first polls may only start the task."""
     batches: list[RecordBatch] = []
     idle = 0
     while idle < 3:

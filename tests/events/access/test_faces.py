@@ -1,4 +1,4 @@
-"""What users may do, over each protocol."""
+"""Users' rights, over each protocol."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_an_assertion_is_refused_in_salesforces_words(
 
 
 def log_in(service: EventsThread, user: str = USER, password: str = PASSWORD, **asked: str) -> dict[str, list[str]]:
-    """What the browser is sent back with, after the page was shown and filled in."""
+    """The parameters with which the browser is redirected after the login page was filled in."""
     form = {"response_type": "code", "client_id": "tidegate", "redirect_uri": CALLBACK, "state": "s&1"} | asked
     where = f"{service.url}/services/oauth2/authorize"
     page = requests.get(where, params=form, timeout=60, allow_redirects=False)

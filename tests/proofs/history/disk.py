@@ -113,7 +113,7 @@ class _Watch:
 
 
 def watch(root: Path, folder: Path) -> None:
-    """Watch this process's files below ``root``, for good. Call it before the process opens any."""
+    """Watch this process's files below ``root`` until it ends. Call it before the process opens any."""
     seen = _Watch(root, folder)
     real = {name: getattr(os, name) for name in ("open", "pwrite", "pwritev", "ftruncate", "fsync", "fdatasync")}
     real |= {name: getattr(os, name) for name in ("rename", "replace", "unlink", "remove", "mkdir")}

@@ -182,7 +182,10 @@ def in_order(digest: Digest) -> Iterator[str]:
 
 
 def reads_agree(digest: Digest) -> Iterator[str]:
-    """What a reader saw at an offset is there; it saw the offsets in order, left nothing out and got nothing that is hidden."""
+    """A record that a reader saw at an offset exists.
+
+    The reader saw offsets in order, omitted none, and got no hidden records.
+    """
     sessions: dict[tuple[Any, ...], list[tuple[int, int, float]]] = {}
     for event in digest.history.of("read"):
         key = (event["who"], event["session"], event["isolation"], (event["topic"], event["partition"]))
@@ -284,7 +287,7 @@ def offsets_never_go_back(digest: Digest) -> Iterator[str]:
 
 
 def groups_skip_nothing(digest: Digest) -> Iterator[str]:
-    """What lies below a group's committed offset was read by a member."""
+    """Every record below a group's committed offset was read by a member."""
     last: dict[tuple[str, str], tuple[int, str]] = {}
     for event in digest.history.of("commit"):
         for place, offset in event["offsets"].items():
@@ -344,7 +347,7 @@ RULES: tuple[Callable[[Digest], Iterator[str]], ...] = (
 
 
 def judge(history: History) -> list[str]:
-    """What is wrong, a line for each rule that was broken: its shortest case and how many there are."""
+    """The violations found: a line for each rule, with its shortest case and the number of cases."""
     digest = Digest(history)
     found = []
     for rule in RULES if digest.everything else ():

@@ -27,7 +27,7 @@ from tests.servers.kafka import KafkaBroker
 __all__ = ["APACHE_FAULTS", "run"]
 
 APACHE_FAULTS = ("kill", "stop", "restart")
-"""What Apache Kafka is put through: it answers before the disk has the records, so its power is not cut."""
+"""The faults for Apache Kafka: it responds before records are on disk, so its power is not cut."""
 
 Broker = WatchedBroker | KafkaBroker
 _SENDERS: dict[str, Callable[..., None]] = {

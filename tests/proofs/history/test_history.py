@@ -72,8 +72,10 @@ def hold(plans: list[Plan], folder: Path, record_property: Any, **how: Any) -> N
 
 
 def dumped(folders: list[Path], how: dict[str, Any]) -> list[str]:
-    """What Kafka's dump tool says against the logs that seeds left, which are then removed: in the short form of one, for
-    starting the tool takes as long as a seed."""
+    """The errors that Kafka's dump tool finds in the logs that seeds left, which are then deleted.
+
+    In the short form only those of one seed, because starting the tool takes as long as a seed.
+    """
     wrong = []
     if not how and servers("kafka").exists():
         some = folders[-effort(1, SEEDS_A_DUMP) :]

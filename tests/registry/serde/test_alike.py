@@ -33,7 +33,7 @@ BEYOND_PYTHON = (
     "date value out of range",
     "is no timestamp",
 )
-"""What a column holds and a Python object does not: years before 1 and after 9999, text that is no UUID."""
+"""Values that a column can hold and a Python object cannot: years before 1 and after 9999, text that is no UUID."""
 
 
 def everyday(examples: int) -> Any:
@@ -113,7 +113,7 @@ def hold_no_wrong_value(message: bytes, schema: AvroSchema) -> None:
     value = hold_alike(message, schema)
     if value is BEYOND_PYTHON or isinstance(value, CorruptRecord):
         return
-    # What both take, fastavro takes too, and gives the same.
+    # fastavro also reads every message that both accept, with the same result
     assert same(value, read_by_fastavro(message, schema))
 
 

@@ -41,7 +41,7 @@ def test_the_bytes_are_fastavros_and_come_back(table: tuple[AvroSchema, list[Any
         many = pa.concat_arrays([encoded] * FEW_ROWS[1])  # enough of them that lists are read step by step
         (repeated,) = decode_columns(many, {7: schema}.__getitem__)
         assert repeated.array.equals(pa.concat_arrays([column] * FEW_ROWS[1]))
-        # What was read, and a part of it, is written as it was.
+        # rows that were read, and slices of them, are written unchanged
         assert encode_columns(schema, repeated.array, 7).equals(many)
         assert encode_columns(schema, repeated.array.slice(len(rows) + 1), 7).equals(many.slice(len(rows) + 1))
         (run,) = runs

@@ -1,4 +1,6 @@
-"""What is done to a MariaDB server while a connector reads it; ``after`` are statements, those of a transaction among BEGIN and COMMIT."""
+"""Statements run on a MariaDB server while a connector reads it; those of a transaction in ``after`` are between BEGIN
+and COMMIT.
+"""
 
 from __future__ import annotations
 

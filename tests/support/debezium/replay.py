@@ -57,9 +57,10 @@ def replayed(server: PostgresServer, scenario: Scenario) -> dict[str, list[Any]]
 
 
 def settled(task: Any, quiet: int = 12) -> list[RecordBatch]:
-    """What comes until several polls in a row have nothing, and it streams from behind where the database's log ends now.
+    """The batches until several consecutive polls are empty and the stream has passed the current end of the database's
+    log.
 
-    MariaDB does not tell how far it has looked through its log: there it is a second in which nothing comes.
+    MariaDB does not report how far it has examined its log: there it is a second without batches.
     """
     end = _end_of_log(task)
     batches: list[RecordBatch] = []

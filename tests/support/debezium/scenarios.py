@@ -1,4 +1,4 @@
-"""What is done to a database while a connector reads it: the same for Debezium, whose records are kept, and for ours."""
+"""Steps run on a database while a connector reads it: the same for Debezium, whose records are stored, and for ours."""
 
 from __future__ import annotations
 

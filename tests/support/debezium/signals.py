@@ -1,4 +1,4 @@
-"""What incremental snapshots deliver, for the tests of all databases."""
+"""Helpers for the incremental snapshot tests of all databases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def told(batches: Sequence[RecordBatch], topic: str) -> list[Any]:
 
 
 def finished(task: Any, bench: Bench) -> list[RecordBatch]:
-    """What comes until a snapshot that was asked for has ended; all of it is committed."""
+    """The batches until a requested snapshot has ended; all of them are committed."""
     found: list[RecordBatch] = []
     asked = False
     while True:

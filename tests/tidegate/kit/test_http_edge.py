@@ -1,4 +1,6 @@
-"""What an HTTP face bears from strangers: foreign pages and hosts, silent and slow connections, floods; over real sockets."""
+"""HTTP servers facing untrusted clients: foreign pages and hosts, silent and slow connections, floods; over real
+sockets.
+"""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def nested(owned: Owned) -> Partitions:
 
 @dataclass(eq=False)
 class Client:
-    """What a consumer knows: what it works on (``owned``), and what it was last told to (``target``)."""
+    """A consumer's state: the partitions that it works on (``owned``), and its last assignment (``target``)."""
 
     number: int
     instance_id: str | None

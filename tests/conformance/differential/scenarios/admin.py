@@ -1,4 +1,4 @@
-"""What administrators ask of a cluster: leaders, replicas, voters, features."""
+"""Administrative requests: leaders, replicas, voters, features."""
 
 from __future__ import annotations
 

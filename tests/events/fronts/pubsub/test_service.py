@@ -60,7 +60,7 @@ def stubs(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, ModuleT
 
 
 class Client:
-    """What a user writes around the generated stub."""
+    """A typical client that a user writes around the generated stub."""
 
     def __init__(self, service: EventsThread, stubs: tuple[ModuleType, ModuleType], *, tls: bool) -> None:
         self.pb, grpc_module = stubs

@@ -1,4 +1,4 @@
-"""What becomes of a change record: the event, its header, its bitmaps."""
+"""The event built from a change record: its values, its header, its bitmaps."""
 
 from __future__ import annotations
 

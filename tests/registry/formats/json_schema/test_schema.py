@@ -12,7 +12,7 @@ from registry.formats.json_schema.schema import JsonSchema
 
 
 def kinds(old: Any, new: Any) -> list[str]:
-    """What changed, named as Confluent names it."""
+    """The differences, under Confluent's names."""
     original, update = (JsonSchema.parse(json.dumps(schema)) for schema in (old, new))
     return [f"{change.kind} {change.path}" for change in update.changes_from(original)]
 
@@ -230,7 +230,7 @@ def test_any_text_is_a_schema_or_a_clear_error(text: str) -> None:
 
 @pytest.mark.parametrize("depth", range(50, 500, 25))
 def test_a_schema_of_any_depth_is_written_or_refused(depth: int) -> None:
-    """What can be read may be too deep to be written: it takes less of the stack to read it."""
+    """A schema that can be read may be too deep to be written: reading uses less of the stack."""
     text = '{"allOf":[' * depth + "{}" + "]}" * depth
     for use in (lambda schema: schema.canonical, lambda schema: schema.normalized().canonical):
         try:

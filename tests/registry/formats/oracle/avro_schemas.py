@@ -51,7 +51,7 @@ class Schemas:
         kinds += ["name", "name"] + ([] if in_union and not self.wild else ["union", "union"])
         kind = "primitive" if depth == 0 else self.one(*kinds)
         if self.wild and depth and self.maybe(0.12):
-            # What is defined later, never, or twice.
+            # names defined later, never, or twice
             return self.one("R", "S", "T", "n.R", *(copy.deepcopy(made) for made in self.made[-1:]))
         match kind:
             case "logical":

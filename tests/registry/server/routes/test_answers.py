@@ -1,4 +1,4 @@
-"""What answers look like: members, their order, media types, guids."""
+"""The form of responses: members, their order, media types, guids."""
 
 import hashlib
 from typing import Any

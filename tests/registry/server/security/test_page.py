@@ -1,4 +1,4 @@
-"""What docs/how-to/registry-security.md shows is read as it stands there."""
+"""The configuration in docs/how-to/registry-security.md is valid as shown."""
 
 from __future__ import annotations
 
