@@ -20,9 +20,9 @@ JSON = {"value.converter": "org.apache.kafka.connect.json.JsonConverter", "value
 
 @pytest.fixture(scope="module")
 def worker(tidegate_broker, tmp_path_factory):
-    given = {"task.host.processes": "1", "task.shutdown.graceful.timeout.ms": "6000"}
+    settings = {"task.host.processes": "1", "task.shutdown.graceful.timeout.ms": "6000"}
     made = ConnectWorker(
-        tmp_path_factory.mktemp("edges"), tidegate_broker.bootstrap_servers, given, name=f"w{uuid.uuid4().hex[:8]}"
+        tmp_path_factory.mktemp("edges"), tidegate_broker.bootstrap_servers, settings, name=f"w{uuid.uuid4().hex[:8]}"
     )
     made.start()
     yield made

@@ -38,7 +38,9 @@ def told(worker: ConnectWorker, config: dict[str, str]) -> dict[str, str]:
     """
     plugin = config["connector.class"]
     answer = worker.ask("PUT", f"/connector-plugins/{plugin}/config/validate", {"name": "x", **config}, expect=200)
-    found = {one["value"]["name"]: one["value"]["errors"] for one in answer["configs"] if one["value"]["errors"]}
+    found = {
+        entry["value"]["name"]: entry["value"]["errors"] for entry in answer["configs"] if entry["value"]["errors"]
+    }
     if found:
         refused = worker.ask("PUT", "/connectors/x/config", config, expect=400)
         assert all(error in refused["message"] for errors in found.values() for error in errors)
@@ -73,10 +75,10 @@ def test_of_postgresql(worker: ConnectWorker, postgres_server: PostgresServer) -
             "REPLICA IDENTITY FULL"
             in told(worker, good | {"table.include.list": "public.keyless"})["table.include.list"]
         )
-        found = told(worker, mine | {"publication.autocreate.mode": "filtered"})
-        assert 'ALTER ROLE "over_rest" REPLICATION' in found["database.user"]
-        assert 'GRANT SELECT ON "public"."keyless", "public"."t"' in found["database.user"]
-        assert "does not own" in found["publication.autocreate.mode"]
+        problems = told(worker, mine | {"publication.autocreate.mode": "filtered"})
+        assert 'ALTER ROLE "over_rest" REPLICATION' in problems["database.user"]
+        assert 'GRANT SELECT ON "public"."keyless", "public"."t"' in problems["database.user"]
+        assert "does not own" in problems["publication.autocreate.mode"]
         inside.execute("CREATE PUBLICATION dbz_publication FOR ALL TABLES")
         inside.execute(f"SELECT pg_create_logical_replication_slot('{name}', 'pgoutput')")
         reader = pq.PGconn.connect(

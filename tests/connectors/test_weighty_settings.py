@@ -108,8 +108,8 @@ def test_a_proxy_and_credentials_reach_the_client_of_s3() -> None:
 
 
 def test_kerberos_without_a_login_of_its_own_is_taken() -> None:
-    given = {"hdfs.authentication.kerberos": "true", "kerberos.ticket.renew.period.ms": "60000"}
-    assert judged(HDFS, given | {"hdfs.namenode.principal": "nn/_HOST@EXAMPLE.COM"}) == ({}, set())
+    config = {"hdfs.authentication.kerberos": "true", "kerberos.ticket.renew.period.ms": "60000"}
+    assert judged(HDFS, config | {"hdfs.namenode.principal": "nn/_HOST@EXAMPLE.COM"}) == ({}, set())
 
 
 def test_where_schemas_are_kept_and_how_they_are_reached_is_taken() -> None:

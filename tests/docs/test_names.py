@@ -46,8 +46,8 @@ def test_files_that_are_named_exist(page: Path) -> None:
 def mentions(text: str) -> Iterator[list[str]]:
     """The words after each ``tidegate`` that is a command; lines ended by a backslash are one."""
     for line in text.replace("\\\n", " ").splitlines():
-        for found in _COMMAND.finditer(line):
-            words = found[1].split()
+        for match in _COMMAND.finditer(line):
+            words = match[1].split()
             if re.fullmatch(r"[a-z]+", words[0]):
                 yield words
 

@@ -245,11 +245,11 @@ class Scene:
         return self.source.changed >= CHANGES
 
     def records(self) -> int:
-        return sum(one.records for one in self.rebuilt.values())
+        return sum(table.records for table in self.rebuilt.values())
 
     def _arrived(self) -> int:
-        for one in self.rebuilt.values():
-            one.read()
+        for table in self.rebuilt.values():
+            table.read()
         return self.records()
 
     def _strike(self) -> None:
@@ -292,8 +292,8 @@ class Scene:
     def _end(self) -> None:
         if self.source is not None:
             self.source.stop()
-        for one in self.rebuilt.values():
-            one.close()
+        for table in self.rebuilt.values():
+            table.close()
         self.worker.kill()
         self.broker.kill()
         with suppress(OSError):

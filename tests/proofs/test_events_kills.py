@@ -151,7 +151,7 @@ class Clients:
     def _publish(self) -> None:
         """Events by fives, each with an id of its own."""
         for count in itertools.count(1):
-            numbers = [f"pubsub-{5 * count + place:06d}" for place in range(5)]
+            numbers = [f"pubsub-{5 * count + index:06d}" for index in range(5)]
             events = [
                 pb.ProducerEvent(
                     id=str(uuid.uuid4()),
@@ -269,11 +269,11 @@ def run(seed: int, folder: Path) -> str:
                     time.sleep(chance.uniform(0, 0.5))
                     victim.start()
                 clients.stop_publishing()
-                wanted = set(itertools.chain(*clients.acknowledged.values()))
+                expected = set(itertools.chain(*clients.acknowledged.values()))
 
                 def complete() -> bool:
-                    got = ({number for _, number in held} for held in (clients.pubsub, clients.cometd))
-                    return all(wanted <= numbers for numbers in got)
+                    got = ({number for _, number in received} for received in (clients.pubsub, clients.cometd))
+                    return all(expected <= numbers for numbers in got)
 
                 try:
                     wait_until(complete, "every acknowledged event at both subscribers", pause_s=0.1)

@@ -122,9 +122,9 @@ def test_every_record_is_one_row(number: int, tmp_path: Path) -> None:
                 told = worker.ask("GET", "/connectors/sink/status")
                 raise AssertionError(f"{error}: {len(written(database))} of {total}; {dict(killed)}; {told}") from error
             raise
-        found = written(database)
+        rows = written(database)
         print(f"seed {seed}: {total} rows, killed {dict(killed)}")
-        assert [n for n, count in found.items() if count > 1] == []
+        assert [n for n, count in rows.items() if count > 1] == []
     finally:
         worker.kill()
         broker.kill()

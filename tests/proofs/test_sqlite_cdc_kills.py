@@ -88,8 +88,8 @@ def test_tables_of_sqlite_are_rebuilt_whatever_is_killed(tmp_path: Path) -> None
     writer = subprocess.Popen([sys.executable, "-m", "tests.support.debezium.sqlite_workload", str(path), str(seed)])
     try:
         signals = Producer({"bootstrap.servers": broker.bootstrap_servers})
-        wanted = {"id": "1", "type": "execute-snapshot", "data": {"data-collections": [r"main\..*"]}}
-        signals.produce("k-signal", key="k", value=json.dumps(wanted), partition=0)
+        signal = {"id": "1", "type": "execute-snapshot", "data": {"data-collections": [r"main\..*"]}}
+        signals.produce("k-signal", key="k", value=json.dumps(signal), partition=0)
         assert signals.flush(60) == 0
         worker.create(
             "cdc",
@@ -115,8 +115,8 @@ def test_tables_of_sqlite_are_rebuilt_whatever_is_killed(tmp_path: Path) -> None
         writer.wait(60)
 
         def converged() -> bool:
-            found = {name: rebuilt(broker.bootstrap_servers, f"k.main.{name}") for name in TABLES}
-            return all(same(found[name][0], table(path, name)) and found[name][1] > 0 for name in TABLES)
+            tables = {name: rebuilt(broker.bootstrap_servers, f"k.main.{name}") for name in TABLES}
+            return all(same(tables[name][0], table(path, name)) and tables[name][1] > 0 for name in TABLES)
 
         wait_until(converged, f"the tables rebuilt; {worker.state('cdc')}", timeout_s=240, pause_s=1)
     finally:

@@ -17,7 +17,7 @@ __all__ = ["BrokerThread", "kept", "settings"]
 T = TypeVar("T")
 
 
-def settings(directory: Path, **given: str) -> dict[str, str]:
+def settings(directory: Path, **overrides: str) -> dict[str, str]:
     """Broker properties that make tests quick; given keys have ``_`` for ``.``."""
     return {
         "log.dirs": str(directory),
@@ -26,7 +26,7 @@ def settings(directory: Path, **given: str) -> dict[str, str]:
         "group.initial.rebalance.delay.ms": "0",
         "offsets.topic.num.partitions": "4",
         "transaction.state.log.num.partitions": "4",
-        **{name.replace("_", "."): value for name, value in given.items()},
+        **{name.replace("_", "."): value for name, value in overrides.items()},
     }
 
 

@@ -17,13 +17,13 @@ __all__ = ["EventLogContract", "collect"]
 
 async def collect(log: Any, topic: str, offset: int, count: int) -> list[LogRecord]:
     """The next records that a follower of the topic gets, at least so many."""
-    found: list[LogRecord] = []
+    records: list[LogRecord] = []
     async with asyncio.timeout(60), contextlib.aclosing(log.follow(topic, offset)) as following:
         async for piece in following:
-            found += piece.records
-            if len(found) >= count:
+            records += piece.records
+            if len(records) >= count:
                 break
-    return found
+    return records
 
 
 class EventLogContract:

@@ -50,7 +50,7 @@ def logs_left(*, most_bytes: int | None = None) -> list[Path]:
 
     With ``most_bytes`` those of every broker in turn, until so much is reached.
     """
-    found: dict[str, Path] = {}
+    logs: dict[str, Path] = {}
     per_broker = [_partitions(directory) for directory in _directories]
     total = 0
     for number in range(max(map(len, per_broker), default=0)):
@@ -58,9 +58,9 @@ def logs_left(*, most_bytes: int | None = None) -> list[Path]:
             if number < len(partitions) and (most_bytes is None or total < most_bytes):
                 files = [path for path in sorted(partitions[number].iterdir()) if path.suffix == ".log"]
                 key = "".join(hashlib.md5(path.read_bytes()).hexdigest() for path in files)
-                if found.setdefault(key, partitions[number]) is partitions[number]:
+                if logs.setdefault(key, partitions[number]) is partitions[number]:
                     total += sum(path.stat().st_size for path in files)
-    return list(found.values())
+    return list(logs.values())
 
 
 def _partitions(directory: Path) -> list[Path]:

@@ -180,8 +180,8 @@ class RowsConnector(SinkConnector[RowsConfig]):
 class RangesTask(JobTask[RowsConfig]):
     def run(self, ranges: Sequence[OffsetRange], run_id: str) -> None:
         with Path(self.config.file).open("a") as output:
-            for one in ranges:
-                output.write(json.dumps([str(one.partition), one.start, one.stop, run_id]) + "\n")
+            for part in ranges:
+                output.write(json.dumps([str(part.partition), part.start, part.stop, run_id]) + "\n")
         while self.config.fail_until and not Path(self.config.fail_until).exists():
             _sleep()
 

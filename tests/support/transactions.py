@@ -50,14 +50,14 @@ class ListPartition:
     def committed(self) -> list[object]:
         """The records of committed transactions, in the order of their markers."""
         pending: dict[int, list[object]] = {}
-        found: list[object] = []
+        records: list[object] = []
         for producer, entry in self.entries:
             if isinstance(entry, bool):
-                found += pending.pop(producer.id, []) if entry else []
+                records += pending.pop(producer.id, []) if entry else []
                 pending.pop(producer.id, None)
             else:
                 pending.setdefault(producer.id, []).append(entry)
-        return found
+        return records
 
 
 class ListMarkers:

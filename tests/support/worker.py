@@ -93,9 +93,9 @@ class ConnectWorker:
 
     def wait_for(self, name: str, **states: str) -> None:
         """Wait until the connector and its tasks (``task0="RUNNING"``) are in these states."""
-        wanted = {int(k.removeprefix("task")) if k.startswith("task") else k: v for k, v in states.items()}
+        expected = {int(k.removeprefix("task")) if k.startswith("task") else k: v for k, v in states.items()}
         try:
-            wait_until(lambda: self.state(name) == wanted, f"{name} {states}")
+            wait_until(lambda: self.state(name) == expected, f"{name} {states}")
         except TimeoutError as error:
             shown = requests.get(f"{self.url}/connectors/{name}/status", timeout=60).text
             raise AssertionError(f"{error}; it is {shown}") from None

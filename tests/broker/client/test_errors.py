@@ -42,8 +42,8 @@ def test_errors_of_the_program_pass() -> None:
 
 
 def test_an_error_of_ours_is_not_wrapped_again() -> None:
-    ours = errors.IllegalUse("x")
-    assert errors.translated(ours, "about") is ours
+    converted = errors.IllegalUse("x")
+    assert errors.translated(converted, "about") is converted
 
 
 @pytest.mark.parametrize("module", [broker.client, errors])

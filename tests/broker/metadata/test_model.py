@@ -227,15 +227,15 @@ class MetadataMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_log_says_the_same_as_the_image(self) -> None:
-        found: dict[uuid.UUID, str] = {}
+        names: dict[uuid.UUID, str] = {}
         for record in self.metadata.log.iter_records():
             match decode_record(record.value or b""):
                 case TopicRecord(name=name, topic_id=topic_id):
-                    assert name not in found.values(), "two topics of one name"
-                    found[topic_id] = name
+                    assert name not in names.values(), "two topics of one name"
+                    names[topic_id] = name
                 case RemoveTopicRecord(topic_id=topic_id):
-                    del found[topic_id]
-        assert found == {topic.id: topic.name for topic in self.metadata.topics.values()}
+                    del names[topic_id]
+        assert names == {topic.id: topic.name for topic in self.metadata.topics.values()}
 
     @invariant()
     def every_topic_is_whole(self) -> None:

@@ -110,7 +110,7 @@ def test_versions_and_cipher_suites_are_those_asked_for() -> None:
         **JKS, ssl_cipher_suites="TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384"
     )
     assert made.maximum_version is ssl.TLSVersion.TLSv1_2
-    old = [one["name"] for one in made.get_ciphers() if one["protocol"] != "TLSv1.3"]
+    old = [cipher["name"] for cipher in made.get_ciphers() if cipher["protocol"] != "TLSv1.3"]
     assert old == ["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-SHA384"]
     made = context(**JKS, ssl_cipher_suites="TLS_AES_128_GCM_SHA256")
     assert made.minimum_version is ssl.TLSVersion.TLSv1_3

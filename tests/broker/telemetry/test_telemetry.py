@@ -60,12 +60,12 @@ class Fixture:
         self.changes += 1
 
     def push(self, instance: Instance, metrics: bytes = b"", **more: Any) -> None:
-        given: dict[str, Any] = {"subscription_id": instance.subscription_id, "terminating": False, "compression": 0}
-        given |= more
-        instance = self.telemetry.admit(instance.id, CLIENT, **given, metrics=metrics)
+        request: dict[str, Any] = {"subscription_id": instance.subscription_id, "terminating": False, "compression": 0}
+        request |= more
+        instance = self.telemetry.admit(instance.id, CLIENT, **request, metrics=metrics)
         if metrics:
             most = self.telemetry.most_unpacked_bytes
-            self.telemetry.take(instance, read_points(given["compression"], metrics, most, OFF_THE_LOOP))
+            self.telemetry.take(instance, read_points(request["compression"], metrics, most, OFF_THE_LOOP))
 
     def values(self) -> dict[str, float]:
         return {family.name: sample.value for family in self.telemetry.families() for sample in family.samples}

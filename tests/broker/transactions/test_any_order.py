@@ -104,17 +104,17 @@ class Producers(RuleBasedStateMachine):
 
     # Events in the broker
 
-    @rule(held=st.booleans())
-    def stall_the_log(self, held: bool) -> None:
-        self.one.log.held = held
-        if not held:
+    @rule(stalled=st.booleans())
+    def stall_the_log(self, stalled: bool) -> None:
+        self.one.log.held = stalled
+        if not stalled:
             self.one.log.release()
         self.settle()
 
-    @rule(held=st.booleans())
-    def stall_the_markers(self, held: bool) -> None:
-        self.one.markers.held = held
-        if not held:
+    @rule(stalled=st.booleans())
+    def stall_the_markers(self, stalled: bool) -> None:
+        self.one.markers.held = stalled
+        if not stalled:
             self.one.markers.release()
         self.settle()
 
@@ -186,7 +186,7 @@ class Producers(RuleBasedStateMachine):
 
     @invariant()
     def outcomes_are_those_told(self) -> None:
-        seen = {record for one in self.one.markers.partitions.values() for record in one.committed()}
+        seen = {record for partition in self.one.markers.partitions.values() for record in partition.committed()}
         assert self.committed <= seen
         assert not self.never & seen
 
@@ -196,9 +196,11 @@ class Producers(RuleBasedStateMachine):
         for where, partition in self.one.markers.partitions.items():
             for producer_id in partition.open:
                 holders = [
-                    found
+                    open_transaction
                     for each in self.one.coordinator.list_transactions()
-                    if (found := self.one.coordinator.describe(each.transactional_id).transaction).producer_id
+                    if (
+                        open_transaction := self.one.coordinator.describe(each.transactional_id).transaction
+                    ).producer_id
                     == producer_id
                 ]
                 assert holders

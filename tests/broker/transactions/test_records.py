@@ -87,13 +87,13 @@ def test_values_come_back(transaction: Transaction) -> None:
 
 @given(transactions)
 def test_the_older_format_has_all_but_the_later_fields(transaction: Transaction) -> None:
-    found = decode_value(encode_value(transaction, feature_level=0))
-    assert (found.producer, found.state, found.partitions) == (
+    decoded = decode_value(encode_value(transaction, feature_level=0))
+    assert (decoded.producer, decoded.state, decoded.partitions) == (
         transaction.producer,
         transaction.state,
         transaction.partitions,
     )
-    assert (found.client_version, found.next_producer_id) == (0, -1)
+    assert (decoded.client_version, decoded.next_producer_id) == (0, -1)
 
 
 @given(st.binary(max_size=80), st.sampled_from([b"", b"\0\0", b"\0\1"]))

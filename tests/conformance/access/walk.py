@@ -116,13 +116,13 @@ def prepare(admin: Peer) -> dict[str, str]:
         for kind, name, pattern, operation, permission in RIGHTS
     ]
     assert _codes(ask(ApiKey.CREATE_ACLS, 3, {"creations": creations})) == {"none"}
-    found = ask(ApiKey.METADATA, 12, {"topics": [{"name": name} for name in TOPICS]})
-    return {one["name"]: one["topic_id"] for one in found["topics"]}
+    metadata = ask(ApiKey.METADATA, 12, {"topics": [{"name": name} for name in TOPICS]})
+    return {topic["name"]: topic["topic_id"] for topic in metadata["topics"]}
 
 
 def _leads(admin: Peer, name: str) -> bool:
-    wanted = {"replica_id": -1, "topics": [{"name": name, "partitions": [{"partition_index": 0, "timestamp": -1}]}]}
-    return _codes(admin.ask(ApiKey.LIST_OFFSETS, 6, wanted)) == {"none"}
+    request = {"replica_id": -1, "topics": [{"name": name, "partitions": [{"partition_index": 0, "timestamp": -1}]}]}
+    return _codes(admin.ask(ApiKey.LIST_OFFSETS, 6, request)) == {"none"}
 
 
 def _until(holds: Callable[[], bool]) -> None:
@@ -138,13 +138,13 @@ def _codes(answer: Any) -> set[str]:
 
 def findings(client: Client, served: Mapping[ApiKey, range], ids: Mapping[str, str]) -> dict[str, Any]:
     """By request: what its answer says of rights."""
-    found: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     for api, title, body in _requests(ids):
         for version in _versions(api, served[api]) if api in served else ():
             answer = client.ask(api, version, body)
             name = f"{api.title} v{version}{' ' + title if title else ''}"
-            found[name] = _told(answer, {uuid: topic for topic, uuid in ids.items()})
-    return found
+            answers[name] = _told(answer, {uuid: topic for topic, uuid in ids.items()})
+    return answers
 
 
 def _versions(api: ApiKey, served: range) -> list[int]:
@@ -170,13 +170,13 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         for name, inner in value.items():
             yield from _leaves(f"{path}.{name}" if path else name, inner)
     elif isinstance(value, list):
-        for place, inner in enumerate(value):
-            yield from _leaves(f"{path}[{_named(inner, place)}]", inner)
+        for index, inner in enumerate(value):
+            yield from _leaves(f"{path}[{_named(inner, index)}]", inner)
     else:
         yield path, value
 
 
-def _named(item: Any, place: int) -> str:
+def _named(item: Any, index: int) -> str:
     if isinstance(item, dict):
         for name in ("name", "topic_name", "group_id", "resource_name", "transactional_id", "key", "topic_id", "topic"):
             if item.get(name):
@@ -184,12 +184,12 @@ def _named(item: Any, place: int) -> str:
         for name in ("partition_index", "index", "partition"):
             if name in item:
                 return str(item[name])
-    return str(place)
+    return str(index)
 
 
 def _each(topics: tuple[str, ...], partitions: str, *, name: str = "name", ids: Mapping[str, str] | None = None) -> Any:
     """Every topic with one partition, under the names that the API has for such."""
-    one: dict[str, Any] = {
+    requests: dict[str, Any] = {
         "partition_index": 0,
         "partition": 0,
         "index": 0,
@@ -203,7 +203,7 @@ def _each(topics: tuple[str, ...], partitions: str, *, name: str = "name", ids: 
     }
     made = []
     for topic in topics:
-        entry: dict[str, Any] = {name: topic, partitions: [one]}
+        entry: dict[str, Any] = {name: topic, partitions: [requests]}
         if ids is not None:
             entry["topic_id"] = ids.get(topic, "00000000-0000-4000-8000-00000000abcd")
         made.append(entry)
@@ -221,12 +221,12 @@ def _requests(ids: Mapping[str, str]) -> Iterator[tuple[ApiKey, str, dict[str, A
     yield key.FETCH, "", {**fetched, "topics": _each(every, "partitions", name="topic", ids=ids)}
     yield key.LIST_OFFSETS, "", {"replica_id": -1, "topics": _each(every, "partitions")}
     yield key.OFFSET_FOR_LEADER_EPOCH, "", {"replica_id": -2, "topics": _each(every, "partitions", name="topic")}
-    wanted = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
-    yield key.METADATA, "all", {"topics": None, **wanted}
+    flags = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
+    yield key.METADATA, "all", {"topics": None, **flags}
     yield (
         key.METADATA,
         "named",
-        {"topics": [{"name": name} for name in TOPICS], "allow_auto_topic_creation": False, **wanted},
+        {"topics": [{"name": name} for name in TOPICS], "allow_auto_topic_creation": False, **flags},
     )
     made = {"topics": [{"name": "absent"}, {"name": "absent-too"}], "allow_auto_topic_creation": True}
     yield key.METADATA, "to create", made
@@ -268,7 +268,11 @@ def _requests(ids: Mapping[str, str]) -> Iterator[tuple[ApiKey, str, dict[str, A
     new = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in ("new", "described", "hidden")]
     yield key.CREATE_TOPICS, "", {"topics": new, "timeout": 5000, "validate_only": True}
     gone = [{"name": name} for name in ("described", "hidden", _ABSENT)]
-    yield key.DELETE_TOPICS, "by name", {"topic_names": [one["name"] for one in gone], "topics": gone, "timeout": 5000}
+    yield (
+        key.DELETE_TOPICS,
+        "by name",
+        {"topic_names": [topic["name"] for topic in gone], "topics": gone, "timeout": 5000},
+    )
     by_id = [{"name": None, "topic_id": ids[name]} for name in ("described", "hidden")]
     yield key.DELETE_TOPICS, "by id", {"topic_names": [], "topics": by_id, "timeout": 5000}
     grown = [{"name": name, "count": 2} for name in ("described", "hidden", _ABSENT)]
@@ -280,10 +284,10 @@ def _requests(ids: Mapping[str, str]) -> Iterator[tuple[ApiKey, str, dict[str, A
         {"resource_type": 32, "resource_name": "read"},
         {"resource_type": 16, "resource_name": "metrics"},
     ]
-    described = [{**one, "configuration_keys": ["retention.ms", "log.retention.ms"]} for one in resources]
+    described = [{**topic, "configuration_keys": ["retention.ms", "log.retention.ms"]} for topic in resources]
     yield key.DESCRIBE_CONFIGS, "", {"resources": described}
     configs = [{"name": "retention.ms", "config_operation": 0, "value": "1"}]
-    altered = [{**one, "configs": configs} for one in resources]
+    altered = [{**topic, "configs": configs} for topic in resources]
     yield key.INCREMENTAL_ALTER_CONFIGS, "", {"resources": altered, "validate_only": True}
     yield key.ALTER_CONFIGS, "", {"resources": altered[:3], "validate_only": True}
     yield key.DESCRIBE_LOG_DIRS, "", {"topics": None}

@@ -52,17 +52,17 @@ class _Rule:
 
     def covers(self, api: str, version: int, path: str) -> bool:
         apis = [self.api] if isinstance(self.api, str) else self.api
-        if not any(fnmatch.fnmatchcase(api, one) for one in apis) or not fnmatch.fnmatchcase(path, self.path):
+        if not any(fnmatch.fnmatchcase(api, pattern) for pattern in apis) or not fnmatch.fnmatchcase(path, self.path):
             return False
         low, _, high = self.versions.partition("-")
         return not self.versions or int(low) <= version <= int(high or low)
 
-    def allows(self, found: Difference) -> bool:
+    def allows(self, difference: Difference) -> bool:
         return (
-            self.covers(found.api, found.version, found.path)
-            and fnmatch.fnmatchcase(found.scenario, self.scenario)
-            and (self.ours is None or self.ours == _text(found.ours))
-            and (self.theirs is None or self.theirs == _text(found.theirs))
+            self.covers(difference.api, difference.version, difference.path)
+            and fnmatch.fnmatchcase(difference.scenario, self.scenario)
+            and (self.ours is None or self.ours == _text(difference.ours))
+            and (self.theirs is None or self.theirs == _text(difference.theirs))
         )
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class Rules:
     def __init__(self, file: Path = FILE) -> None:
         data = tomllib.loads(file.read_text())
         self._unequal, self._keyed, self._allowed, self._never = (
-            [_Rule(**one | {"key": tuple(one.get("key", ()))}) for one in data.get(kind, ())]
+            [_Rule(**rule | {"key": tuple(rule.get("key", ()))}) for rule in data.get(kind, ())]
             for kind in ("unequal", "keyed", "allowed", "never")
         )
 
@@ -95,24 +95,24 @@ class Rules:
 
     def is_never(self, answer: str, api: str, version: int) -> bool:
         """Whether such a response of an API is declared never to occur."""
-        found = next((rule for rule in self._never if rule.answer == answer and rule.covers(api, version, "")), None)
-        if found is not None:
-            found.used = True
-        return found is not None
+        matching = next((rule for rule in self._never if rule.answer == answer and rule.covers(api, version, "")), None)
+        if matching is not None:
+            matching.used = True
+        return matching is not None
 
     def differences(self, api: str, version: int, scenario: str, ours: Any, theirs: Any) -> list[Difference]:
         """The differences that are not allowed."""
         if ours == theirs:
             return []
-        found = [
+        differences = [
             Difference(api, version, scenario, path, left, right)
             for path, left, right in self._walk(api, version, "", ours, theirs)
         ]
-        return [one for one in found if not self._is_allowed(one)]
+        return [difference for difference in differences if not self._is_allowed(difference)]
 
-    def _is_allowed(self, found: Difference) -> bool:
+    def _is_allowed(self, difference: Difference) -> bool:
         for rule in self._allowed:
-            if rule.allows(found):
+            if rule.allows(difference):
                 rule.used = True
                 return True
         return False
@@ -165,13 +165,13 @@ class Rules:
 
 def _by_key(items: list[Any], key: tuple[str, ...]) -> Mapping[str, Any]:
     """Items by what tells them apart; of equal ones the first has the plain key, the next a number behind it."""
-    found: dict[str, Any] = {}
+    by_key: dict[str, Any] = {}
     times: Counter[str] = Counter()
     for item in items:
         name = ",".join(str(item.get(part)) for part in key) if key and isinstance(item, dict) else _text(item)
-        found[f"{name}#{times[name]}" if times[name] else name] = item
+        by_key[f"{name}#{times[name]}" if times[name] else name] = item
         times[name] += 1
-    return found
+    return by_key
 
 
 def _sort_of(value: Any) -> str:

@@ -46,7 +46,7 @@ def leader_of(cluster: WorkerCluster) -> str:
         }
         return [url for url, answer in answers.items() if answer.status_code == 404]
 
-    return answer_when(lambda found: len(found) == 1, leaders, "one leader")[0]
+    return answer_when(lambda urls: len(urls) == 1, leaders, "one leader")[0]
 
 
 def test_a_group_shares_passes_on_and_outlives_its_members(cluster, tmp_path):

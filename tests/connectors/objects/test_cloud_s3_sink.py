@@ -75,9 +75,9 @@ def stored(bucket: Bucket, rows: list[Any], at_ms: int = 1_709_201_472_123, **mo
 
 
 def test_folders_are_days_or_hours_of_the_record_s_time(bucket: Bucket) -> None:
-    found = stored(bucket, [row(n) for n in range(3)], flush_size="3")
-    assert list(found) == ["topics/events/year=2024/month=02/day=29/hour=00/events+0+0000000000.json"]
-    assert [json.loads(line)["id"] for line in next(iter(found.values())).splitlines()] == [0, 1, 2]
+    objects = stored(bucket, [row(n) for n in range(3)], flush_size="3")
+    assert list(objects) == ["topics/events/year=2024/month=02/day=29/hour=00/events+0+0000000000.json"]
+    assert [json.loads(line)["id"] for line in next(iter(objects.values())).splitlines()] == [0, 1, 2]
 
 
 def test_hours_and_a_path_of_one_s_own(bucket: Bucket) -> None:
@@ -86,8 +86,8 @@ def test_hours_and_a_path_of_one_s_own(bucket: Bucket) -> None:
 
 
 def test_what_the_keys_come_to() -> None:
-    def keys(**given: str) -> Any:
-        return parse(CloudS3SinkConfig, AWS | {k.replace("_", "."): v for k, v in given.items()}).platform_keys
+    def keys(**options: str) -> Any:
+        return parse(CloudS3SinkConfig, AWS | {k.replace("_", "."): v for k, v in options.items()}).platform_keys
 
     made = keys(input_data_format="PROTOBUF")
     assert made["format.class"] == "io.confluent.connect.s3.format.avro.AvroFormat"
@@ -112,4 +112,4 @@ def test_what_the_keys_come_to() -> None:
     ],
 )
 def test_wrong_keys_are_named(given: dict[str, str], wrong: str) -> None:
-    assert [one.key.name for one in validate(CloudS3SinkConfig, AWS | given) if one.errors] == [wrong]
+    assert [value.key.name for value in validate(CloudS3SinkConfig, AWS | given) if value.errors] == [wrong]

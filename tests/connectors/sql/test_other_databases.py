@@ -57,9 +57,9 @@ def test_urls_become_sqlalchemys(url: str, made: str) -> None:
 
 def test_credentials_of_a_url_are_taken_and_never_shown() -> None:
     for url in ("jdbc:sqlserver://h;user=me;password=s3cret", "jdbc:oracle:thin:me/s3cret@//h:1521/s"):
-        found = parse_jdbc_url(url)
-        assert found.user == "me" and found.password is not None and found.password.reveal() == "s3cret"
-        assert "s3cret" not in str(found)
+        database = parse_jdbc_url(url)
+        assert database.user == "me" and database.password is not None and database.password.reveal() == "s3cret"
+        assert "s3cret" not in str(database)
 
 
 @given(st.text())

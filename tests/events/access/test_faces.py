@@ -104,7 +104,7 @@ def test_events_are_described_to_who_may_see_them(service: EventsThread) -> None
     for name, creates in (("reader", False), ("writer", True), ("builder", False)):
         status, said = call(service, name, "GET", f"{DATA}/sobjects/{EVENT}/describe")
         assert (status, said["createable"]) == (200, creates)
-    assert [one["name"] for one in call(service, "reader", "GET", f"{DATA}/sobjects")[1]["sobjects"]] == [EVENT]
+    assert [sobject["name"] for sobject in call(service, "reader", "GET", f"{DATA}/sobjects")[1]["sobjects"]] == [EVENT]
     assert call(service, "nobody", "GET", f"{DATA}/sobjects")[1]["sobjects"] == []
     for path in ("describe", "eventSchema", ""):
         assert call(service, "nobody", "GET", f"{DATA}/sobjects/{EVENT}/{path}")[0] == 404
@@ -222,14 +222,14 @@ def test_a_managed_subscription_is_not_taken_from_another_user(service: EventsTh
     record(service, "ManagedEventSubscription", "Ours", label="Ours", topicName=f"/event/{EVENT}")
     careful = service.run(service.server.access.login("careful@shop", SECRET + TOKEN)).id
     with grpc.insecure_channel(service.addresses["pubsub-plain"]) as channel:
-        held = managed(service, channel, careful, "Ours")
-        next(held)
+        subscription = managed(service, channel, careful, "Ours")
+        next(subscription)
         with pytest.raises(grpc.RpcError) as raised:
             next(managed(service, channel, token(service, "reader"), "Ours"))
         assert raised.value.code() is grpc.StatusCode.ALREADY_EXISTS
         trailers = dict(raised.value.trailing_metadata())
         assert trailers["error-code"] == "sfdc.platform.eventbus.grpc.managed.subscription.already.active"
-        next(held)  # it goes on
+        next(subscription)  # it goes on
         newer = managed(service, channel, careful, "Ours")  # its own user may
         next(newer)
         newer.cancel()
@@ -269,9 +269,9 @@ def test_definitions_are_shown_to_those_who_may_see_their_events(service: Events
 
 
 def user(service: EventsThread, name: str) -> User:
-    found = service.server.access.accounts.named(f"{name}@shop")
-    assert found is not None
-    return found
+    account = service.server.access.accounts.named(f"{name}@shop")
+    assert account is not None
+    return account
 
 
 def test_a_managed_stream_that_cannot_begin_leaves_the_subscription_free(

@@ -114,7 +114,7 @@ def plan(seed: int, *, seconds: float = 3.0, transactions: bool = True, faults: 
         for number in range(chance.randint(1, 2))
     )
     copies = Table("copies", chance.randint(1, 2), {"segment.ms": str(chance.choice([300, 604_800_000]))})
-    names = tuple(one.name for one in topics)
+    names = tuple(topic.name for topic in topics)
     senders = [_sender(chance, kind, number, names) for number, kind in enumerate(_kinds(chance, transactions))]
     copying = any(sender.kind == "copier" for sender in senders)
     return Plan(

@@ -65,7 +65,7 @@ def run(plan: Plan, directory: Path, *, broken: str | None = None, apache: bool 
 
 
 def _live(plan: Plan, broker: Broker, history: History, chance: random.Random) -> None:
-    world = World(broker.bootstrap_servers, history, {one.name: one.partitions for one in plan.topics})
+    world = World(broker.bootstrap_servers, history, {topic.name: topic.partitions for topic in plan.topics})
     _create_topics(plan, broker)
     for reader in plan.readers:
         if reader.members:
@@ -134,8 +134,8 @@ def _thread(world: World, name: str, do: Callable[..., None], *arguments: Any) -
 
 def _create_topics(plan: Plan, broker: Broker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-    wanted = [NewTopic(one.name, one.partitions, 1, config=one.config) for one in plan.topics]
-    for future in admin.create_topics(wanted).values():
+    new_topics = [NewTopic(topic.name, topic.partitions, 1, config=topic.config) for topic in plan.topics]
+    for future in admin.create_topics(new_topics).values():
         future.result(60)
 
 

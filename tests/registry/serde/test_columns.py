@@ -423,8 +423,8 @@ def test_calls_do_not_grow_with_rows() -> None:
     )
 
     def calls(rows: int) -> int:
-        one = {"a": 1, "s": "x", "d": Decimal("1.00"), "e": "B", "t": EPOCH}
-        column = pa.array([one, {**one, "s": None}] * (rows // 2), arrow_type(schema))
+        row = {"a": 1, "s": "x", "d": Decimal("1.00"), "e": "B", "t": EPOCH}
+        column = pa.array([row, {**row, "s": None}] * (rows // 2), arrow_type(schema))
         count = 0
 
         def profile(_frame: Any, event: str, _argument: Any) -> None:

@@ -48,8 +48,8 @@ def known(path: Path, names: Sequence[str]) -> tuple[dict[str, Any], dict[str, i
     """
     if not names or not path.exists():
         return {"schemas": [], "scenarios": {}, "offsets": []}, {}
-    found = json.loads(gzip.decompress(path.read_bytes()))
-    return found, {json.dumps(schema, sort_keys=True): number for number, schema in enumerate(found["schemas"])}
+    recorded = json.loads(gzip.decompress(path.read_bytes()))
+    return recorded, {json.dumps(schema, sort_keys=True): number for number, schema in enumerate(recorded["schemas"])}
 
 
 def keep(path: Path, recorded: Mapping[str, Any]) -> None:

@@ -88,9 +88,9 @@ def _end_of_log(task: Any) -> int | None:
         return None
     with connect(task.config) as connection:
         connection.execute("CREATE TEMPORARY TABLE flushed ()")
-        found = connection.execute("SELECT (pg_current_wal_flush_lsn() - '0/0')::int8").fetchone()
-    assert found is not None
-    return int(found[0])
+        row = connection.execute("SELECT (pg_current_wal_flush_lsn() - '0/0')::int8").fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def records_of(batch: RecordBatch) -> list[list[Any]]:
@@ -109,8 +109,8 @@ def records_of(batch: RecordBatch) -> list[list[Any]]:
 def _pair(raw: bytes | None) -> Any:
     if raw is None:
         return None
-    found = json.loads(raw)
-    return [found["schema"], found["payload"]]
+    value = json.loads(raw)
+    return [value["schema"], value["payload"]]
 
 
 _RUN = ("version", "ts_ms", "ts_us", "ts_ns", "txId", "lsn", "sequence")

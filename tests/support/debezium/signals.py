@@ -24,12 +24,12 @@ def told(batches: Sequence[RecordBatch], topic: str) -> list[Any]:
 
 def finished(task: Any, bench: Bench) -> list[RecordBatch]:
     """The batches until a requested snapshot has ended; all of them are committed."""
-    found: list[RecordBatch] = []
+    received: list[RecordBatch] = []
     asked = False
     while True:
         batches = list(task.poll())
-        found += batches
+        received += batches
         bench.commit(batches)
         asked = asked or any("incremental_snapshot_collections" in (batch.source_offset or {}) for batch in batches)
         if asked and "incremental_snapshot_collections" not in (bench.offset({"server": "t"}) or {}):
-            return found
+            return received

@@ -12,8 +12,8 @@ from tidegate.kit.errors import ConfigError
 
 def test_a_group_goes_by_the_brokers_settings_unless_it_has_its_own() -> None:
     broker = parse(GroupConfig, {"group.consumer.heartbeat.interval.ms": "6000"})
-    own = {"special": {"consumer.heartbeat.interval.ms": "7000", "share.isolation.level": "read_committed"}}
-    settings = SettingsOfGroups(broker, lambda group: own.get(group, {}))
+    groups = {"special": {"consumer.heartbeat.interval.ms": "7000", "share.isolation.level": "read_committed"}}
+    settings = SettingsOfGroups(broker, lambda group: groups.get(group, {}))
     assert settings("any").consumer_heartbeat_interval_ms == 6_000
     assert settings("special").consumer_heartbeat_interval_ms == 7_000
     assert settings("special").share_isolation_level == "read_committed"

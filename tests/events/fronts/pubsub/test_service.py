@@ -108,14 +108,14 @@ class Client:
         return self.pb.FetchRequest(topic_name=TOPIC, num_requested=count, **more)
 
     def numbers(self, responses: Any, count: int) -> list[str]:
-        found: list[str] = []
-        while len(found) < count:
+        numbers: list[str] = []
+        while len(numbers) < count:
             for event in next(responses).events:
                 source = io.BytesIO(event.event.payload)
-                found.append(
+                numbers.append(
                     fastavro.schemaless_reader(source, self.schema(event.event.schema_id), None)["Order_Number__c"]
                 )
-        return found
+        return numbers
 
 
 @pytest.fixture(scope="module")
@@ -412,7 +412,7 @@ def test_refusals_have_salesforces_words(client: Client) -> None:
     stub, pb, metadata = client.stub, client.pb, client.metadata
     stale = client.fetch(1, replay_preset=pb.ReplayPreset.CUSTOM, replay_id=b"\x7f" + b"\0" * 7)
     for request in (stale, client.fetch(1, replay_preset=pb.ReplayPreset.CUSTOM, replay_id=b"corrupt")):
-        assert said(lambda given=request: list(stub.Subscribe(iter([given]), metadata=metadata))).startswith(
+        assert said(lambda message=request: list(stub.Subscribe(iter([message]), metadata=metadata))).startswith(
             "The Replay ID validation failed. Ensure that the replay_id field value in FetchRequest is valid and refers to an "
             "event that is within the retention window"
         )
@@ -518,7 +518,7 @@ def test_a_call_without_a_session_is_refused(client: Client) -> None:
         (client.with_token("00DTG0000000001!forged.forged"), "service.auth.error"),
         ((*client.metadata[:1], ("tenantid", "00DXX0000000001")), "service.auth.headers.invalid"),
     ):
-        code, trailer = refused(lambda given=metadata: client.stub.GetTopic(request, metadata=given))
+        code, trailer = refused(lambda meta=metadata: client.stub.GetTopic(request, metadata=meta))
         assert (code, trailer) == (grpc.StatusCode.UNAUTHENTICATED, wanted)
 
 

@@ -77,7 +77,7 @@ TEXT = {"type": "string"}
     ],
 )
 def test_changes(old: Any, new: Any, compatible: bool, change: str) -> None:
-    assert [found for found in kinds(old, new) if found.startswith(change)] or not change
+    assert [kind for kind in kinds(old, new) if kind.startswith(change)] or not change
     assert (problems(old, new) == []) is compatible
 
 

@@ -154,27 +154,27 @@ class Schemas:
         """The schema with one or two places changed in one of the ways that matter."""
         holder = {"root": copy.deepcopy(schema)}
         for _ in range(self.one(1, 1, 1, 2)):
-            places: list[tuple[Any, Any]] = []
-            self.places(holder, "root", places)
+            slots: list[tuple[Any, Any]] = []
+            self.places(holder, "root", slots)
             changes: list[Callable[[], None]] = []
-            for where, key in places:
+            for where, key in slots:
                 changes += self.changes(where, key)
             if changes:
                 self.one(*changes)()
         return holder["root"]
 
-    def places(self, holder: Any, key: Any, found: list[tuple[Any, Any]]) -> None:
-        found.append((holder, key))
+    def places(self, holder: Any, key: Any, slots: list[tuple[Any, Any]]) -> None:
+        slots.append((holder, key))
         value = holder[key]
         if isinstance(value, list):
-            for place in range(len(value)):
-                self.places(value, place, found)
+            for index in range(len(value)):
+                self.places(value, index, slots)
         elif isinstance(value, dict):
             for inner in ("items", "values"):
                 if inner in value:
-                    self.places(value, inner, found)
+                    self.places(value, inner, slots)
             for field in value.get("fields", ()):
-                self.places(field, "type", found)
+                self.places(field, "type", slots)
 
     def changes(self, holder: Any, key: Any) -> list[Callable[[], None]]:
         value = holder[key]

@@ -180,8 +180,8 @@ def test_attributes_and_aliases_in_another_order_are_the_same_schema(
 ) -> None:
     first = register(client, "s", one)
     client.put("/config/s", json={"compatibility": "NONE"})
-    found = client.post("/subjects/s", json={"schema": other})
-    assert found.status_code == (200 if same else 404), found.text
+    answer = client.post("/subjects/s", json={"schema": other})
+    assert answer.status_code == (200 if same else 404), answer.text
     assert (register(client, "s", other) == first) is same
 
 

@@ -82,6 +82,6 @@ def test_what_changes_counts_at_once(client: TestClient, file: Path) -> None:
 
 def test_two_files_of_users_are_refused() -> None:
     judged = validate(SecurityConfig, {"users.file": "a", "registry_authfile": "b"})
-    assert [error for one in judged for error in one.errors] == [
+    assert [error for value in judged for error in value.errors] == [
         "registry_authfile and users.file both name users: give one"
     ]
