@@ -60,7 +60,7 @@ def lowest_versions() -> Iterator[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for text in project["dependencies"]:
         requirement = Requirement(text)
-        (floor,) = (one.version for one in requirement.specifier if one.operator in (">=", "=="))
+        (floor,) = (bound.version for bound in requirement.specifier if bound.operator in (">=", "=="))
         yield f"{requirement.name}=={floor}"
 
 

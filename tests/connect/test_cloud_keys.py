@@ -31,7 +31,7 @@ def plugins():
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "more"),
+    ("kind", "config", "more"),
     [
         (SOURCE, {"output.data.format": "AVRO"}, {"value.converter": AVRO}),
         (SINK, {"data.format": "AVRO"}, {"value.converter": AVRO}),
@@ -75,8 +75,8 @@ def plugins():
         (SOURCE, {"after.state.only": "true", "transforms": "unwrap", "transforms.unwrap.type": "own"}, {}),
     ],
 )
-def test_keys_stand_for_others(kind, given, more):
-    assert with_cloud_keys(given, kind) == {**given, **more}
+def test_keys_stand_for_others(kind, config, more):
+    assert with_cloud_keys(config, kind) == {**config, **more}
 
 
 def test_a_format_that_there_is_not_is_found_fault_with(plugins):

@@ -128,7 +128,7 @@ def test_a_torn_batch_takes_its_transaction_along(log):
 
 
 @pytest.mark.parametrize(
-    ("given", "own", "enabled", "said"),
+    ("properties", "overrides", "enabled", "said"),
     [
         ({}, {}, False, []),
         ({"exactly.once.support": "required"}, {}, False, ["exactly-once source support enabled"]),
@@ -138,9 +138,9 @@ def test_a_torn_batch_takes_its_transaction_along(log):
         ({"transaction.boundary": "connector"}, {"own.commits": "false"}, True, ["connector-defined transaction"]),
     ],
 )
-def test_what_cannot_be_had_is_said_beforehand(given, own, enabled, said):
-    source = parse(SourceConfig, {"name": "n", "connector.class": NUMBERS, **given})
-    config = parse(NumbersConfig, {"topic": "t", **own})
+def test_what_cannot_be_had_is_said_beforehand(properties, overrides, enabled, said):
+    source = parse(SourceConfig, {"name": "n", "connector.class": NUMBERS, **properties})
+    config = parse(NumbersConfig, {"topic": "t", **overrides})
     messages = [problem.message for problem in preflight_problems(NumbersConnector, source, config, enabled=enabled)]
     assert len(messages) == len(said) and all(text in message for text, message in zip(said, messages, strict=True))
 

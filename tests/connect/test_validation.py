@@ -64,7 +64,7 @@ def test_a_missing_package_leaves_the_plugin_listed_and_says_what_to_install():
 
 
 @pytest.mark.parametrize(
-    ("given", "keys"),
+    ("config", "keys"),
     [
         ({**SINK, "topics.regex": "t.*"}, {"topics", "topics.regex"}),
         ({key: value for key, value in SINK.items() if key != "topics"}, {"topics", "topics.regex"}),
@@ -91,8 +91,8 @@ def test_a_missing_package_leaves_the_plugin_listed_and_says_what_to_install():
         ({**SINK, "connector.class": "org.toys.RangesConnector", "job.schedule": "0 5 * * *"}, set()),
     ],
 )  # fmt: skip
-def test_each_fault_is_found_at_its_key(given, keys):
-    assert set(wrong(given)) == keys
+def test_each_fault_is_found_at_its_key(config, keys):
+    assert set(wrong(config)) == keys
 
 
 def test_without_a_class_there_is_nothing_to_validate_and_secrets_are_not_told():

@@ -38,13 +38,13 @@ def told(worker: ConnectWorker, config: dict[str, str]) -> dict[str, str]:
     """
     plugin = config["connector.class"]
     answer = worker.ask("PUT", f"/connector-plugins/{plugin}/config/validate", {"name": "x", **config}, expect=200)
-    found = {
+    errors_by_key = {
         entry["value"]["name"]: entry["value"]["errors"] for entry in answer["configs"] if entry["value"]["errors"]
     }
-    if found:
+    if errors_by_key:
         refused = worker.ask("PUT", "/connectors/x/config", config, expect=400)
-        assert all(error in refused["message"] for errors in found.values() for error in errors)
-    return {key: " ".join(errors) for key, errors in found.items()}
+        assert all(error in refused["message"] for errors in errors_by_key.values() for error in errors)
+    return {key: " ".join(errors) for key, errors in errors_by_key.items()}
 
 
 def test_of_postgresql(worker: ConnectWorker, postgres_server: PostgresServer) -> None:

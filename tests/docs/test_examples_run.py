@@ -172,8 +172,8 @@ def make_postgres_shop(server) -> None:
 
 @pytest.mark.parametrize(("place", "text"), connectors(), ids=[place for place, _ in connectors()])
 def test_connectors_are_valid_to_the_worker(place, text, platform, at_hand):
-    given = json.loads(at_hand(text))
-    config = {"name": given["name"], **given["config"]}
+    connector = json.loads(at_hand(text))
+    config = {"name": connector["name"], **connector["config"]}
     plugin = config["connector.class"].rpartition(".")[2]
     url = f"{platform.addresses['connect']}/connector-plugins/{plugin}/config/validate"
     answer = requests.put(url, json=config, timeout=60).json()

@@ -143,10 +143,10 @@ class Source:
         with self._server.connect() as connection, connection.cursor() as cursor:
             cursor.execute(self._database.rows.format(table=name))
             names = [column[0] for column in cursor.description]
-            found = list(cursor.fetchall())
+            table_rows = list(cursor.fetchall())
         rows = [
             json.loads(row[0], parse_float=Decimal) if len(row) == 1 else dict(zip(names, row, strict=True))
-            for row in found
+            for row in table_rows
         ]
         return {tuple(row[k] for k in TABLES[name]): row for row in rows}
 

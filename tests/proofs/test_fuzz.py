@@ -207,8 +207,8 @@ def _cause(line: str) -> str:
         trace = json.loads(line).get("exception", line)
     except ValueError:
         return line[:300]
-    lines = [one.strip() for one in str(trace).splitlines()]
-    frames = [one for one in lines if one.startswith("File ")]
+    lines = [text.strip() for text in str(trace).splitlines()]
+    frames = [text for text in lines if text.startswith("File ")]
     where = frames[-1].partition("broker/")[2] if frames else ""
     return f"{lines[-1][:200]} at broker/{where}"
 

@@ -51,9 +51,9 @@ def rebuilt(bootstrap: str, topic: str) -> tuple[dict[Any, Any], int]:
 
 def table(path: Path, name: str) -> dict[Any, Any]:
     connection = sqlite3.connect(path, timeout=60)
-    found = connection.execute(f"SELECT * FROM {name}")
-    columns = [column[0] for column in found.description]
-    rows = [dict(zip(columns, row, strict=True)) for row in found]
+    table_rows = connection.execute(f"SELECT * FROM {name}")
+    columns = [column[0] for column in table_rows.description]
+    rows = [dict(zip(columns, row, strict=True)) for row in table_rows]
     connection.close()
     return {tuple(row[k] for k in TABLES[name]): row for row in rows}
 

@@ -149,12 +149,12 @@ class EventLogContract:
         await log.append(topic, [(b"k", b"before", 1)])
         with pytest.raises(RuntimeError):
             async with log.transaction() as transaction:
-                (held,) = await transaction.append(topic, [(b"k", b"undone", 1)])
+                (appended,) = await transaction.append(topic, [(b"k", b"undone", 1)])
                 await log.append(topic, [(b"k", b"after", 1)])
                 bounds = await log.bounds(topic)
-                assert bounds.readable == held < bounds.end
+                assert bounds.readable == appended < bounds.end
                 assert [record.value for record in (await log.read(topic, 0, 4096)).records] == [b"before"]
                 raise RuntimeError
         assert [record.value for record in await collect(log, topic, 0, 2)] == [b"before", b"after"]
         bounds = await log.bounds(topic)
-        assert bounds.readable == bounds.end > held + 2, "the marker takes an offset, too"
+        assert bounds.readable == bounds.end > appended + 2, "the marker takes an offset, too"

@@ -178,9 +178,9 @@ class Cluster:
     """One coordinator with its clock and log, and the steps clients take."""
 
     def __init__(self, **settings: str) -> None:
-        given = {"group.initial.rebalance.delay.ms": "0"}
-        given.update({name.replace("_", "."): value for name, value in settings.items()})
-        self.config = parse(GroupConfig, given)
+        properties = {"group.initial.rebalance.delay.ms": "0"}
+        properties.update({name.replace("_", "."): value for name, value in settings.items()})
+        self.config = parse(GroupConfig, properties)
         self.clock = ManualClock()
         self.log = ListLog(self.clock)
         self.topics = ListTopics()

@@ -136,12 +136,17 @@ def test_fetch_answers_are_read_by_kio(version: int) -> None:
     read, size = kio_serial.entity_reader(theirs("fetch", "response", version))(whole, 0)
     assert size == len(whole)
     first, last = read.responses
-    one, two = first.partitions
-    assert (one.partition_index, one.error_code, one.high_watermark, one.last_stable_offset) == (0, 0, 10, 9)
-    assert one.records == b"records"
+    first_partition, two = first.partitions
+    assert (
+        first_partition.partition_index,
+        first_partition.error_code,
+        first_partition.high_watermark,
+        first_partition.last_stable_offset,
+    ) == (0, 0, 10, 9)
+    assert first_partition.records == b"records"
     assert (two.partition_index, two.error_code, two.records) == (1, 3, b"")
     assert last.partitions[0].partition_index == 2
-    assert (one.log_start_offset if version >= 5 else 1) == 1
+    assert (first_partition.log_start_offset if version >= 5 else 1) == 1
     if version >= 12:
         diverging = last.partitions[0].diverging_epoch
         assert (diverging.epoch, diverging.end_offset) == (4, 17)

@@ -196,13 +196,13 @@ def test_records_are_fetched_with_their_batches_and_acknowledged(
 
 def test_two_members_do_not_get_the_same_records(broker: BrokerThread, topic: uuid.UUID, join: Join) -> None:
     produce(broker, topic, *[1] * 10)
-    one, other = join(), join()
-    first = got(one.fetch(max_records=4))
+    first_member, other = join(), join()
+    first = got(first_member.fetch(max_records=4))
     second = got(other.fetch(max_records=4))
     assert first == [(0, 0, 3, 1)]
     assert second == [(0, 4, 7, 1)]
     assert other.acknowledge((0, 3, [1])) == 121
-    assert one.acknowledge((0, 3, [1, 1, 3, 0])) == 0
+    assert first_member.acknowledge((0, 3, [1, 1, 3, 0])) == 0
 
 
 def test_a_waiting_fetch_gets_what_comes_and_what_is_released(

@@ -166,7 +166,7 @@ def test_clients_that_are_silent_are_forgotten_and_memory_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "error"),
+    ("overrides", "error"),
     [
         ({"metrik": "a"}, InvalidRequest),
         ({"interval.ms": "99"}, InvalidRequest),
@@ -176,9 +176,9 @@ def test_clients_that_are_silent_are_forgotten_and_memory_is_bounded() -> None:
         ({"match": "client_id=("}, InvalidConfiguration),
     ],
 )
-def test_what_cannot_be_a_subscription_is_refused(given: Mapping[str, str], error: type[BrokerError]) -> None:
+def test_what_cannot_be_a_subscription_is_refused(overrides: Mapping[str, str], error: type[BrokerError]) -> None:
     with pytest.raises(error):
-        subscription(given)
+        subscription(overrides)
 
 
 @given(st.binary(max_size=200))

@@ -34,8 +34,10 @@ class Pair:
         self.theirs = theirs
         self.rules = Rules()
         self.coverage = Coverage()
-        self.served, self.wanted = ({ApiKey(one["api_key"]): one for one in _apis(peer)} for peer in (ours, theirs))
-        self.latest = {api: one["max_version"] for api, one in self.served.items()}
+        self.served, self.wanted = (
+            {ApiKey(api_range["api_key"]): api_range for api_range in _apis(peer)} for peer in (ours, theirs)
+        )
+        self.latest = {api: api_range["max_version"] for api, api_range in self.served.items()}
         self.compared: set[ApiKey] = set()
 
     def versions(self, api: ApiKey) -> range:

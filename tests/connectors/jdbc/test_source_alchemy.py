@@ -47,10 +47,10 @@ def given(postgres_server: PostgresServer) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["incrementing", "timestamp+incrementing"])
-def test_rows_are_read_as_by_a_driver_of_their_own(given: dict[str, str], mode: str) -> None:
-    given |= {"mode": mode, "incrementing.column.name": "id", "timestamp.column.name": "made"}
-    assert list(JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, given))) == []
-    task = source_task(JdbcSourceConnector, given)
+def test_rows_are_read_as_by_a_driver_of_their_own(connection: dict[str, str], mode: str) -> None:
+    connection |= {"mode": mode, "incrementing.column.name": "id", "timestamp.column.name": "made"}
+    assert list(JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, connection))) == []
+    task = source_task(JdbcSourceConnector, connection)
     batches = drain(task)
     task.stop()
     assert all(batch.nbytes <= MAX_BATCH_BYTES for batch in batches)

@@ -153,12 +153,12 @@ def test_images_are_found_and_read(rows: list[Any]) -> None:
     assert len(starts) == len(rows)
     padded = data + bytes(PADDING)
     numbers = np.frombuffer(padded, np.uint8)
-    found = layout.cells(numbers, np.array(starts))
+    cell_columns = layout.cells(numbers, np.array(starts))
     made = [
-        values.integers(numbers, found[0], 4, unsigned=False).to_pylist(),
-        values.blobs(padded, found[1]).to_pylist(),
-        values.blobs(padded, found[2]).to_pylist(),
-        values.integers(numbers, found[3], 4, unsigned=False).to_pylist(),
+        values.integers(numbers, cell_columns[0], 4, unsigned=False).to_pylist(),
+        values.blobs(padded, cell_columns[1]).to_pylist(),
+        values.blobs(padded, cell_columns[2]).to_pylist(),
+        values.integers(numbers, cell_columns[3], 4, unsigned=False).to_pylist(),
     ]
     assert list(zip(*made, strict=True)) == rows
     for cut in (1, len(data) // 2):  # rows that end too early

@@ -203,7 +203,7 @@ def test_snapshots_are_told_of_in_a_topic(shop: Shop) -> None:
         *("STARTED", *["IN_PROGRESS"] * 4, "TABLE_SCAN_COMPLETED", "COMPLETED")
     ]
     done = [note["additional_data"] for note in notes if note["type"] == "TABLE_SCAN_COMPLETED"]
-    assert [(one["scanned_collection"], one["total_rows_scanned"]) for one in done] == [
+    assert [(scan["scanned_collection"], scan["total_rows_scanned"]) for scan in done] == [
         (f"{shop.name}.orders", "30"),
         (f"{shop.name}.orders", "30"),
     ]

@@ -63,9 +63,9 @@ def test_real_configurations_are_taken(name: str) -> None:
 
 
 def stored(bucket: Bucket, rows: list[Any], at_ms: int = 1_709_201_472_123, **more: str) -> dict[str, bytes]:
-    given = bucket.access | {"time.interval": "DAILY", "output.data.format": "JSON"}
-    given |= {key.replace("_", "."): value for key, value in more.items()}
-    connector = CloudS3SinkConnector(parse(CloudS3SinkConfig, given), given, None)  # type: ignore[arg-type]
+    settings = bucket.access | {"time.interval": "DAILY", "output.data.format": "JSON"}
+    settings |= {key.replace("_", "."): value for key, value in more.items()}
+    connector = CloudS3SinkConnector(parse(CloudS3SinkConfig, settings), settings, None)  # type: ignore[arg-type]
     (properties,) = connector.task_properties(1)
     assert CloudS3SinkConnector.task_config_class is S3SinkConfig
     task = sink_task(S3SinkConnector, properties)
@@ -101,7 +101,7 @@ def test_what_the_keys_come_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "wrong"),
+    ("overrides", "wrong"),
     [
         ({}, "output.data.format"),
         ({"output.data.format": "XML"}, "output.data.format"),
@@ -111,5 +111,5 @@ def test_what_the_keys_come_to() -> None:
         ({"output.data.format": "JSON", "flush.size": "0"}, "flush.size"),
     ],
 )
-def test_wrong_keys_are_named(given: dict[str, str], wrong: str) -> None:
-    assert [value.key.name for value in validate(CloudS3SinkConfig, AWS | given) if value.errors] == [wrong]
+def test_wrong_keys_are_named(overrides: dict[str, str], wrong: str) -> None:
+    assert [value.key.name for value in validate(CloudS3SinkConfig, AWS | overrides) if value.errors] == [wrong]

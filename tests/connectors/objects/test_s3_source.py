@@ -232,7 +232,7 @@ def test_validation_names_the_key(change: dict[str, str], key: str) -> None:
     }
     properties |= {name.replace("_", "."): value for name, value in change.items()}
     judged = validate(S3SourceConnector.config_class, properties)
-    assert [one.key.name for one in judged if one.errors] == [key]
+    assert [entry.key.name for entry in judged if entry.errors] == [key]
 
 
 class TestBackup(SourceSuite):

@@ -281,7 +281,7 @@ def test_keys_that_say_how_much_is_read_and_told(place: Place) -> None:
 )
 def test_what_is_not_supported_is_refused(key: str, value: str) -> None:
     config = {"database.hostname": "h", "database.user": "u", "database.dbname": "d", "topic.prefix": "t", key: value}
-    assert [error for one in validate(PostgresSource.config_class, config) for error in one.errors]
+    assert [error for entry in validate(PostgresSource.config_class, config) for error in entry.errors]
 
 
 def test_a_slot_that_another_reads_is_told(place: Place) -> None:

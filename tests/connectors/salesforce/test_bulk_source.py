@@ -78,10 +78,10 @@ def reader(org: BulkOrg, position: Mapping[str, Any] | None = None, **more: Any)
 
 
 def read(made: ObjectReader) -> list[RecordBatch]:
-    found = [batch for batches in made.window() for batch in batches]
-    for batch in found:
+    batches_read = [batch for batches in made.window() for batch in batches]
+    for batch in batches_read:
         check_batch(batch)
-    return found
+    return batches_read
 
 
 def ids(batches: list[RecordBatch]) -> list[Any]:

@@ -129,9 +129,9 @@ class Schemas:
         return self.avro
 
 
-def records_of(given: Mapping[str, Any]) -> list[Record]:
+def records_of(event: Mapping[str, Any]) -> list[Record]:
     config = parse(ChangeSourceConfig, {"kafka.topic": "t", "salesforce.cdc.name": "ChangeEvents", **USER_ONLY})
-    return list(Changes(Schemas()).records(given, config.topic_of))  # type: ignore[arg-type]
+    return list(Changes(Schemas()).records(event, config.topic_of))  # type: ignore[arg-type]
 
 
 USER_ONLY = {"salesforce.username": "u", "salesforce.password": "p"}

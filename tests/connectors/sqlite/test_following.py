@@ -62,9 +62,9 @@ def settled(task: Any) -> list[RecordBatch]:
     batches: list[RecordBatch] = []
     idle = 0
     while idle < 3:
-        found = task.poll()
-        batches += found
-        idle = 0 if found else idle + 1
+        polled = task.poll()
+        batches += polled
+        idle = 0 if polled else idle + 1
     return batches
 
 

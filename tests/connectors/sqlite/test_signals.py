@@ -67,9 +67,9 @@ def settled(task: Any, quiet: int = 4) -> list[RecordBatch]:
     batches: list[RecordBatch] = []
     idle = 0
     while idle < quiet:
-        found = task.poll()
-        batches += found
-        idle = 0 if found else idle + 1
+        polled = task.poll()
+        batches += polled
+        idle = 0 if polled else idle + 1
     return batches
 
 

@@ -50,16 +50,16 @@ def test_who_may_create_publishes_and_the_event_says_who_it_was(service: EventsT
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted"),
+    ("name", "expected"),
     [
         ("reader", (400, ("CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY", "entity type cannot be inserted: Order Shipped"))),
         ("builder", (400, ("CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY", "entity type cannot be inserted: Order Shipped"))),
         ("nobody", (404, ("NOT_FOUND", "The requested resource does not exist"))),
     ],
 )
-def test_rest_refuses_to_publish_in_salesforces_words(service: EventsThread, name: str, wanted: Any) -> None:
+def test_rest_refuses_to_publish_in_salesforces_words(service: EventsThread, name: str, expected: Any) -> None:
     status, said = publish(service, name)
-    assert (status, error(said)) == wanted
+    assert (status, error(said)) == expected
 
 
 def test_a_collection_and_a_tree_refuse_each_record(service: EventsThread) -> None:
@@ -146,7 +146,7 @@ def shake_hands(service: EventsThread, session: str) -> str:
 
 
 def test_cometd_subscribes_who_may_read(service: EventsThread) -> None:
-    for name, wanted in (
+    for name, outcome in (
         ("reader", None),
         ("writer", "403::Restricted channel"),
         ("nobody", "403::Restricted channel"),
@@ -154,7 +154,7 @@ def test_cometd_subscribes_who_may_read(service: EventsThread) -> None:
         session = token(service, name)
         message = {"channel": "/meta/subscribe", "subscription": f"/event/{EVENT}"}
         (reply,) = comet(service, session, message | {"clientId": shake_hands(service, session)})
-        assert reply.get("error") == wanted
+        assert reply.get("error") == outcome
 
 
 def test_a_cometd_session_is_of_one_user(service: EventsThread) -> None:

@@ -65,15 +65,15 @@ def test_simple_salesforce_logs_in(service: EventsThread, http: requests.Session
 
 
 @pytest.mark.parametrize(
-    ("given", "code"),
+    ("credentials", "code"),
     [
         ({"username": "careful@shop", "password": SECRET, "security_token": "x" * 24}, "INVALID_LOGIN"),
         ({"username": USER, "password": "x", **APP}, "invalid_grant"),
     ],
 )
-def test_a_refused_login_says_why(http: requests.Session, given: dict[str, str], code: str) -> None:
+def test_a_refused_login_says_why(http: requests.Session, credentials: dict[str, str], code: str) -> None:
     try:
-        Salesforce(session=http, **given)
+        Salesforce(session=http, **credentials)
     except SalesforceAuthenticationFailed as refused:  # kept, its frames would keep the connection open
         assert refused.code == code
     else:

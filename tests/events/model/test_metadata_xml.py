@@ -37,7 +37,7 @@ def test_an_old_object_file_holds_its_fields(tmp_path: Path) -> None:
     )
     event = read(path)
     assert (event.name, event.label, event.plural_label) == ("Low_Ink__e", "Low Ink", "Low Ink")
-    assert [found.type for found in event.fields] == [
+    assert [each.type for each in event.fields] == [
         FieldType.TEXT,
         FieldType.NUMBER,
         FieldType.CHECKBOX,

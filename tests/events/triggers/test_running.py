@@ -342,7 +342,9 @@ def test_change_events_call_triggers_and_flows(platform: RunningPlatform, client
     assert lines(folder, "changed") == [["CREATE", ["1"], "Ada", "York"], ["UPDATE", ["1"], None, "Hull"]]
     until(lambda: {"moved"} <= {subscriber["Name"] for subscriber in client.triggers()["subscribers"]}, "the flow")
     until(lambda: state(client, "moved")["waiting"] == 0, "the flow's events")
-    assert [(one["key"], one["value"]) for one in platform.consume("moved")] == [("UPDATE", {"name": None})]
+    assert [(moved_record["key"], moved_record["value"]) for moved_record in platform.consume("moved")] == [
+        ("UPDATE", {"name": None})
+    ]
 
 
 def test_a_salesforce_client_queries_event_bus_subscribers(

@@ -290,20 +290,22 @@ def groups_skip_nothing(digest: Digest) -> Iterator[str]:
     """Every record below a group's committed offset was read by a member."""
     last: dict[tuple[str, str], tuple[int, str]] = {}
     for event in digest.history.of("commit"):
-        for place, offset in event["offsets"].items():
-            last[event["group"], place] = max(last.get((event["group"], place), (0, "")), (offset, event["who"]))
+        for partition_name, offset in event["offsets"].items():
+            last[event["group"], partition_name] = max(
+                last.get((event["group"], partition_name), (0, "")), (offset, event["who"])
+            )
     seen: dict[tuple[str, Where], set[int]] = {}
     modes: dict[str, str] = {}
     for event in digest.history.of("read"):
         group = event["who"].rpartition("-")[0]
         seen.setdefault((group, (event["topic"], event["partition"])), set()).update(o for o, _ in event["records"])
         modes[group] = event["isolation"]
-    for (group, place), (offset, who) in last.items():
-        topic, _, partition = place.rpartition("/")
+    for (group, partition_name), (offset, who) in last.items():
+        topic, _, partition = partition_name.rpartition("/")
         where = (topic, int(partition))
         for at, number in digest.logs[modes[group]].get(where, {}).items():
             if at < offset and at not in seen.get((group, where), ()) and digest.told_before_a_cut(number):
-                yield f"{who} committed offset {offset} of {place} for {group}, whose members never got {digest.tell(number)} at {at}"
+                yield f"{who} committed offset {offset} of {partition_name} for {group}, whose members never got {digest.tell(number)} at {at}"
 
 
 def copied_once(digest: Digest) -> Iterator[str]:
@@ -320,16 +322,16 @@ def copied_once(digest: Digest) -> Iterator[str]:
             shown[source] = number
     furthest: dict[tuple[str, str], int] = {}
     for event in digest.history.of("final offsets"):
-        furthest |= {(event["copier"], place): offset for place, offset in event["offsets"].items()}
-    for (copier, place), offset in furthest.items():
-        topic, _, partition = place.rpartition("/")
+        furthest |= {(event["copier"], partition_name): offset for partition_name, offset in event["offsets"].items()}
+    for (copier, partition_name), offset in furthest.items():
+        topic, _, partition = partition_name.rpartition("/")
         where = (topic, int(partition))
         for at, number in digest.committed.get(where, {}).items():
             copied = shown.get((copier, (*where, at)))
             if at < offset and copied is None and digest.told_before_a_cut(number):
-                yield f"{copier} committed offset {offset} of {place}, and {digest.tell(number)} at {at} was not copied"
+                yield f"{copier} committed offset {offset} of {partition_name}, and {digest.tell(number)} at {at} was not copied"
             if at >= offset and copied is not None:
-                yield f"{copier} stands at offset {offset} of {place}, and {digest.tell(number)} at {at} was copied"
+                yield f"{copier} stands at offset {offset} of {partition_name}, and {digest.tell(number)} at {at} was copied"
 
 
 RULES: tuple[Callable[[Digest], Iterator[str]], ...] = (

@@ -189,7 +189,10 @@ def _read_everything(plan: Plan, world: World) -> None:
         if sender.kind == "copier":
             consumer = Consumer(world.settings(**{"group.id": f"{sender.name}-group"}))
             where = [TopicPartition(topic, n) for topic in sender.topics for n in range(world.partitions[topic])]
-            known = {place(one.topic, one.partition): max(one.offset, 0) for one in consumer.committed(where, 20)}
+            known = {
+                place(committed.topic, committed.partition): max(committed.offset, 0)
+                for committed in consumer.committed(where, 20)
+            }
             world.history.add("run", "final offsets", copier=sender.name, offsets=known)
             consumer.close()
 

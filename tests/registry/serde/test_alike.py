@@ -74,15 +74,15 @@ def hold_alike(message: bytes, writer: AvroSchema, reader: AvroSchema | None = N
     return column
 
 
-def same(one: Any, other: Any) -> bool:
+def same(first: Any, other: Any) -> bool:
     """Equal, a number that is none being equal to itself."""
-    if isinstance(one, float) and isinstance(other, float):
-        return one == other or (math.isnan(one) and math.isnan(other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
+    if isinstance(first, float) and isinstance(other, float):
+        return first == other or (math.isnan(first) and math.isnan(other))
+    if isinstance(first, dict) and isinstance(other, dict):
+        return first.keys() == other.keys() and all(same(first[name], other[name]) for name in first)
+    if isinstance(first, list) and isinstance(other, list):
+        return len(first) == len(other) and all(map(same, first, other))
+    return bool(first == other)
 
 
 def hold_written_and_read(table: Table) -> None:

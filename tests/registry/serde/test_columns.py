@@ -95,11 +95,11 @@ def parse(*fields: tuple[str, Any], name: str = "R") -> AvroSchema:
 
 
 def test_nulls_and_changing_ids_make_runs() -> None:
-    one, two = parse(("a", "int")), parse(("b", "string"), name="S")
-    first = encode_columns(one, pa.array([{"a": 1}, None, {"a": 2}]), 1).to_pylist()
+    first_schema, two = parse(("a", "int")), parse(("b", "string"), name="S")
+    first = encode_columns(first_schema, pa.array([{"a": 1}, None, {"a": 2}]), 1).to_pylist()
     second = encode_columns(two, pa.array([{"b": "x"}, None]), 2).to_pylist()
     values = pa.array([None, *first, *second, *first[:1]], pa.binary())
-    runs = decode_columns(values, {1: one, 2: two}.__getitem__)
+    runs = decode_columns(values, {1: first_schema, 2: two}.__getitem__)
     assert [(run.start, run.length, run.schema_id) for run in runs] == [(0, 4, 1), (4, 2, 2), (6, 1, 1)]
     assert [run.array.to_pylist() for run in runs] == [
         [None, {"a": 1}, None, {"a": 2}],

@@ -67,9 +67,9 @@ def settled(task: Any, quiet: int = 12) -> list[RecordBatch]:
     idle, since = 0, time.monotonic()
     deadline = since + 120
     while True:
-        found = task.poll()
-        batches += found
-        if found or (task._stream is None and not task._finished):
+        polled = task.poll()
+        batches += polled
+        if polled or (task._stream is None and not task._finished):
             idle, since = 0, time.monotonic()
         else:
             idle += 1

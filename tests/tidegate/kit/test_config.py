@@ -46,7 +46,7 @@ class Sink(Shared):
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("value", "problem"),
     [
         ({}, 'Missing required configuration "http.url" which has no default value.'),
         (
@@ -71,9 +71,9 @@ class Sink(Shared):
         ({"http.url": None}, "Invalid value null for configuration http.url: must not be null"),
     ],
 )
-def test_a_wrong_value_is_named_with_what_would_be_right(given, problem):
+def test_a_wrong_value_is_named_with_what_would_be_right(value, problem):
     with pytest.raises(ConfigError) as raised:
-        parse(Sink, given)
+        parse(Sink, value)
     assert raised.value.message == problem
 
 

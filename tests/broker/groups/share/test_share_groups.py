@@ -250,38 +250,38 @@ TOPICS = [uuid.UUID(int=number) for number in range(1, 4)]
 
 
 @given(
-    wanted=st.lists(st.frozensets(st.sampled_from(TOPICS), min_size=1), min_size=1, max_size=6),
+    subscriptions=st.lists(st.frozensets(st.sampled_from(TOPICS), min_size=1), min_size=1, max_size=6),
     sizes=st.lists(st.integers(0, 5), min_size=3, max_size=3),
     homogeneous=st.booleans(),
     rounds=st.integers(1, 3),
 )
 def test_the_simple_assignor_shares_out_evenly(
-    wanted: list[frozenset[uuid.UUID]], sizes: list[int], homogeneous: bool, rounds: int
+    subscriptions: list[frozenset[uuid.UUID]], sizes: list[int], homogeneous: bool, rounds: int
 ) -> None:
     if homogeneous:
-        wanted = [wanted[0]] * len(wanted)
+        subscriptions = [subscriptions[0]] * len(subscriptions)
     partitions = dict(zip(TOPICS, sizes, strict=True))
     assigned: dict[str, Any] = {}
-    for members in range(1, len(wanted) + 1):
+    for members in range(1, len(subscriptions) + 1):
         for _ in range(rounds):
             spec = GroupSpec(
-                members={f"m{n}": MemberSpec(wanted[n], assigned.get(f"m{n}", {})) for n in range(members)},
+                members={f"m{n}": MemberSpec(subscriptions[n], assigned.get(f"m{n}", {})) for n in range(members)},
                 homogeneous=homogeneous,
                 partitions=partitions,
             )
             assigned = assign_simply(spec)
         again = assign_simply(
             GroupSpec(
-                members={f"m{n}": MemberSpec(wanted[n], assigned[f"m{n}"]) for n in range(members)},
+                members={f"m{n}": MemberSpec(subscriptions[n], assigned[f"m{n}"]) for n in range(members)},
                 homogeneous=homogeneous,
                 partitions=partitions,
             )
         )
         assert again == assigned, "who has a fair share keeps it"
         for n in range(members):
-            assert set(assigned[f"m{n}"]) <= wanted[n]
+            assert set(assigned[f"m{n}"]) <= subscriptions[n]
         for topic, size in partitions.items():
-            if any(topic in wanted[n] for n in range(members)):
+            if any(topic in subscriptions[n] for n in range(members)):
                 given_out = {p for assignment in assigned.values() for p in assignment.get(topic, ())}
                 assert given_out == set(range(size)), "everything is read by somebody"
         if homogeneous:

@@ -513,13 +513,13 @@ def test_a_subscription_can_begin_at_a_time(service: EventsThread, client: Clien
 
 def test_a_call_without_a_session_is_refused(client: Client) -> None:
     request = client.pb.TopicRequest(topic_name=TOPIC)
-    for metadata, wanted in (
+    for metadata, expected in (
         ((), "service.auth.headers.invalid"),
         (client.with_token("00DTG0000000001!forged.forged"), "service.auth.error"),
         ((*client.metadata[:1], ("tenantid", "00DXX0000000001")), "service.auth.headers.invalid"),
     ):
         code, trailer = refused(lambda meta=metadata: client.stub.GetTopic(request, metadata=meta))
-        assert (code, trailer) == (grpc.StatusCode.UNAUTHENTICATED, wanted)
+        assert (code, trailer) == (grpc.StatusCode.UNAUTHENTICATED, expected)
 
 
 def test_a_subscription_ends_when_its_session_does(service: EventsThread, client: Client) -> None:

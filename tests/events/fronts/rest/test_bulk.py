@@ -207,9 +207,9 @@ def test_a_job_that_is_taken_up_after_a_day_publishes_nothing_twice(tmp_path: Pa
         elif fault == "log cut off meanwhile":
             read = service.memory_log.read
 
-            async def read_and_cut_off(*given: Any) -> LogSlice:
+            async def read_and_cut_off(*arguments: Any) -> LogSlice:
                 service.memory_log.starts["Order_Shipped__e"] = 300
-                return await read(*given)
+                return await read(*arguments)
 
             service.memory_log.read = read_and_cut_off
         elif fault == "results lost":

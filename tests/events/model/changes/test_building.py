@@ -177,9 +177,9 @@ def test_bitmaps_name_what_was_chosen(plain: set[int], parts: set[int]) -> None:
     chosen = {f"f{number}" for number in plain} | {f"f3.p{number}" for number in parts}
     headers = set()
     for text in bitmaps.encode(layout, chosen):
-        place, _, digits = text.rpartition("-")
+        prefix, _, digits = text.rpartition("-")
         bits = int(digits, 16)
-        among = [f"f3.{part}" for part in layout[int(place)][1]] if place else [name for name, _ in layout]
+        among = [f"f3.{part}" for part in layout[int(prefix)][1]] if prefix else [name for name, _ in layout]
         headers |= {name for number, name in enumerate(among) if bits >> number & 1}
     assert headers == chosen
 

@@ -202,9 +202,9 @@ anything = st.recursive(
 
 @settings(max_examples=80, deadline=None)
 @given(anything, anything, st.sampled_from([None, "https://json-schema.org/draft/2020-12/schema"]))
-def test_any_json_is_a_schema_or_a_clear_error(one: Any, other: Any, draft: str | None) -> None:
+def test_any_json_is_a_schema_or_a_clear_error(first: Any, other: Any, draft: str | None) -> None:
     schemas = []
-    for value in (one, other):
+    for value in (first, other):
         if draft and isinstance(value, dict):
             value = {**value, "$schema": draft}
         try:

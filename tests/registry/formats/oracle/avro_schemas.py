@@ -83,11 +83,11 @@ class Schemas:
         branches = [self.type(depth - 1, space, in_union=True) for _ in range(self.random.randint(1, 3))]
         if self.wild:
             return branches
-        found: dict[str, Any] = {}
+        union_branches: dict[str, Any] = {}
         for branch in branches:
             kind = branch if isinstance(branch, str) else branch.get("name") or branch["type"]
-            found.setdefault(kind, branch)
-        return list(found.values())
+            union_branches.setdefault(kind, branch)
+        return list(union_branches.values())
 
     def enum(self, space: str | None) -> dict[str, Any]:
         symbols = self.random.sample(["A", "B", "C", "D"], self.random.randint(1, 4))
