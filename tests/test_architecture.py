@@ -1,4 +1,4 @@
-"""What the contracts in pyproject.toml don't say: no package imports in circles."""
+"""An architecture rule that the contracts in pyproject.toml don't cover: packages do not import each other in circles."""
 
 import grimp
 import pytest
@@ -21,19 +21,19 @@ def knots(graph: grimp.ImportGraph, package: str) -> list[set[str]]:
             imports[child] |= {name for name in imported if name is not None and name != child}
 
     def reached_from(child: str) -> set[str]:
-        reached: set[str] = set()
+        reachable: set[str] = set()
         ahead = [child]
         while ahead:
-            new = imports[ahead.pop()] - reached
-            reached |= new
+            new = imports[ahead.pop()] - reachable
+            reachable |= new
             ahead += new
-        return reached
+        return reachable
 
-    reached = {child: reached_from(child) for child in children}
+    reachable = {child: reached_from(child) for child in children}
     circles = {
-        frozenset(other for other in reached[child] if child in reached[other])
+        frozenset(other for other in reachable[child] if child in reachable[other])
         for child in children
-        if child in reached[child]
+        if child in reachable[child]
     }
     return [set(circle) for circle in circles]
 
@@ -53,4 +53,4 @@ def test_a_circle_is_seen() -> None:
 def test_folders_and_files_import_one_another_in_one_direction(package: str) -> None:
     graph = grimp.build_graph(package, cache_dir=None)
     circles = {folder: knots(graph, folder) for folder in sorted(graph.modules) if graph.find_children(folder)}
-    assert {folder: found for folder, found in circles.items() if found} == {}
+    assert {folder: circle for folder, circle in circles.items() if circle} == {}

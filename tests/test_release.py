@@ -1,4 +1,4 @@
-"""What is in the repository for a release: workflow, templates and pre-commit fit the project."""
+"""Files in the repository for a release: workflow, templates and pre-commit match the project."""
 
 from __future__ import annotations
 

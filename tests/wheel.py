@@ -1,9 +1,11 @@
-"""``python -m tests.wheel``: build the wheel, install it alone into a new environment, and move lines through it.
+"""``python -m tests.wheel``: build the wheel, install it alone into a new environment, and pass lines through it.
 
-What only a checkout has (a file the wheel forgot, a dependency only the tests install) shows up here. So does a dependency that says
-it may be older than it may: all is done twice, with the versions of constraints.txt and with the lowest that pyproject.toml allows.
+This detects things that exist only in a checkout: a file missing in the wheel, or a dependency that only the tests
+install. It also detects lower bounds that are too low: it runs twice, with the versions of constraints.txt and with the
+lowest that pyproject.toml allows.
 
-It writes dist/tidegate-VERSION.cdx.json, a CycloneDX list of all that a small install brings (SBOM); ``--sbom`` does that alone.
+It writes dist/tidegate-VERSION.cdx.json, a CycloneDX list of everything that a small installation contains (SBOM);
+``--sbom`` does only that.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def lowest_versions() -> Iterator[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for text in project["dependencies"]:
         requirement = Requirement(text)
-        (floor,) = (one.version for one in requirement.specifier if one.operator in (">=", "=="))
+        (floor,) = (bound.version for bound in requirement.specifier if bound.operator in (">=", "=="))
         yield f"{requirement.name}=={floor}"
 
 
@@ -117,7 +119,7 @@ def name_the_culprit(wheel: Path, environment: Path, scratch: Path) -> None:
 
 
 def write_sbom(wheel: Path, scratch: Path) -> Path:
-    """What the environment of the wheel with constraints.txt holds, as CycloneDX; the tool is not among it."""
+    """The contents of the wheel's environment with constraints.txt, as CycloneDX; without the tool itself."""
     (tool,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["sbom"]
     tools = install(tool, ROOT / "constraints.txt", scratch / "tools")
     installed = scratch / "constraints" / "venv"

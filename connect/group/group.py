@@ -12,7 +12,7 @@ __all__ = ["Alone", "Group"]
 
 
 class Group(Protocol):
-    """Asked by the herder and by operations; all from one event loop."""
+    """Called by the herder and by operations, all on one event loop."""
 
     generation: int
     """The group's generation, which statuses contain."""

@@ -17,7 +17,7 @@ __all__ = ["DatagenConfig", "DatagenTaskConfig"]
 
 @config
 class DatagenConfig:
-    """What records are made, how many and how fast."""
+    """Which records are generated, how many and how fast."""
 
     topic: str = key("kafka.topic", doc="Topic to write to.", importance="high", check=non_empty)
     max_interval_ms: int = key(
@@ -64,7 +64,7 @@ class DatagenConfig:
 
     @property
     def form(self) -> Mapping[str, Any]:
-        """The Avro schema as JSON. Raises ConnectError."""
+        """The Avro schema as parsed JSON. Raises ConnectError where it is not valid JSON or cannot be found."""
         if self.quickstart:
             return QUICKSTARTS[self.quickstart.lower()].schema
         try:
@@ -80,7 +80,7 @@ class DatagenConfig:
 
     @property
     def schema(self) -> Schema:
-        """Raises ConnectError for what is no Avro schema."""
+        """The Connect schema of the values. Raises ConnectError where the Avro schema is invalid."""
         try:
             return avro_schema(json.dumps(self.form))
         except DataError as error:
@@ -108,6 +108,6 @@ class DatagenConfig:
 
 @config
 class DatagenTaskConfig(DatagenConfig):
-    """What the connector tells each task."""
+    """The configuration that the connector gives each task."""
 
     task_id: int = key("task.id", default=0, type=KeyType.INT, doc="The task's number.")

@@ -1,7 +1,8 @@
-"""Values made up by an Avro schema: at random within what its ``arg.properties`` say, or counted.
+"""Generates values for an Avro schema: random within the limits that its ``arg.properties`` set, or counted.
 
-The properties are those of Confluent's avro-random-generator: ``options``, ``iteration``, ``range``, ``length``, ``regex``, ``prefix``,
-``suffix``, ``odds``, ``keys``. The same number of a record and the same seed make the same value.
+The properties are those of Confluent's avro-random-generator: ``options``, ``iteration``, ``range``, ``length``,
+``regex``, ``prefix``, ``suffix``, ``odds``, ``keys``. The same record number and the same seed always give the same
+value.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from connectors.datagen.texts import texts_of
 __all__ = ["Generate", "generator_of"]
 
 Generate = Callable[[Random, int], Any]
-"""Makes the value of the record of a number, in the Python form of its Connect schema; numbers in that of its storage."""
+"""Makes the value of the record with a given number, in the Python form of its Connect schema; numbers in the form of
+its storage type.
+"""
 
 _LETTERS: Final = string.ascii_letters + string.digits
 _INTEGERS: Final[Mapping[str, tuple[int, int]]] = {"int": (-(2**31), 2**31), "long": (-(2**63), 2**63)}
 _YEARS_MS: Final = (946_684_800_000, 1_893_456_000_000)
-"""What a timestamp without a range is within: 2000 to 2030."""
+"""The limits of a timestamp without a ``range``: the years 2000 to 2030."""
 _DAY_MS: Final = 86_400_000
 _KINDS: Final[Mapping[str, frozenset[str]]] = {
     "array": frozenset({"length", "options"}),
@@ -43,8 +46,10 @@ _KINDS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def generator_of(form: Any, schema: Schema) -> Generate:
-    """What makes values of an Avro schema (as JSON) whose Connect schema is ``schema``. Raises ConnectError that names the
-    field where the properties are not right."""
+    """A function that generates values of an Avro schema (given as JSON) whose Connect schema is ``schema``.
+
+    Raises ConnectError that names the field whose properties are invalid.
+    """
     return _Compiler().compiled(form, schema, "")
 
 
@@ -210,7 +215,7 @@ def _options(options_form: Any, schema: Schema, path: str) -> Generate:
 
 
 def _option(form: Any, schema: Schema, path: str) -> Any:
-    """A value as JSON has it, in its Python form. Raises ConnectError where it is of another type."""
+    """A value from JSON in its Python form. Raises ConnectError where it has another type than the schema."""
     if form is None and schema.optional:
         return None
     match schema.type:
@@ -241,7 +246,7 @@ def _option(form: Any, schema: Schema, path: str) -> Any:
 
 
 def _iteration(kind: str, properties: Mapping[str, Any]) -> Generate:
-    """The record's number times ``step``, from ``start``, over again at ``restart``."""
+    """``start`` plus ``step`` for each record; beginning again at ``start`` when ``restart`` is reached."""
     iteration = properties["iteration"]
     if kind == "boolean":
         first = bool(iteration["start"])

@@ -1,4 +1,4 @@
-"""The data generator: records made up by a schema, at a chosen pace, the same again after a crash."""
+"""The data generator: records generated from a schema at a chosen rate, the same ones again after a crash."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ _SEEDS: Final = 1 << 62
 
 
 class DatagenTask(SourceTask[DatagenTaskConfig]):
-    """Position ``{"task.generation", "current.iteration", "random.seed"}`` of partition ``{"task.id"}``, as the original's; a record
-    is made of the seed and its number alone."""
+    """The offset is ``{"task.generation", "current.iteration", "random.seed"}`` in partition ``{"task.id"}``, as with
+    the original.
+
+    Each record depends only on the seed and its number.
+    """
 
     def start(self) -> None:
         self._partition = {"task.id": self.config.task_id}
@@ -89,7 +92,7 @@ def _whole(offset: Mapping[str, Any], name: str, default: int) -> int:
 
 
 class DatagenConnector(SourceConnector[DatagenConfig]):
-    """Every task makes ``iterations`` records of its own."""
+    """Every task generates ``iterations`` records of its own."""
 
     config_class = DatagenConfig
     task_class = DatagenTask

@@ -1,4 +1,4 @@
-"""Texts that a regular expression matches, made at random."""
+"""Random texts that match a regular expression."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Text", "texts_of"]
 Text = Callable[[Random], str]
 
 _MOST_MORE: Final = 10
-"""How often more than it has to, at most, a part repeats that may repeat without end."""
+"""For a part that may repeat without limit: the most repetitions beyond its minimum."""
 _PRINTABLE: Final = "".join(chr(code) for code in range(0x20, 0x7F))
 _CATEGORIES: Final = {
     "CATEGORY_DIGIT": string.digits,
@@ -28,7 +28,10 @@ _CATEGORIES: Final = {
 
 
 def texts_of(regex: str) -> Text:
-    """A maker of texts. Raises ConnectError for what is no regular expression, or looks around."""
+    """A function that generates texts.
+
+    Raises ConnectError for an invalid regular expression, or one that uses lookahead or lookbehind.
+    """
     parser = importlib.import_module("re._parser")  # the standard library's own reading of the syntax
     try:
         return _sequence(parser.parse(regex))
@@ -73,7 +76,7 @@ def _repeated(least: int, most: int, parts: Sequence[Any]) -> Text:
 
 
 def _members(parts: Sequence[Any]) -> str:
-    """The characters of a class."""
+    """The characters of a character class."""
     names: set[str] = set()
     negated = False
     for operation, argument in parts:

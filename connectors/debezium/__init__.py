@@ -1,1 +1,1 @@
-"""What all log-based change data capture shares: Debezium's keys, envelope, topics and filters."""
+"""The parts that all change data capture connectors share: Debezium's keys, envelope, topics and filters."""

@@ -1,4 +1,4 @@
-"""Keys of Debezium's connectors for servers that nothing depends on here, and those of which only one value is taken."""
+"""Keys of Debezium's server connectors that have no effect here, and keys of which only one value is accepted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GROUP: Final = "Without effect"
 def without_effect(
     name: str, default: Any, because: str, *, importance: Importance = "low", aliases: Sequence[str] = (), **more: Any
 ) -> Any:
-    """A key that is taken; ``because`` says why it changes nothing."""
+    """A key that is accepted and changes nothing; ``because`` says why."""
     doc = f"Accepted, without effect: {because}"
     return key(name, default=default, doc=doc, importance=importance, group=_GROUP, aliases=aliases, **more)
 
@@ -29,7 +29,9 @@ def only(
     type: KeyType | None = None,  # noqa: A002 - as ``key`` has it
     importance: Importance = "low",
 ) -> Any:
-    """A key of which its default alone (None: no value at all), or what is the same, is taken; ``because`` says why."""
+    """A key that accepts only its default (None: it may not be set), or a value with the same meaning; ``because`` says
+    why.
+    """
     taken = {default.lower(), *(other.lower() for other in others)} if default else {""}
 
     def judged(value: str) -> str | None:
@@ -43,7 +45,7 @@ def only(
 
 
 def given_without_effect(cls: type, properties: Mapping[str, str]) -> list[str]:
-    """The keys of a configuration that change nothing, other than at their defaults."""
+    """The keys in a configuration that have no effect and are set to something other than their default."""
     ineffective = []
     for declared in keys_of(cls):
         if declared.group == _GROUP:
@@ -77,7 +79,10 @@ def _pairs(value: list[str]) -> str | None:
 
 @config
 class AcceptedKeys:
-    """Those that all of Debezium's connectors for servers have. None is ignored silently: a task tells of those that were given."""
+    """The keys without effect that all of Debezium's server connectors have.
+
+    None is ignored silently: the task logs those that are set.
+    """
 
     event_failures: str = only(
         "event.processing.failure.handling.mode",

@@ -43,7 +43,7 @@ _adjustment: Check = one_of("none", "avro", "avro_unicode", ignore_case=True)
 
 
 def snapshot_mode_key(*more: str, doc: str = "", importance: Importance = "medium") -> Any:
-    """The key ``snapshot.mode``; ``more`` are values that only one database has, ``doc`` says what they do."""
+    """The key ``snapshot.mode``. ``more`` are values that only one database has, and ``doc`` describes them."""
     return key(
         "snapshot.mode",
         default="initial",
@@ -60,7 +60,7 @@ def snapshot_mode_key(*more: str, doc: str = "", importance: Importance = "mediu
 
 @config
 class CaptureConfig(ReadingConfig, SignalConfig):
-    """Which tables, in what form."""
+    """Which tables are captured, and in which form."""
 
     prefix: str = key(
         "topic.prefix",
@@ -319,12 +319,12 @@ class CaptureConfig(ReadingConfig, SignalConfig):
 
     @property
     def field_names(self) -> str:
-        """How the names of fields are made to fit: ``none``, ``avro`` or ``avro_unicode``."""
+        """How field names are adjusted: ``none``, ``avro`` or ``avro_unicode``."""
         mode = self.field_adjustment.lower()
         return "avro" if self.sanitize_fields and mode == "none" else mode
 
     def problems(self) -> Iterable[Problem]:
-        """What does not go together, and what of Debezium is not here."""
+        """Combinations of keys that contradict each other, and features of Debezium that are not supported here."""
         yield from not_both("table.include.list", self.table_include, "table.exclude.list", self.table_exclude)
         yield from not_both("column.include.list", self.column_include, "column.exclude.list", self.column_exclude)
         for name in self.column_masks:
@@ -349,13 +349,13 @@ class CaptureConfig(ReadingConfig, SignalConfig):
 
 
 def not_both(key_name: str, value: object, other: str, other_value: object) -> Iterator[Problem]:
-    """Of two keys that exclude each other both were given."""
+    """A problem where two keys that exclude each other are both set."""
     if value and other_value:
         yield Problem(other, f"give {key_name} or {other}, not both")
 
 
 def parse_key_columns(text: str | None) -> list[tuple[JavaRegex, list[str]]]:
-    """Patterns of table names with the columns of their keys; raises ValueError that says what is wrong."""
+    """Parse patterns of table names with the columns of their keys. Raises ValueError that says what is wrong."""
     by_table = []
     for part in filter(None, (part.strip() for part in (text or "").split(";"))):
         table, colon, columns = part.rpartition(":")

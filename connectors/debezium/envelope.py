@@ -80,7 +80,7 @@ def source_block(name: str, more: Sequence[Field], *, version: int = 1) -> Schem
 
 
 def envelope(name: str, row: Schema, source: Schema) -> Schema:
-    """``row`` is the optional struct of a table's row."""
+    """The envelope of a table's change events; ``row`` is the optional struct of its rows."""
     times = [Field(n, _I64_OPT) for n in ("ts_ms", "ts_us", "ts_ns")]
     fields = [
         Field("before", row),
@@ -94,12 +94,12 @@ def envelope(name: str, row: Schema, source: Schema) -> Schema:
 
 
 def topic_name(*parts: str, delimiter: str = ".") -> str:
-    """A topic's name of its parts; what Kafka does not allow becomes an underscore."""
+    """A topic name joined from its parts; characters that Kafka does not allow become underscores."""
     return re.sub(r"[^a-zA-Z0-9._-]", "_", delimiter.join(parts))
 
 
 def message_envelope(prefix_block: Schema, source: Schema, name: str) -> Schema:
-    """Of logical decoding messages: op ``m``."""
+    """The envelope of logical decoding messages, with op ``m``."""
     fields = [
         Field("op", _S),
         Field("ts_ms", _I64_OPT),

@@ -1,4 +1,4 @@
-"""Batches of change events, made of columns: shared by all CDC sources."""
+"""Builds batches of change events from columns; used by all CDC sources."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["ContextHeaders", "Layout", "Rows", "bounded", "constant", "event_bat
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the events of a table go and how they look. ``row`` is the optional struct inside ``value``."""
+    """The topic and the schemas of a table's events. ``row`` is the optional struct inside ``value``."""
 
     topic: str
     key: Schema | None
@@ -31,21 +31,24 @@ class Layout:
 
 @dataclass(slots=True)
 class Rows:
-    """Columns of some events of one table, all of one length; ``ops`` has None for a tombstone."""
+    """Columns of several events of one table, all of the same length; ``ops`` is None for a tombstone."""
 
     ops: pa.Array
     before: pa.Array | None
-    """Of the row's type, null where there is none; None: nowhere."""
+    """Of the row's type, null where an event has no such row; None: no event has one."""
     after: pa.Array | None
     keys: pa.Array | None
     source: pa.Array
     transaction: pa.Array | None = None
     headers: Sequence[tuple[Header, ...]] | None = None
-    """More headers by row, before those of the context."""
+    """Additional headers of each row, put before those of the context."""
 
 
 def constant(value: Any, arrow: pa.DataType, length: int) -> pa.Array:
-    """A column of one value. Texts, which take long to repeat, are made once for many batches."""
+    """A column that repeats one value.
+
+    Columns of texts, which are slow to build, are cached and reused for many batches.
+    """
     if value is None:
         return pa.nulls(length, arrow)
     if isinstance(value, str):
@@ -62,8 +65,10 @@ def _repeated(value: str, arrow: pa.DataType, length: int) -> pa.Array:
 
 
 def struct_column(schema: Schema, columns: Sequence[pa.Array], absent: np.ndarray | None = None) -> pa.Array:
-    """A struct column of its fields' columns; null where ``absent`` says so. Columns after those of the fields are left out: a
-    table's shape has there what only keys need."""
+    """A struct column built from its fields' columns; null where ``absent`` is true.
+
+    Columns beyond those of the schema's fields are ignored: a table's shape keeps columns there that only keys need.
+    """
     fields = list(schema.arrow_type)
     mask = None if absent is None or not absent.any() else pa.array(absent)
     return pa.StructArray.from_arrays(list(columns[: len(fields)]), fields=fields, mask=mask)
@@ -81,7 +86,7 @@ class ContextHeaders:
         self._column: pa.Array | None = None
 
     def column(self, length: int, more: Sequence[tuple[Header, ...]] | None) -> pa.Array | None:
-        """For so many records, ``more`` before them where a record has some."""
+        """The headers for this many records; where a record has headers in ``more``, those come first."""
         if more is not None and any(more):
             return _header_column([(*headers, *self.headers) for headers in more])
         if not self.headers:
@@ -92,13 +97,13 @@ class ContextHeaders:
 
 
 def _header_column(rows: Sequence[tuple[Header, ...]]) -> pa.Array:
-    """All raw: what a string looks like under the default header converter."""
+    """Raw headers: the bytes that the default header converter would write for a string."""
     cell = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
     return pa.array([[{"key": h.key, "value": h.value} for h in headers] for headers in rows], pa.list_(cell))
 
 
 def event_batch(layout: Layout, rows: Rows, headers: ContextHeaders, **position: Any) -> RecordBatch:
-    """The records of some events; ``position`` is the batch's source position."""
+    """The records of some events; ``position`` is the source offset of the whole batch."""
     length = len(rows.ops)
     nanos = time.time_ns()
     row_type, block = layout.row.arrow_type, TRANSACTION_BLOCK.arrow_type
@@ -139,7 +144,7 @@ def heartbeat(topic: str, server: str, partition: Mapping[str, Any], offset: Map
 
 
 def bounded(batch: RecordBatch) -> list[RecordBatch]:
-    """The batch, in pieces of at most what a batch should have in bytes."""
+    """The batch, split so that no piece exceeds the recommended size in bytes."""
     if batch.nbytes <= MAX_BATCH_BYTES or len(batch) < 2:
         return [batch]
     half = len(batch) // 2
@@ -149,6 +154,6 @@ def bounded(batch: RecordBatch) -> list[RecordBatch]:
 
 
 def _compact(batch: RecordBatch) -> RecordBatch:
-    """A slice keeps its parent's buffers: copy what it has."""
+    """A copy of a slice that holds only its own bytes: a slice keeps its parent's buffers alive."""
     names = ("values", "keys", "headers")
     return batch.replace(**{n: pa.concat_arrays([c]) for n in names if (c := getattr(batch, n)) is not None})

@@ -1,4 +1,4 @@
-"""Which tables and columns are meant, and what is done to single columns."""
+"""Which tables and columns are captured, and how single columns are masked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Chosen", "Filters", "compiled"]
 
 
 def compiled(patterns: Iterable[str]) -> list[JavaRegex]:
-    """Patterns that must match a whole name, whatever its case, as Debezium's."""
+    """Patterns that must match a whole name, ignoring case, as in Debezium."""
     return [JavaRegex(pattern.strip(), ignore_case=True) for pattern in patterns]
 
 
@@ -21,7 +21,7 @@ def _any(patterns: Sequence[JavaRegex], *names: str) -> bool:
 
 
 class Chosen:
-    """The names that an include list chooses; where it is empty, all but those of the exclude list."""
+    """The names that an include list selects; where that is empty, all names except those in the exclude list."""
 
     __slots__ = ("_exclude", "_include")
 
@@ -29,21 +29,21 @@ class Chosen:
         self._include, self._exclude = compiled(include), compiled(exclude)
 
     def has(self, *names: str) -> bool:
-        """Whether one of what a thing is called is chosen."""
+        """Whether any of the names of one table or column is selected."""
         return _any(self._include, *names) if self._include else not _any(self._exclude, *names)
 
     def rank(self, name: str) -> int:
-        """The place of the first pattern of the include list that chooses a name; after all of them where none does."""
+        """The index of the first include pattern that matches a name; the number of patterns where none does."""
         return next((n for n, pattern in enumerate(self._include) if pattern.fullmatch(name)), len(self._include))
 
     def missing(self, names: Iterable[str]) -> list[str]:
-        """The patterns of the include list that choose none of all the names there are."""
+        """The include patterns that match none of the existing names."""
         known = list(names)
         return [p.pattern for p in self._include if not any(p.fullmatch(name) for name in known)]
 
 
 class Filters:
-    """The lists of a configuration, compiled. Tables are named ``schema.table``, columns ``schema.table.column``."""
+    """A configuration's lists, compiled. Tables are named ``schema.table``, columns ``schema.table.column``."""
 
     def __init__(self, config: CaptureConfig, *, database: str = "") -> None:
         self._database = database
@@ -56,29 +56,29 @@ class Filters:
         self._masks = Masks(config.column_masks, config.column_truncations)
 
     def table(self, name: str) -> bool:
-        """Whether it is captured; the table of signals always is."""
+        """Whether a table is captured; the signal table always is."""
         return name.lower() == self._signals or self._tables.has(name)
 
     def rank(self, name: str) -> int:
-        """By what tables are sorted for a snapshot: the position in ``table.include.list``."""
+        """The sort key of a table in a snapshot: its position in ``table.include.list``."""
         return self._tables.rank(name)
 
     def missing(self, names: Iterable[str]) -> list[str]:
-        """What of ``table.include.list`` is no table."""
+        """The patterns of ``table.include.list`` that match no existing table."""
         return self._tables.missing(names)
 
     def column(self, table: str, column: str) -> bool:
         return self._columns.has(f"{table}.{column}", f"{self._database}.{table}.{column}")
 
     def key_of(self, table: str) -> list[str] | None:
-        """The columns that message.key.columns gives a table."""
+        """The key columns that message.key.columns sets for a table."""
         for pattern, columns in self._keys:
             if pattern.fullmatch(table) or pattern.fullmatch(f"{self._database}.{table}"):
                 return columns
         return None
 
     def mask(self, table: str, column: str, length: int | None = None) -> Mask | None:
-        """What is done to the column's texts, of at most ``length`` characters."""
+        """The mask of a text column whose values have at most ``length`` characters; None where it is not masked."""
         return self._masks.of((f"{table}.{column}", f"{self._database}.{table}.{column}"), length)
 
     def propagated(self, table: str, column: str, type_name: str) -> bool:

@@ -1,6 +1,6 @@
-"""Keys as Debezium keeps them in a position: a Java ``Object[]`` in Java's serialization, in hexadecimal.
+"""Keys as Debezium stores them in an offset: a Java ``Object[]`` in Java serialization, as hexadecimal.
 
-Source: Java Object Serialization Specification, chapter 6. Numbers and texts are written; of what others write, texts, booleans
+Source: Java Object Serialization Specification, chapter 6. Numbers and texts are written; from others, texts, booleans
 and numbers are read.
 """
 
@@ -33,7 +33,7 @@ class JavaInt(int):
 
 
 def written_keys(values: Sequence[Any] | None) -> str:
-    """Integers and texts (anything else as its text); None: no keys."""
+    """Serialize integers and texts; other values are converted to text. None: no keys."""
     return (_MAGIC + (bytes([_NULL]) if values is None else _Writer().array(values))).hex()
 
 
@@ -92,7 +92,9 @@ def _text(text: str) -> bytes:
 
 
 def _modified(text: str) -> bytes:
-    """Java's modified UTF-8: zero as two bytes, characters beyond 16 bits as two surrogates."""
+    """Java's modified UTF-8: a zero character takes two bytes, and characters beyond 16 bits are written as two
+    surrogates.
+    """
     units = text.encode("utf-16-be", "surrogatepass")
     made = bytearray()
     for at in range(0, len(units), 2):
@@ -116,7 +118,7 @@ def _plain(raw: bytes) -> str:
 
 
 def read_keys(text: str) -> list[Any] | None:
-    """The keys of a position. Raises DataError for what is no such array, or holds values of other classes."""
+    """The keys in an offset. Raises DataError where the text is not such an array, or holds values of other classes."""
     try:
         raw = bytes.fromhex(text)
         if raw[:4] != _MAGIC:

@@ -1,4 +1,4 @@
-"""The schemas and the topic of a table's events, from the schemas of its captured columns."""
+"""Builds the schemas and the topic name of a table's events from the schemas of its captured columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ __all__ = ["Layouts"]
 
 
 class Layouts:
-    """Makes layouts by a configuration's prefix, delimiter and ways to adjust names. ``source`` is the source block."""
+    """Builds layouts from the configured prefix, delimiter and name adjustment.
+
+    ``source`` is the schema of the source block.
+    """
 
     def __init__(self, config: CaptureConfig, source: Schema) -> None:
         self._prefix, self._delimiter, self._source = config.prefix, config.delimiter, source
@@ -57,6 +60,6 @@ class Layouts:
 
 
 def _plain(schema: Schema) -> Schema:
-    """Without what column.propagate.source.type adds: keys go without."""
+    """The schema without the parameters that column.propagate.source.type adds; keys do not have them."""
     kept = {n: v for n, v in schema.parameters.items() if not n.startswith("__debezium.source.")}
     return schema if len(kept) == len(schema.parameters) else replace(schema, parameters=kept)

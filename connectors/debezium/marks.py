@@ -1,4 +1,4 @@
-"""The ``snapshot`` field of the source block: which row is the first and the last, of all and of its table."""
+"""The ``snapshot`` field of the source block: marks the first and the last row of the snapshot and of each table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SnapshotMarks:
         self._table: object = None
 
     def column(self, table: object, length: int, *, ends_table: bool, ends_all: bool = False) -> pa.Array:
-        """For the next block, of at least one row."""
+        """The marks of the next block, which has at least one row."""
         first = last = "true"
         if self._table is not table:
             first = "first" if self._table is None else "first_in_data_collection"

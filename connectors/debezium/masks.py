@@ -1,6 +1,7 @@
-"""Columns whose texts are cut, replaced by asterisks or by hashes: ``column.truncate.to.*`` and ``column.mask.*``.
+"""Columns whose texts are truncated, or replaced by asterisks or hashes: ``column.truncate.to.*`` and
+``column.mask.*``.
 
-Source: debezium.io, "Connector properties"; hashes are those of Debezium's ``MaskStrings``, in both of its versions.
+Source: debezium.io, "Connector properties"; the hashes are those of both versions of Debezium's ``MaskStrings``.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ _CUT: Final = re.compile(r"(\d{1,9})\.chars")
 
 
 class Mask(NamedTuple):
-    """What is done to a column of texts, and the parameters of its schema that tell of it."""
+    """The function that masks a text column, and the schema parameters that record the mask."""
 
     change: Callable[[pa.Array], pa.Array]
     parameters: dict[str, str]
 
 
 def mask_problem(name: str) -> str | None:
-    """What is wrong with a key after ``column.mask.``."""
+    """Why the part after ``column.mask.`` is invalid; None if it is valid."""
     if _STARS.fullmatch(name):
         return None
     match = _HASH.fullmatch(name)
@@ -45,12 +46,12 @@ def mask_problem(name: str) -> str | None:
 
 
 def cut_problem(name: str) -> str | None:
-    """What is wrong with a key after ``column.truncate.to.``."""
+    """Why the part after ``column.truncate.to.`` is invalid; None if it is valid."""
     return None if _CUT.fullmatch(name) else f"column.truncate.to.{name} should be column.truncate.to.N.chars"
 
 
 def _algorithm(name: str) -> str:
-    """Java's name of an algorithm as Python has it: SHA-512/256 is sha512_256, SHA3-256 sha3_256."""
+    """Python's name of a hash algorithm that Java names: SHA-512/256 is sha512_256, SHA3-256 is sha3_256."""
     lowered = name.lower()
     if lowered.startswith("sha-"):
         return "sha" + lowered.removeprefix("sha-").replace("/", "_")
@@ -58,20 +59,23 @@ def _algorithm(name: str) -> str:
 
 
 class Masks:
-    """Those of a configuration. Patterns match whole names, whatever their case."""
+    """A configuration's masks. Patterns match whole names, ignoring case."""
 
     def __init__(self, masks: Mapping[str, str], cuts: Mapping[str, str]) -> None:
-        """Keys after ``column.mask.`` and ``column.truncate.to.``, and the patterns of the columns that they mean."""
+        """``masks`` and ``cuts`` map the part after ``column.mask.`` and ``column.truncate.to.`` to the patterns of the
+        columns.
+        """
         stars = [(name, text, False) for name, text in masks.items() if _STARS.fullmatch(name)]
         hashes = [(name, text, False) for name, text in masks.items() if not _STARS.fullmatch(name)]
-        rules = [*((name, text, True) for name, text in cuts.items()), *stars, *hashes]  # the first that fits counts
+        # the first rule that matches wins
+        rules = [*((name, text, True) for name, text in cuts.items()), *stars, *hashes]
         self._rules = [
             ([JavaRegex(pattern.strip(), ignore_case=True) for pattern in text.split(",")], name, is_cut)
             for name, text, is_cut in rules
         ]
 
     def of(self, names: Iterable[str], length: int | None) -> Mask | None:
-        """What is done to the column of one of these names, that holds ``length`` characters at most (None: any number)."""
+        """The mask of the column with one of these names, which holds at most ``length`` characters (None: any number)."""
         called = list(names)
         for patterns, name, is_cut in self._rules:
             if any(pattern.fullmatch(column_name) for pattern in patterns for column_name in called):
@@ -88,7 +92,8 @@ def _mask(name: str, length: int | None) -> Mask:
     match = _STARS.fullmatch(name)
     if match is not None:
         stars = "*" * int(match[1])
-        return Mask(lambda column: pa.repeat(pa.scalar(stars), len(column)), told)  # nulls too, as the original does
+        # masks nulls too, as the original does
+        return Mask(lambda column: pa.repeat(pa.scalar(stars), len(column)), told)
     hashed = _HASH.fullmatch(name)
     assert hashed is not None
     second, algorithm, salt = bool(hashed[1]), _algorithm(hashed[2]), hashed[3].encode()

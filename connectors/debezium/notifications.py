@@ -1,4 +1,6 @@
-"""Notifications of how far snapshots are, in Debezium's form: into a topic (``sink``), into the worker's log (``log``)."""
+"""Notifications about the progress of snapshots in Debezium's form: to a topic (``sink``) or to the worker's log
+(``log``).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _VALUE: Final = Schema.struct(
 
 
 class Notifications:
-    """Gathers what is told; ``taken`` hands out the records of it, which move no position."""
+    """Collects notifications; ``taken`` returns them as records, which do not move the offset."""
 
     def __init__(self, config: CaptureConfig) -> None:
         self._name = config.prefix
@@ -38,7 +40,7 @@ class Notifications:
         self._records: list[Record] = []
 
     def tell(self, aggregate: str, kind: str, notification_id: str = "", **more: str) -> None:
-        """``more`` is the additional data."""
+        """Add a notification; ``more`` is its additional data."""
         told = notification_id or str(uuid.uuid4())
         data = {"connector_name": self._name, **more}
         if self._logged:
@@ -49,11 +51,11 @@ class Notifications:
             self._records.append(Record(self._topic, value, _VALUE, {"id": told}, _KEY))
 
     def mark(self) -> int:
-        """How many records wait, for ``forget_since``."""
+        """The number of waiting records, for ``forget_since``."""
         return len(self._records)
 
     def forget_since(self, mark: int) -> None:
-        """Leave out what was told since: what it tells of will be done again."""
+        """Drop the notifications added since ``mark``: the steps they report will be repeated."""
         del self._records[mark:]
 
     def taken(self) -> list[RecordBatch]:
@@ -62,15 +64,15 @@ class Notifications:
 
 
 class SnapshotReport:
-    """Tells of a snapshot that reads whole tables: from its batches it sees where tables begin and end.
+    """Sends notifications about a snapshot of whole tables: it sees in the batches where tables begin and end.
 
-    Tables that several connections read at the same time end with the last one.
+    Where several connections read tables at the same time, all tables are reported as complete with the last one.
     """
 
     AGGREGATE: Final = "Initial Snapshot"
 
     def __init__(self, notifications: Notifications, tables: Mapping[str, str], *, in_order: bool) -> None:
-        """``tables`` are whole names by topic, in the order in which they are read where ``in_order``."""
+        """``tables`` maps topics to full table names, in the order they are read if ``in_order``."""
         self._notifications, self._in_order = notifications, in_order
         self._names, self._all = dict(tables), ",".join(tables.values())
         self._waiting = [*tables]

@@ -1,4 +1,4 @@
-"""Keys of how a log is read: how much at once, and what is done when the database does not answer."""
+"""Keys that say how the log is read: batch sizes, pauses, and retries when the database does not answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ReadingConfig"]
 
 @config
 class ReadingConfig:
-    """Batches, pauses, tries."""
+    """Batch sizes, pauses and retries."""
 
     poll_interval_ms: int = key(
         "poll.interval.ms", default=500, doc="How long to wait for changes at most.", group="Reading", check=at_least(1)

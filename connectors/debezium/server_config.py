@@ -13,7 +13,7 @@ __all__ = ["DebeziumConfig"]
 
 @config
 class DebeziumConfig(AcceptedKeys, CaptureConfig):
-    """Which server the tables are on, and how it is used."""
+    """Which server holds the tables, and how it is accessed."""
 
     hostname: str = key("database.hostname", doc="Where the database is.", importance="high", group="Database")
     user: str = key(
@@ -99,11 +99,11 @@ class DebeziumConfig(AcceptedKeys, CaptureConfig):
     )
 
     def batch_bytes(self, most: int) -> int:
-        """How many bytes of the log one batch takes; ``most`` bounds it in any case."""
+        """The size of a batch in bytes of log; never more than ``most``."""
         return min(most, self.max_queue_bytes) if self.max_queue_bytes else most
 
     def too_many(self, captured: int) -> str | None:
-        """What to say where more tables are captured than may be."""
+        """The message where more tables are captured than the limit allows; None otherwise."""
         if not self.most_tables or captured <= self.most_tables:
             return None
         return (

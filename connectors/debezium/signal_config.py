@@ -1,4 +1,4 @@
-"""Keys of signals and of the incremental snapshots that they ask for."""
+"""Keys of signals and of the incremental snapshots that signals request."""
 
 from __future__ import annotations
 
@@ -96,5 +96,5 @@ class SignalConfig:
     )
 
     def is_signals(self, table: str) -> bool:
-        """Whether this is the table of signals, which is captured whatever the lists say, and not read by snapshots."""
+        """Whether this is the signal table, which is captured regardless of the lists and not included in snapshots."""
         return table.lower() == (self.signal_collection or "").lower()

@@ -1,4 +1,6 @@
-"""What the sources of all databases do alike: tables first, then the log; signals, notifications and heartbeats in between."""
+"""The parts that the source tasks of all databases share: first the snapshot, then the log, with signals, notifications
+and heartbeats in between.
+"""
 
 from __future__ import annotations
 
@@ -25,33 +27,36 @@ CaptureConfigT = TypeVar("CaptureConfigT", bound=CaptureConfig)
 
 
 def snapshot_pending(offset: Mapping[str, Any]) -> bool:
-    """Whether a position, ours or the original's of any version, was written before its initial snapshot was complete. One that a
-    signal asked for (BLOCKING) does not begin anew."""
+    """Whether an offset, ours or any version of the original's, was written before the initial snapshot was complete.
+
+    A snapshot that a signal asked for (BLOCKING) is not restarted.
+    """
     done = offset.get("last_snapshot_record") or offset.get("snapshot_completed")
     return bool(offset.get("snapshot")) and str(offset["snapshot"]).upper() != "BLOCKING" and not done
 
 
 class Changes(NamedTuple):
-    """What the log had next, and the state after it, which is the task's once the rows are handed over."""
+    """The next part of the log, and the state after it, which becomes the task's once the rows are handed over."""
 
     batches: Sequence[RecordBatch]
     offset: dict[str, Any]
-    """The position after the rows, or the one before where there are none."""
+    """The offset after the rows; where there are no rows, the one before."""
     current_offset: dict[str, Any]
-    """The position up to where the log was read: it moves where nothing is captured too."""
+    """The offset up to which the log was read; it moves even where nothing was captured."""
     position: int
-    """That position as a number that grows with the log."""
+    """That offset as a number that grows with the log."""
 
 
 class CaptureTask(SourceTask[CaptureConfigT]):
     """Reads one database's log.
 
-    A database's own task gives the abstract methods, which ``poll`` and ``stop`` call. What fails ends in ``_close_connections``, and the next poll
-    begins anew at ``_offset``: so nothing that a poll does may move it before its rows are handed over.
+    Subclasses implement the abstract methods, which ``poll`` and ``stop`` call. After a failure ``_close_connections``
+    runs, and the next poll starts again from ``_offset``: nothing may change ``_offset`` before the poll's rows are
+    handed over.
     """
 
     connector: ClassVar[str]
-    """Its name in source blocks and headers."""
+    """The connector's name in source blocks and headers."""
 
     def __init__(self, config: CaptureConfigT, context: Any) -> None:
         super().__init__(config, context)
@@ -66,57 +71,62 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         self._first, self._finished, self._skipped = True, False, False
         self._next_heartbeat = 0.0
         self._failures = 0
-        """Polls in a row that the database did not answer."""
+        """The number of consecutive polls that failed because the database did not answer."""
         self._closing = threading.Lock()
-        """Held while connections are closed, and while ``cancel`` looks at them."""
+        """Held while connections are closed, and while ``cancel`` uses them."""
 
-    # what a database gives
+    # methods that a database implements
 
     @abstractmethod
     def _errors(self) -> AbstractContextManager[None]:
-        """Makes the driver's errors ours."""
+        """A context that converts the driver's errors into ours."""
 
     @abstractmethod
     def _chunks(self) -> Chunks:
-        """How incremental snapshots read its tables. Called once."""
+        """The reader for incremental snapshots. Called once."""
 
     @abstractmethod
     def _follows(self) -> bool:
-        """Whether the log is being read."""
+        """Whether the log is being followed."""
 
     @abstractmethod
     def _begin(self) -> Sequence[RecordBatch]:
-        """Connect; begin a snapshot (``_take_tables``), or follow the log from ``_offset`` on, or set ``_finished``."""
+        """Connect, and then either begin a snapshot (``_take_tables``), or follow the log from ``_offset``, or set
+        ``_finished``.
+        """
 
     @abstractmethod
     def _end_snapshot(self) -> None:
-        """All of the snapshot was handed out: set ``_offset`` to the position after it."""
+        """Called when all of the snapshot was handed out: set ``_offset`` to the position after it."""
 
     @abstractmethod
     def _changes(self) -> Changes:
-        """What the log has next. Waits up to ``poll.interval.ms``. Moves nothing that outlives ``_close_connections``."""
+        """The next part of the log, waiting up to ``poll.interval.ms``.
+
+        Changes no state that outlives ``_close_connections``.
+        """
 
     @abstractmethod
     def _current_offset(self) -> dict[str, Any]:
-        """The position up to where the log was read."""
+        """The offset up to which the log was read."""
 
     def _handed_over(self, changes: Changes) -> None:
-        """The rows of these leave with this poll, in which nothing can fail any more."""
+        """Called when this poll returns the rows of these changes and can no longer fail."""
         self._offset = changes.offset
 
     @abstractmethod
     def _run(self, statement: str) -> None:
-        """Run a statement that the configuration has."""
+        """Run an SQL statement from the configuration."""
 
     @abstractmethod
     def _close_connections(self) -> None:
-        """Close what is open but the snapshot; raises nothing."""
+        """Close everything that is open except the snapshot. Raises nothing."""
 
     @abstractmethod
     def _abort(self) -> None:
-        """From another thread: have a call that waits for the database end with an error. Raises nothing."""
+        """Called from another thread: make a running database call end with an error. Raises nothing."""
 
-    # what is alike
+    # the shared part
 
     def start(self) -> None:
         config = self.config
@@ -154,7 +164,7 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         return batches
 
     def _tried(self, error: RetriableConnectError) -> None:
-        """Wait before the next try; raises ConnectError where there is to be none."""
+        """Wait before the next attempt; raises ConnectError where no attempts are left."""
         self._failures += 1
         most = self.config.max_retries
         if 0 <= most < self._failures:
@@ -163,14 +173,14 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         self.context.stopping.wait((self.config.retry_wait_ms or 0) / 1000)
 
     def _tell_missing(self, patterns: Sequence[str]) -> None:
-        """What is to be captured and not there; it may be made later, so that is no error."""
+        """Log the configured tables that do not exist; they may be created later, so this is no error."""
         if patterns:
             logger.warning(
                 "no table has a name of table.include.list", connector=self.context.connector, names=patterns
             )
 
     def _guard(self, said: str | None, *, fail: bool) -> None:
-        """What is said against the number of captured tables, if anything."""
+        """Report a problem with the number of captured tables, if there is one."""
         if said is not None and fail:
             raise ConnectError(said)
         if said is not None:
@@ -195,7 +205,7 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         return [*made, *self._notifications.taken()]
 
     def _take_tables(self, pieces: Iterator[list[RecordBatch]], tables: Mapping[str, str], *, in_order: bool) -> None:
-        """Hand out what a snapshot reads, batch by batch; ``_snapshot`` is closed after it. ``tables`` are whole names by topic."""
+        """Hand out the batches of a snapshot, then close ``_snapshot``. ``tables`` maps topics to full table names."""
         self._pieces = pieces
         self._report = SnapshotReport(self._notifications, tables, in_order=in_order)
         logger.info(
@@ -259,4 +269,4 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         self._clean_up()
 
     def _clean_up(self) -> None:
-        """Remove from the database what is not to stay when the task has stopped."""
+        """Remove objects from the database that must not remain after the task has stopped."""

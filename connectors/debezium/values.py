@@ -1,4 +1,4 @@
-"""Values that all databases' forms need: times in another unit, what stands for nothing."""
+"""Value conversions for all databases: units of time, and substitutes for missing values."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["in_unit", "zero_of"]
 
 
 def in_unit(micros: pa.Array, unit: str) -> pa.Array:
-    """Microseconds (int64) in milliseconds (``ms``, rounded down), as they are (``us``) or in nanoseconds (``ns``, at the bounds
-    of 64 bits where they do not fit)."""
+    """Microseconds (int64) converted to milliseconds (``ms``, rounded down), left as they are (``us``) or converted to
+    nanoseconds (``ns``; values that do not fit become the limit of 64 bits).
+    """
     if unit == "ms":
         if micros.null_count:
             filled = pc.fill_null(micros, 0)
@@ -35,7 +36,9 @@ def in_unit(micros: pa.Array, unit: str) -> pa.Array:
 
 
 def zero_of(schema: Schema) -> Any:
-    """What stands in a required field for a value that the log does not have: the type's nothing, as Debezium writes it."""
+    """The value of a required field for which the log has none: zero or empty, depending on the type, as Debezium
+    writes it.
+    """
     if schema.default is not None:
         return schema.default
     match schema.type:

@@ -1,4 +1,4 @@
-"""Where bytes come from: a file that grows, or the standard input."""
+"""Where bytes come from: a growing file, or the standard input."""
 
 from __future__ import annotations
 
@@ -17,23 +17,29 @@ _BLOCK_BYTES: Final = 4 * 1024 * 1024
 
 
 class Tail(Protocol):
-    """Reads blocks of whole lines. ``position`` is that of the next byte, None where there is no such thing."""
+    """Reads blocks of whole lines. ``position`` is the offset of the next byte; None where there is no offset."""
 
     position: int | None
 
     def read(self) -> bytes:
-        """The next whole lines, empty when there is none now; the same again until they are taken."""
+        """The next whole lines; empty when there are none now.
+
+        Returns the same bytes again until ``take`` is called.
+        """
         ...
 
     def take(self, count: int) -> None:
-        """Go on behind so many bytes of what was read."""
+        """Advance by this many bytes of what was read."""
         ...
 
     def close(self) -> None: ...
 
 
 class FileTail:
-    """A file from ``position`` on. It need not be there yet; once open it is kept, whatever its name comes to mean."""
+    """A file read from ``position`` on.
+
+    It need not exist yet. Once open it stays open, even if it is renamed or replaced.
+    """
 
     def __init__(self, path: Path, position: int) -> None:
         self.position: int | None = position
@@ -41,7 +47,7 @@ class FileTail:
         self._file: int | None = None
 
     def read(self) -> bytes:
-        """Raises ConnectError when the file is shorter than what was read of it, or cannot be read."""
+        """Raises ConnectError when the file has become shorter than the part already read, or cannot be read."""
         try:
             return self._read()
         except FileNotFoundError:
@@ -79,7 +85,7 @@ class FileTail:
 
 
 class InputTail:
-    """The standard input, read without waiting for it."""
+    """The standard input, read without blocking."""
 
     position: int | None = None
 

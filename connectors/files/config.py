@@ -9,7 +9,7 @@ __all__ = ["FileStreamSinkConfig", "FileStreamSourceConfig"]
 
 @config
 class FileStreamSourceConfig:
-    """Which file's lines go to which topic."""
+    """Which file is read, and into which topic."""
 
     file: str | None = key(
         "file", default=None, doc="Source filename. If not specified, the standard input is used.", importance="high"
@@ -26,7 +26,7 @@ class FileStreamSourceConfig:
 
 @config
 class FileStreamSinkConfig:
-    """Which file the records' values are appended to."""
+    """The file to which values are appended."""
 
     file: str | None = key(
         "file",

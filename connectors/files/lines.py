@@ -13,8 +13,11 @@ _LF, _CR = 10, 13
 
 
 def whole_lines(block: bytes) -> int:
-    """How many of the bytes are whole lines. A carriage return ends a line too, but at the very end of the block it may
-    be the first half of a line's end."""
+    """The number of bytes in whole lines.
+
+    A carriage return ends a line too, unless it is the last byte of the block: it may then be the first half of
+    ``\\r\\n``.
+    """
     end = block.rfind(b"\n") + 1
     return max(end, block.rfind(b"\r", end, max(len(block) - 1, end)) + 1)
 
@@ -44,7 +47,7 @@ def _ends(block: bytes) -> npt.NDArray[np.int64]:
 
 
 def join_lines(lines: pa.StringArray) -> bytes:
-    """The lines, each with a newline after it; a null is the word null, as Java prints it."""
+    """The lines, each followed by a newline; a null becomes the word null, as Java prints it."""
     if not len(lines):
         return b""
     present = lines.fill_null("null") if lines.null_count else lines

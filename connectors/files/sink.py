@@ -16,7 +16,7 @@ __all__ = ["FileStreamSinkConnector", "FileStreamSinkTask"]
 
 
 class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
-    """Appends, so a restart may write records again that were not committed."""
+    """Appends to the file. After a restart, records that were not committed may be written twice."""
 
     def start(self) -> None:
         path = self.config.file
@@ -50,4 +50,4 @@ class FileStreamSinkConnector(SinkConnector[FileStreamSinkConfig]):
 
     @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
-        return True  # a file takes any line, from whatever offset
+        return True  # a file accepts records from any offset

@@ -17,8 +17,10 @@ _IDLE_S: Final = 0.2
 
 
 class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
-    """Offset ``{"position": bytes}`` on partition ``{"filename": path}``; the standard input has neither. A last line
-    without its end waits for it."""
+    """Offset ``{"position": bytes}`` in partition ``{"filename": path}``; the standard input has neither.
+
+    A last line without a line end is delivered once its line end is written.
+    """
 
     def start(self) -> None:
         self._partition = {"filename": self.config.file} if self.config.file is not None else None
@@ -49,7 +51,7 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
 
         lines, ends = split_lines(block)
         batches = []
-        most = max(1, self.config.batch_size)  # as the original, which takes numbers below 1
+        most = max(1, self.config.batch_size)  # the original accepts numbers below 1 as well
         for first in range(0, len(lines), most):
             last = min(first + most, len(lines))
             offset = {"position": start + int(ends[last - 1])} if start is not None else None
@@ -80,7 +82,7 @@ class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
             )
         for partition, offset in offsets:
             if offset is None:
-                continue  # of a file that it read once: may be forgotten, whatever it is
+                continue  # an offset of a file may be deleted whatever it contains
             if "position" not in offset:
                 raise ConnectError("Offset objects should either be null or contain the key 'position'")
             position = offset["position"]

@@ -14,7 +14,7 @@ from connectors.objects.renaming import RenamingStore
 __all__ = ["HdfsStore"]
 
 _SETTINGS: Final = {"dfs.client.failover.max.attempts": "3"}
-"""The worker repeats what failed for the moment: the client need not try for minutes (15 attempts) on its own."""
+"""The worker retries temporary failures, so the client need not retry for minutes by itself (15 attempts)."""
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
 _REMOTE: Final = re.compile(r'(?:Fatal)?RPCError\("[\w.$]*?(\w+)", "')
 _LOCAL: Final = re.compile(r"(\w+)\(")
@@ -34,8 +34,10 @@ _FOR_GOOD: Final = frozenset(
         "QuotaExceededException",
     ]
 )
-"""Exceptions of the name node that the same call meets again, however often it is made. Not StandbyException: in a cluster whose
-name nodes are changing places, one of them is active soon."""
+"""Exceptions of the name node that a retry would get again.
+
+StandbyException is not among them: while name nodes are switching roles, one of them becomes active soon.
+"""
 _LOCAL_FOR_GOOD: Final = frozenset(
     {"InvalidArgument", "InvalidPath", "NoSASLMechanism", "UnsupportedErasureCodingPolicy", "UnsupportedFeature"}
 )
@@ -105,7 +107,9 @@ class HdfsStore(RenamingStore):
 
 
 def _is_for_good(error: Exception) -> bool:
-    """hdfs-native has a RuntimeError for most things, with the name of its own error or of Hadoop's exception at the beginning."""
+    """Whether a retry cannot help. hdfs-native raises RuntimeError for most errors, with its own error's name or
+    Hadoop's exception at the beginning of the message.
+    """
     if isinstance(error, PermissionError):
         return True
     text = str(error)
@@ -116,7 +120,7 @@ def _is_for_good(error: Exception) -> bool:
 
 
 def _first_line(error: Exception) -> str:
-    """Without the stack of the name node, which hdfs-native writes as one line with escapes."""
+    """The message without the name node's stack trace, which hdfs-native writes escaped on one line."""
     text = re.split(r"\n|\\n", str(error), maxsplit=1)[0]
     return _REMOTE.sub(r"\1: ", text) or type(error).__name__
 

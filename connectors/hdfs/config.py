@@ -13,7 +13,7 @@ __all__ = ["HdfsSinkConfig"]
 
 @config
 class HdfsSinkConfig(ObjectSinkConfig):
-    """Which HDFS, and where in it."""
+    """The HDFS cluster, and the folders in it."""
 
     format_class: str = key(
         "format.class",

@@ -1,4 +1,4 @@
-"""Keys of the HTTP sink that Aiven's connector has."""
+"""Keys of Aiven's HTTP sink."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["AivenHttpSinkConfig"]
 
 @config
 class AivenHttpSinkConfig:
-    """Where records go, as what, and how requests say who sends them."""
+    """Where records are sent, in which form, and how requests authenticate."""
 
     url: str = key("http.url", check=http_url, doc="The address.", importance="high", group="Connection")
     auth: str = key(
@@ -157,12 +157,12 @@ class AivenHttpSinkConfig:
     )
 
     def settings_of(self, topic: str) -> HttpSettings:
-        """Where records of a topic go: all to the same API."""
+        """Settings for a topic's records; the same API for all topics."""
         return self.settings
 
     @cached_property
     def settings(self) -> HttpSettings:
-        """Raises ConfigError where the trust store cannot be used."""
+        """Raises ConfigError where the trust store is unusable."""
         kind = self.auth.lower()
         headers = [
             (name.strip(), value.strip()) for name, _, value in (text.partition(":") for text in self.more_headers)
@@ -172,7 +172,7 @@ class AivenHttpSinkConfig:
         if kind == "static" and self.authorization is not None:
             headers.append(("Authorization", self.authorization.reveal()))
         return HttpSettings(
-            url=self.url.replace("${", "$%7B"),  # nothing is filled in here
+            url=self.url.replace("${", "$%7B"),  # this connector has no placeholders
             headers=headers,
             records=self.batch_max if self.batching else 1,
             prefix=self.batch_prefix if self.batching else "",

@@ -1,4 +1,4 @@
-"""The API over ``requests``: credentials, a token that is fetched when it is needed, and what is tried again."""
+"""Calls the API with ``requests``: credentials, fetching tokens when needed, retries."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _UNAUTHORIZED: Final = 401
 
 
 class Refused(ConnectError):
-    """The API did not take a request, however often it was sent."""
+    """The API rejected a request, after all retries."""
 
 
 class _NoToken(Exception):
-    """The token server did not give one just now."""
+    """The token server is temporarily not giving a token."""
 
 
 class HttpClient:
-    """From one thread, but for ``abort``; ``stopping`` cuts pauses short."""
+    """For use from one thread, except ``abort``; ``stopping`` ends pauses early."""
 
     def __init__(self, settings: HttpSettings, stopping: threading.Event) -> None:
         self._settings, self._stopping = settings, stopping
@@ -41,14 +41,17 @@ class HttpClient:
         self._token: Password | None = None
 
     def abort(self) -> None:
-        """From any thread: have the request that runs end with an error."""
+        """May be called from any thread: makes the running request end with an error."""
         abort(self._session)
 
     def close(self) -> None:
         self._session.close()
 
     def send(self, request: HttpRequest) -> None:
-        """Returns when the API has taken it (2xx). Raises Refused, with the API's words, RetriableConnectError when stopped."""
+        """Returns when the API has accepted the request (2xx).
+
+        Raises Refused with the API's message, or RetriableConnectError when the task is stopping.
+        """
         retries, said = self._settings.retries, ""
         for attempt in range(retries.most + 1):
             if attempt and self._stopping.wait(retries.pause_before(attempt)):
@@ -72,7 +75,7 @@ class HttpClient:
         raise Refused(f"{request.method} {request.url}: the API {said}")
 
     def _answer(self, request: HttpRequest) -> requests.Response:
-        """Its answer; where that is 401 a token may have expired, so it is asked once more with a new one."""
+        """The API's response. On 401 the token may have expired, so the request is repeated once with a new one."""
         answer = self._ask(request)
         if answer.status_code == _UNAUTHORIZED and self._settings.oauth is not None:
             self._token = None
@@ -116,7 +119,10 @@ class HttpClient:
 
 
 def _outline(answer: requests.Response) -> str:
-    """What an answer that may hold a token looks like, without its values. Errors have names and words of the standard (RFC 6749, 5.2)."""
+    """A description of a response that may contain a token, without its values.
+
+    Error codes and descriptions defined by RFC 6749, 5.2 are included.
+    """
     try:
         said = answer.json()
     except ValueError:
@@ -130,7 +136,7 @@ def _outline(answer: requests.Response) -> str:
 
 
 def _reason(error: requests.RequestException) -> str:
-    """The innermost words, without the addresses of objects."""
+    """The innermost error message, without memory addresses."""
     inner: BaseException = error
     while inner.__context__ is not None:
         inner = inner.__context__

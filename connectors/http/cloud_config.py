@@ -1,4 +1,4 @@
-"""Keys of the HTTP sink that Confluent's second one has: up to fifteen APIs under one address, each for topics of its own."""
+"""Keys of Confluent's HTTP sink V2: up to fifteen APIs below one address, each for its own topics."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _KEYS: Final = {
     "http.connect.timeout.ms": "http.connect.timeout.ms",
     "http.request.timeout.ms": "http.request.timeout.ms",
 }
-"""What an API's keys, behind apiN., are called in the first sink."""
+"""Maps the names of an API's keys, after ``apiN.``, to the names in the first sink."""
 _BACK: Final = {first: key_name for key_name, first in _KEYS.items()} | {"http.api.url": "http.api.path"}
 _DEFAULTS: Final = {"request.body.format": "json", "max.retries": "5"}
 _NOT_DONE: Final = ("http.path.parameters", "http.request.body")
@@ -57,7 +57,7 @@ _NOT_DONE: Final = ("http.path.parameters", "http.request.body")
 
 @config
 class HttpSinkV2Config(HttpAccess):
-    """Where records go, by topic."""
+    """Where each topic's records are sent."""
 
     base_url: str = key(
         "http.api.base.url",

@@ -51,7 +51,7 @@ def _codes(value: str) -> str | None:
 
 @config
 class HttpAccess:
-    """How requests say who sends them, and whom they are sent to with TLS."""
+    """How requests authenticate, and how the server is verified with TLS."""
 
     auth: str = key(
         "auth.type",
@@ -107,7 +107,10 @@ class HttpAccess:
 
     @property
     def tls(self) -> ssl.SSLContext | None:
-        """None for Python's own authorities. Raises ConfigError that names the key, without ``https.``."""
+        """None: use Python's default certificate authorities.
+
+        Raises ConfigError that names the key, without ``https.``.
+        """
         verifies = self.https.get("host.verifier.enabled", "true").lower() != "false"
         ssl_keys = {name: value for name, value in self.https.items() if name.startswith("ssl.")}
         if ssl_keys.pop("ssl.enabled", "true").lower() == "false":
@@ -124,7 +127,7 @@ class HttpAccess:
             return client_context(parse(TlsKeys, ssl_keys), check_host=verifies)
 
     def access_problems(self) -> Iterable[Problem]:
-        """What is wrong with them."""
+        """Problems with these keys."""
         kind = self.auth.upper()
         if kind == "OAUTH2" and not (self.token_url and self.client_id):
             yield Problem(
@@ -141,7 +144,7 @@ class HttpAccess:
 
 
 def _stored(name: str, content: str) -> bytes:
-    """What a ``data:`` URL holds, as Confluent's cloud has key stores in configurations."""
+    """The bytes of a ``data:`` URL, which is how Confluent Cloud puts key stores into configurations."""
     head, marked, data = content.partition(";base64,")
     try:
         if not head.startswith("data:") or not marked:
@@ -153,7 +156,7 @@ def _stored(name: str, content: str) -> bytes:
 
 @config
 class HttpSinkConfig(HttpAccess):
-    """Where records go, as what, and what becomes of those that the API refuses."""
+    """Where records are sent, in which form, and what happens to those that the API rejects."""
 
     url: str = key(
         "http.api.url",
@@ -300,12 +303,12 @@ class HttpSinkConfig(HttpAccess):
     proxy_password: Password = key("http.proxy.password", default="", doc="That user's password.", group="Proxy")
 
     def settings_of(self, topic: str) -> HttpSettings:
-        """Where records of a topic go: all to the same API."""
+        """Settings for a topic's records; the same API for all topics."""
         return self.settings
 
     @cached_property
     def settings(self) -> HttpSettings:
-        """Raises ConfigError where the TLS keys are not right."""
+        """Raises ConfigError where the TLS keys are invalid."""
         json, array = self.body_format.lower() == "json", self.json_array
         kind = self.auth.upper()
         headers = list(_pairs(self.header_text, self.header_separator))

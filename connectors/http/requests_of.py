@@ -1,4 +1,4 @@
-"""Records as requests: which address, which body, and which records share one."""
+"""Turns records into requests: the address, the body, and which records share a request."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _PLACEHOLDER: Final = re.compile(r"\$\{([^}]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request and the records that it is for."""
+    """A request and the records that it contains."""
 
     method: str
     url: str
     body: bytes | None
     records: Sequence[Record]
     headers: Sequence[tuple[str, str]] | None = None
-    """Where they are not the same for all."""
+    """Set where the headers differ between requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What records of one request have in common."""
+    """The parts that all records of one request have in common."""
 
     url: str
     group: str = ""
@@ -40,7 +40,7 @@ class _Place:
 
 
 def requests_of(batch: RecordBatch, settings: HttpSettings) -> Iterator[HttpRequest | tuple[Record, DataError]]:
-    """The requests of a batch in its order; a record that none can be made of comes with the reason."""
+    """The requests for a batch in its order; a record that cannot be sent is returned with the reason."""
     pending: list[tuple[Record, str]] = []
     shared: _Place | None = None
     bodies = _bodies(batch, settings)
@@ -95,7 +95,7 @@ def _joined(pending: Sequence[tuple[Record, str]], destination: _Place | None, s
 
 
 def _of_null(record: Record, settings: HttpSettings) -> HttpRequest | None:
-    """A record without value: a DELETE of its key, nothing, or an error."""
+    """The request for a record without value: a DELETE with its key, no request, or an error."""
     if settings.nulls == "fail":
         raise DataError(
             f"the record at offset {record.offset} of {record.topic} has no value, and behavior.on.null.values is fail"
@@ -127,7 +127,7 @@ def _bodies(batch: RecordBatch, settings: HttpSettings) -> list[str | None]:
 
 
 def _unquoted(text: str | None) -> str | None:
-    """A text without schema is a JSON string: what is in it."""
+    """A text without schema is a JSON string; this is its content."""
     return str(json.loads(text)) if text is not None and text.startswith('"') else text
 
 

@@ -1,4 +1,4 @@
-"""What the sink needs to know, whatever the keys are called."""
+"""The settings of the HTTP sinks, independent of the names of the keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_PAUSE_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class OAuth:
-    """Client credentials (RFC 6749, 4.4). ``in_header`` says where the id and the secret stand."""
+    """Client credentials (RFC 6749, 4.4). ``in_header`` says whether id and secret are sent in a header."""
 
     url: str
     parameters: Mapping[str, str]
@@ -31,16 +31,19 @@ class OAuth:
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often a request is sent again, after which pause, and for which answers; no answer at all is always one."""
+    """How often a request is repeated, after which pauses and for which responses.
+
+    A missing response is always retried.
+    """
 
     most: int
     pause_s: float
     codes: Sequence[range]
     doubles: bool = False
-    """Whether the pause is about twice as long each time."""
+    """Whether each pause is about twice as long as the one before."""
 
     def pause_before(self, attempt: int) -> float:
-        """In seconds, before the second attempt (1) and those after it."""
+        """The pause in seconds before the retry with this number (1 is the first retry)."""
         if not self.doubles:
             return self.pause_s
         longest = min(self.pause_s * float(2 ** min(attempt - 1, 16)), max(_LONGEST_PAUSE_S, self.pause_s))
@@ -52,29 +55,29 @@ class Retries:
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """``url`` may hold ``${topic}``, ``${key}`` and fields. ``separator`` stands between the records of a body."""
+    """``url`` may contain ``${topic}``, ``${key}`` and fields. ``separator`` separates the records in a body."""
 
     url: str
     method: str = "POST"
     headers: Sequence[tuple[str, str]] = ()
     fills_headers: bool = False
-    """Whether placeholders in their values are filled in too."""
+    """Whether placeholders in the header values are replaced too."""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """Added to the query of every address."""
+    """Added to the query string of every address."""
     records: int = 1
-    """The most in one request."""
+    """The most records in one request."""
     prefix: str = ""
     suffix: str = ""
     separator: str = ","
     json: bool = False
-    """Whether values are sent as JSON rather than as the text that Java makes of them."""
+    """Whether values are sent as JSON, rather than as the text of Java's toString."""
     structs_as_json: bool = False
-    """Whether at least values that are no plain text or number are sent as JSON."""
+    """Whether values other than plain texts and numbers are sent as JSON."""
     group_by: str = ""
-    """Records share a request only where this, filled in, is the same."""
+    """Records share a request only where this template gives the same text for them."""
     replacements: Sequence[tuple[str, str]] = ()
     nulls: str = "ignore"
-    """What becomes of a record without value: ignore, log, delete, fail."""
+    """How records without value are handled: ignore, log, delete, fail."""
     skips_errors: bool = False
     retries: Retries = Retries(0, 0, ())
     connect_timeout_s: float = 30
@@ -86,7 +89,7 @@ class HttpSettings:
 
 
 def status_codes(text: str) -> list[range]:
-    """``429,500-599,600-``: the answers of these codes. Raises ValueError."""
+    """Parses ``429,500-599,600-``, a list of status codes and ranges. Raises ValueError."""
     codes = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         first, dash, last = part.partition("-")

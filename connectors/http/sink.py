@@ -1,4 +1,4 @@
-"""The HTTP sink: each record, or some together, as a request to an API."""
+"""The HTTP sink: sends each record, or several together, as a request to an API."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ logger = get_logger(__name__)
 
 
 class HttpSinkTask(SinkTask[HttpSinkConfig | AivenHttpSinkConfig | HttpSinkV2Config]):
-    """Requests go one after the other in the records' order, and are answered before ``put`` returns: at least once."""
+    """Requests are sent one after the other in the order of the records, and ``put`` returns after the last response:
+    at least once.
+    """
 
     def __init__(self, config: Any, context: Any) -> None:
         super().__init__(config, context)
         self._clients: dict[int, HttpClient] = {}
 
     def _client(self, settings: HttpSettings) -> HttpClient:
-        """The one of an API, whose settings are one object for as long as the task lives."""
+        """The client of an API. Its settings are the same object for as long as the task runs."""
         from connectors.http.client import HttpClient
 
         if id(settings) not in self._clients:
@@ -56,7 +58,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig | AivenHttpSinkConfig | HttpSinkV2Con
             self._refused(request.records, error, settings)
 
     def _refused(self, records: Sequence[Record], error: Exception, settings: HttpSettings) -> None:
-        """To ``errors.*``, which raises where they are not tolerated; or nothing but a line in the log."""
+        """Report records to ``errors.*``, which raises where errors are not tolerated; or only log them."""
         if settings.skips_errors:
             logger.error("records passed over", count=len(records), first_offset=records[0].offset, error=str(error))
             return
@@ -79,7 +81,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig | AivenHttpSinkConfig | HttpSinkV2Con
 
 
 class HttpSinkConnector(SinkConnector[HttpSinkConfig]):
-    """Validation sends nothing: an API has no request that is known to do nothing."""
+    """Validation sends no request, because none is known to be without effect."""
 
     config_class: ClassVar[type[Any]] = HttpSinkConfig
     task_class = HttpSinkTask
@@ -90,12 +92,12 @@ class HttpSinkConnector(SinkConnector[HttpSinkConfig]):
 
 
 class HttpSinkV2Connector(HttpSinkConnector):
-    """Confluent's second one, which is for several APIs."""
+    """Confluent's HTTP sink V2, which supports several APIs."""
 
     config_class = HttpSinkV2Config
 
 
 class AivenHttpSinkConnector(HttpSinkConnector):
-    """Aiven's connector by its keys."""
+    """Runs Aiven's connector's configurations."""
 
     config_class = AivenHttpSinkConfig

@@ -1,4 +1,4 @@
-"""From a driver's chunks to record batches: columns in Connect's form, cut to size, each with the position after it."""
+"""Turns a driver's chunks into record batches: columns in Connect's form, split to size, each with the offset after it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _timestamps(plan: Plan, delivered: pa.RecordBatch) -> Positions | None:
     if not plan.timestamps:
         return None
     column = delivered.column(delivered.schema.get_field_index(TIMESTAMP))
-    if pa.types.is_integer(column.type):  # milliseconds on the wall clock of db.timezone
+    if pa.types.is_integer(column.type):  # milliseconds in the time zone of db.timezone
         column = column.cast(pa.timestamp("ms"))
     instants: Positions = epoch_micros(column, plan.dialect.timezone).to_numpy(zero_copy_only=False)
     return instants
@@ -90,7 +90,7 @@ def cut(plan: Plan, chunk: Chunk, before: Position, following_us: int | None) ->
 
 
 def _end(values: pa.Array, start: int, stop: int) -> int:
-    """The row before which a batch from ``start`` on ends, so that its bytes are bounded too: it has at least one row."""
+    """The end of a batch that starts at ``start``: limited in bytes as well, but with at least one row."""
     while stop - start > 1 and values.slice(start, stop - start).nbytes > MAX_BATCH_BYTES:
         stop = start + (stop - start) // 2
     return stop

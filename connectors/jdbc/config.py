@@ -59,7 +59,7 @@ _isolation: Check = one_of(
 
 @config
 class JdbcSourceConfig(ConnectionKeys):
-    """What to read from which database, how to notice new rows, and where to write them."""
+    """Which database and tables are read, how new rows are found, and which topics they are written to."""
 
     whitelist: list[str] = key(
         "table.whitelist",
@@ -302,7 +302,8 @@ class JdbcSourceConfig(ConnectionKeys):
 
     @property
     def effective_mode(self) -> str:
-        """mode; without one, but with Confluent Cloud's connection.host, what the columns that are named say.
+        """``mode``. Where it is not set but Confluent Cloud's connection.host is, the mode follows from which columns
+        are named.
 
         Source: docs.confluent.io/cloud, "PostgreSQL Source (JDBC) Connector", Features, "Insert modes".
         """
@@ -324,7 +325,7 @@ class JdbcSourceConfig(ConnectionKeys):
 
     @property
     def numeric(self) -> str:
-        """numeric.mapping in effect."""
+        """The numeric.mapping that applies."""
         if self.numeric_mapping is not None:
             return self.numeric_mapping.lower()
         return "precision_only" if self.numeric_precision_mapping else "none"
@@ -359,7 +360,7 @@ class JdbcSourceConfig(ConnectionKeys):
 
 @config
 class JdbcSourceTaskConfig(JdbcSourceConfig):
-    """A task's share: the tables it reads, none for a query."""
+    """A task's share: the tables it reads; empty for a query."""
 
     tables: str = key(
         "tables",
@@ -371,13 +372,13 @@ class JdbcSourceTaskConfig(JdbcSourceConfig):
 
 @config
 class MySqlSourceConfig(JdbcSourceConfig):
-    """The same for Confluent Cloud's MySqlSource."""
+    """The keys of Confluent Cloud's MySqlSource."""
 
     cloud_kind: ClassVar = "mysql"
 
 
 @config
 class MySqlSourceTaskConfig(JdbcSourceTaskConfig):
-    """A task's share of that."""
+    """A task's share of a MySqlSource."""
 
     cloud_kind: ClassVar = "mysql"

@@ -1,4 +1,4 @@
-"""The keys that Confluent's and Aiven's JDBC sources and sinks share: which database, and how it is spoken to."""
+"""The connection keys that Confluent's and Aiven's JDBC sources and sinks share."""
 
 from __future__ import annotations
 
@@ -31,15 +31,17 @@ _CLOUD: Final[Mapping[str, tuple[int, str, str, Mapping[str, str]]]] = {
         {"prefer": "PREFERRED", "require": "REQUIRED", "verify-ca": "VERIFY_CA", "verify-full": "VERIFY_IDENTITY"},
     ),
 }
-"""How the keys of Confluent Cloud become a URL: port, names of two parameters, and the driver's words for ``ssl.mode``."""
+"""How Confluent Cloud's keys are turned into a URL: the port, the names of two parameters, and the driver's values for
+``ssl.mode``.
+"""
 
 
 @config
 class ConnectionKeys:
-    """The database, and what of it concerns reading and writing alike."""
+    """The connection, and settings that apply to both reading and writing."""
 
     cloud_kind: ClassVar[str] = "postgresql"
-    """The database that ``connection.host`` means."""
+    """The kind of database that ``connection.host`` refers to."""
 
     url: str = key("connection.url", default="", doc=URL_DOC, importance="high", group="Connection", width="LONG")
     user: str | None = key(
@@ -139,12 +141,12 @@ class ConnectionKeys:
 
     @property
     def database(self) -> Database:
-        """Raises ConnectError for a URL that is none."""
+        """Raises ConnectError for an invalid URL."""
         return parse_jdbc_url(self.jdbc_url, self.user, self.password)
 
     @property
     def jdbc_url(self) -> str:
-        """``connection.url``, or what Confluent Cloud's keys come to instead."""
+        """``connection.url``, or the URL that Confluent Cloud's keys stand for."""
         if self.url:
             return self.url
         port, mode, root, modes = _CLOUD[self.cloud_kind]
@@ -153,12 +155,12 @@ class ConnectionKeys:
         return f"jdbc:{self.cloud_kind}://{location}?{mode}={modes.get(self.ssl_mode, self.ssl_mode)}{more}"
 
     def url_problems(self) -> Iterable[Problem]:
-        """What is wrong with the URL before anything is connected to."""
+        """Problems with the URL that are found without connecting."""
         if not self.url and not self.host:
             message = "connection.url is empty; it should look like jdbc:postgresql://host:5432/name"
             yield Problem("connection.url", message)
 
     @property
     def quoting(self) -> bool:
-        """Both forms of the key in effect."""
+        """Whether names are quoted, from whichever of the two keys is set."""
         return self.sql_quote_identifiers and self.quote_identifiers.upper() == "ALWAYS"

@@ -19,7 +19,7 @@ _COLUMN_NAMING = "io.debezium.connector.jdbc.naming.DefaultColumnNamingStrategy"
 
 @config
 class DebeziumSinkConfig(SinkKeys):
-    """Change events, or plain records, into tables."""
+    """Writes change events, or plain records, to tables."""
 
     url: str = key(
         "connection.url",

@@ -1,4 +1,4 @@
-"""Which tables a JDBC source's configuration means, as the database has them now."""
+"""Finds the tables in the database that a JDBC source's configuration selects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def dialect_for(config: JdbcSourceConfig) -> Dialect:
 
 
 def look(config: JdbcSourceConfig) -> list[TableId]:
-    """Connect, and list the tables that the configuration means."""
+    """Connect, and list the tables that the configuration selects."""
     with closing(open_connection(config)) as connection:
         return [] if config.sql_query else find(config, connection)
 
@@ -55,7 +55,7 @@ def find(config: JdbcSourceConfig, connection: RowReader) -> list[TableId]:
 
 
 def choose_tables(config: JdbcSourceConfig, tables: Iterable[TableId]) -> list[TableId]:
-    """The tables that the configuration means; raises ConnectError where two would share a topic."""
+    """The tables that the configuration selects; raises ConnectError where two of them would write to the same topic."""
     chosen = [table for table in tables if _is_meant(config, table)]
     by_name: dict[str, TableId] = {}
     for table in chosen:

@@ -21,7 +21,7 @@ QUERY_PARTITION: Mapping[str, Any] = {"query": "query"}
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a table was read: the last timestamp (microseconds since the epoch) and incrementing value."""
+    """How far a table has been read: the last timestamp (microseconds since the epoch) and incrementing value."""
 
     timestamp_us: int | None = None
     incrementing: int | None = None
@@ -60,7 +60,9 @@ def partition_v0(table: TableId) -> dict[str, Any]:
 
 
 def find_position(lookup: Callable[[Mapping[str, Any]], Mapping[str, Any] | None], table: TableId) -> Position:
-    """The committed position of a table, the newest form first; drivers differed in how much of the full name they gave."""
+    """The committed position of a table, trying the newest form first; drivers differed in how much of the full name
+    they used.
+    """
     candidates = [{"protocol": "1", "table": name} for name in table.names]
     for partition in (*candidates, partition_v0(table)):
         if (offset := lookup(partition)) is not None:

@@ -1,4 +1,4 @@
-"""The SELECT statements of the JDBC source, and what is known about the rows that one delivers."""
+"""The SELECT statements of the JDBC source, and the columns that they return."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["INCREMENTING", "TIMESTAMP", "Plan", "Source", "UnfitColumn", "plan"]
 
 INCREMENTING = "tidegate_incrementing"
 TIMESTAMP = "tidegate_timestamp"
-"""Columns that a statement delivers besides those of the record: the position of each row."""
+"""Columns that a statement returns in addition to those of the record: the position of each row."""
 
 
 class UnfitColumn(ConnectError):
-    """A column that the mode asks for is missing or unfit; ``key`` is what names it."""
+    """A column that the mode needs is missing or unsuitable; ``key`` is the configuration key that names it."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class UnfitColumn(ConnectError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What one series of statements reads: a table, or the query where ``table`` is None."""
+    """The subject of a series of statements: a table, or the query where ``table`` is None."""
 
     table: TableId | None
     topic: str
@@ -51,7 +51,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a source is read at present: its columns, and the columns that tell new rows."""
+    """How a table or query is currently read: its columns, and the columns that identify new rows."""
 
     config: JdbcSourceConfig
     dialect: Dialect
@@ -67,7 +67,7 @@ class Plan:
         return any(column.zoned for column in self.timestamps)
 
     def statement(self, position: Position, until_us: int | None) -> str:
-        """The rows after ``position`` and before ``until_us``, in the order of their positions."""
+        """Selects the rows after ``position`` and before ``until_us``, ordered by position."""
         suffix = f" {self.config.query_suffix.strip()}" if self.config.query_suffix.strip() else ""
         where, order = self._where(position, until_us)
         if self.source.table is not None:
@@ -82,8 +82,9 @@ class Plan:
         return f" ORDER BY {', '.join(names)}" if names and not self.dialect.keeps_order else ""
 
     def widest(self, position: Position, until_us: int | None) -> str | None:
-        """A query for the most bytes that each column of varying length has among the rows of ``statement``; None where
-        that would take as long as reading them."""
+        """A query for the greatest size in bytes of each variable-length column among the rows of ``statement``; None
+        where it would take as long as reading them.
+        """
         octets, table = self.dialect.octets, self.source.table
         if octets is None or table is None:
             return None
@@ -93,7 +94,7 @@ class Plan:
         return f"SELECT {', '.join(lengths)} FROM {name}{self._where(position, until_us)[0]}"
 
     def likeness(self) -> str:
-        """One row of constants of the types that a statement delivers."""
+        """Selects one row of constants with the types of the columns that a statement returns."""
         likes = [f"{column.like} AS {self.dialect.quote(column.name)}" for column in self.columns]
         if self.timestamps:
             likes.append(f"0 AS {TIMESTAMP}")
@@ -111,7 +112,7 @@ class Plan:
         return ", ".join(selected)
 
     def _where(self, position: Position, until_us: int | None) -> tuple[str, str]:
-        """The clauses that choose the rows, and order them."""
+        """The WHERE and ORDER BY clauses."""
         conditions, order = [], []
         number = self._incrementing_path()
         if self.timestamps:
@@ -152,7 +153,10 @@ def _coalesce(expressions: Sequence[str]) -> str:
 
 
 def plan(config: JdbcSourceConfig, dialect: Dialect, connection: sqlalchemy.Connection, source: Source) -> Plan:
-    """Look at the source and say how to read it. Raises ConnectError where the mode's columns are missing or unfit."""
+    """Examine the table or query and decide how to read it.
+
+    Raises ConnectError where columns that the mode needs are missing or unsuitable.
+    """
     options = TypeOptions(config.numeric, config.time_form, dialect.wide)
     if source.table is not None:
         reflected = dialect.reflect_table(connection, source.table)
@@ -206,7 +210,7 @@ def _mapping(item: str) -> tuple[str, str]:
 
 
 def _named(columns: Sequence[Column], column_name: str, source: Source, key: str) -> Column:
-    """The column of that name, in the same case if there is one; ``a.id`` means ``id``."""
+    """The column with that name, preferably in the same case; ``a.id`` finds ``id``."""
     bare = column_name.rpartition(".")[2].strip('"')
     exact = [column for column in columns if column.name == bare]
     matching = exact or [column for column in columns if column.name.lower() == bare.lower()]
@@ -219,7 +223,7 @@ def _named(columns: Sequence[Column], column_name: str, source: Source, key: str
 
 
 def _refuse_nullable(made: Plan) -> None:
-    """At least one of the timestamp columns, and the incrementing one, must be NOT NULL."""
+    """At least one timestamp column, and the incrementing column, must be NOT NULL."""
     hint = "declare it NOT NULL, or set validate.non.null=false and rows with a null there are not read"
     if made.incrementing is not None and made.incrementing.schema.optional:
         message = f"incrementing column {made.incrementing.name!r} of {made.source} may be null: {hint}"

@@ -1,4 +1,4 @@
-"""Reads one table, or the query, again and again: when to ask, what for, and how far it got."""
+"""Reads one table or query repeatedly: when to run the next statement, which one, and how far it got."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ logger = get_logger(__name__)
 
 
 class SourceReader:
-    """The state of reading one source. ``due`` is the time (``time.monotonic``) at which it wants to be asked next.
+    """The state of reading one table or query. ``due`` is the time (``time.monotonic``) of the next statement.
 
-    ``next`` is called with a connection that has no other statement open from this reader; another reader's may be.
+    Call ``next`` with a connection on which this reader has no other statement open; another reader may.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class SourceReader:
 
     @property
     def reading(self) -> bool:
-        """Whether a statement is open and has more to deliver."""
+        """Whether a statement is open and has more rows."""
         return self._chunks is not None
 
     def next(self, connection: RowReader) -> list[RecordBatch]:
-        """The next batches of this source; an empty list once all that is there now was delivered."""
+        """The next batches; an empty list once all current rows were delivered."""
         if self._chunks is None:
             self._begin(connection)
         assert self._chunks is not None and self._plan is not None
@@ -61,7 +61,7 @@ class SourceReader:
         return [batch for batch, _ in made]
 
     def abandon(self) -> None:
-        """Forget the open statement, as after an error; the next one starts behind the last batch delivered."""
+        """Drop the open statement, for example after an error; the next one starts after the last batch delivered."""
         rows, self._rows, self._chunks = self._rows, None, None
         if rows is not None:
             rows.close()
@@ -79,7 +79,7 @@ class SourceReader:
         self._described = False
 
     def _finish(self) -> None:
-        """What was read whole, or had nothing new, rests for poll.interval.ms."""
+        """Wait poll.interval.ms after all rows were read."""
         self.abandon()
         again_at_once = self._described and self._config.effective_mode != "bulk"
         self.due = 0.0 if again_at_once else time.monotonic() + self._config.poll_interval_ms / 1000
@@ -110,7 +110,7 @@ class SourceReader:
 
 
 def _with_following(plan: Plan, rows: Rows) -> Iterator[tuple[Chunk, int | None]]:
-    """Each chunk with the timestamp of the row that comes after it."""
+    """Each chunk with the timestamp of the row that follows it."""
     chunks: Callable[[], Iterator[Chunk]] = lambda: (Chunk.of(plan, delivered) for delivered in rows)  # noqa: E731
     if not plan.timestamps:
         yield from ((chunk, None) for chunk in chunks())

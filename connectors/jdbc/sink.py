@@ -47,17 +47,21 @@ def _connected(config: SinkConfig) -> Writer:
 
 
 _LINGER_S: Final = 0.2
-"""How long rows wait for more at most while they keep coming: a transaction of few rows costs much of what one of many does."""
+"""The longest time that rows wait for more while more keep coming: a transaction with few rows costs almost as much as
+one with many.
+"""
 
 
 class JdbcSinkTask(SinkTask[Any]):
-    """Writes what came since the last transaction in one, once it is ``MAX_BATCH_BYTES``, or nothing more comes at once."""
+    """Writes all records since the last transaction in one new transaction, once they reach ``MAX_BATCH_BYTES`` or no
+    more arrive immediately.
+    """
 
     def __init__(self, config: Any, context: Any) -> None:
         super().__init__(config, context)
         self._writer: Writer | None = None
         self._closing = threading.Lock()
-        """Held while a statement is cancelled: a connection must not be closed just then."""
+        """Held while a statement is cancelled: the connection must not be closed in that time."""
         self._unwritten: list[RecordBatch] = []
         """Batches that were put and are not written yet."""
         self._wrote = 0.0
@@ -93,12 +97,12 @@ class JdbcSinkTask(SinkTask[Any]):
         pending = [*self._unwritten, *filled]
         waited = time.monotonic() - self._wrote >= _LINGER_S
         if not filled or waited or sum(batch.nbytes for batch in pending) >= MAX_BATCH_BYTES:
-            self._write_all(pending)  # what is given comes again where this fails, so it is not held before
+            self._write_all(pending)  # records come again if this fails, so they are not kept before it succeeds
         else:
             self._unwritten = pending
 
     def flush(self) -> None:
-        pending, self._unwritten = self._unwritten, []  # it comes again where this fails, from the last commit on
+        pending, self._unwritten = self._unwritten, []  # records since the last commit come again if this fails
         self._write_all(pending)
 
     def _write_all(self, batches: Sequence[RecordBatch]) -> None:
@@ -112,7 +116,7 @@ class JdbcSinkTask(SinkTask[Any]):
         write(writer, self._shaper, self._settings, batches, self._offsets, self.context.errant_records.report)
 
     def _patiently(self, act: Any) -> None:
-        """Do something with the connection, again after what another try may help against, max.retries times at most."""
+        """Do something with the connection, retried up to max.retries times after errors that a retry may solve."""
         from connectors.jdbc.writers.writer import Conflict
 
         attempt = 0
@@ -150,7 +154,7 @@ class JdbcSinkTask(SinkTask[Any]):
         return self._writer
 
     def _after_failure(self, *, lost: bool) -> None:
-        """Give the transaction up; the connection too where it is lost."""
+        """Roll the transaction back, or close the connection where it is lost."""
         if self._writer is None:
             return
         try:
@@ -188,12 +192,12 @@ class JdbcSinkTask(SinkTask[Any]):
 class _SinkConnector(SinkConnector[Any]):
     task_class = JdbcSinkTask
     creation: ClassVar[str] = "auto.create"
-    """The key by which missing tables are made, with the value ``creating``."""
+    """The key that controls whether missing tables are created, with its value for doing so."""
     creating: ClassVar[str] = "true"
 
     @classmethod
     def check(cls, config: SinkConfig) -> Iterable[Problem]:
-        """Connect once, so that a wrong password or database is told before a task fails of it."""
+        """Connect once, so that a wrong password or database name is reported before a task fails."""
         try:
             with closing(_connected(config)) as writer:
                 yield from cls._table_problems(config, writer)
@@ -205,7 +209,10 @@ class _SinkConnector(SinkConnector[Any]):
 
     @classmethod
     def _table_problems(cls, config: SinkConfig, writer: Writer) -> Iterable[Problem]:
-        """Topics whose table is neither there nor to be made. Transformations may call topics otherwise, so nothing is known then."""
+        """Topics whose table is missing and may not be created.
+
+        With transformations the topic names are unknown, so nothing is checked.
+        """
         from connectors.jdbc.sink_rows import RowShaper
 
         settings = config.settings
@@ -242,7 +249,7 @@ class _SinkConnector(SinkConnector[Any]):
 
 
 class JdbcSinkConnector(_SinkConnector):
-    """Confluent's and Aiven's sink."""
+    """Confluent's and Aiven's JDBC sink."""
 
     config_class = JdbcSinkConfig
 
@@ -254,7 +261,7 @@ class MySqlSinkConnector(_SinkConnector):
 
 
 class DebeziumSinkConnector(_SinkConnector):
-    """Debezium's sink."""
+    """Debezium's JDBC sink."""
 
     config_class = DebeziumSinkConfig
     creation, creating = "schema.evolution", "basic"

@@ -14,7 +14,7 @@ __all__ = ["JdbcSinkConfig", "MySqlSinkConfig", "SinkKeys"]
 
 @config
 class SinkKeys:
-    """What every JDBC sink is told in the same words."""
+    """Keys that all JDBC sinks share under the same names."""
 
     topics: list[str] = key(
         "topics",
@@ -50,7 +50,7 @@ class SinkKeys:
 
 @config
 class JdbcSinkConfig(SinkKeys, ConnectionKeys):
-    """Which database to write to, into which tables and how."""
+    """Which database and tables are written, and how."""
 
     batch_size: int = key(
         "batch.size",
@@ -237,7 +237,7 @@ class JdbcSinkConfig(SinkKeys, ConnectionKeys):
 
 @config
 class MySqlSinkConfig(JdbcSinkConfig):
-    """The same for Confluent Cloud's MySqlSink."""
+    """The keys of Confluent Cloud's MySqlSink."""
 
     cloud_kind: ClassVar = "mysql"
 

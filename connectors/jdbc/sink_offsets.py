@@ -1,7 +1,7 @@
-"""Offsets kept in the database, in one transaction with the rows: what makes a sink exactly-once.
+"""Offsets stored in the database in the same transaction as the rows: this makes a sink exactly-once.
 
-One row a partition. Whoever opens the partition raises its ``epoch``; a task that still works under an older one finds at
-its next write that no row is its own any more, and rolls back.
+There is one row per partition. A task that takes over a partition raises its ``epoch``. If another task is still
+working with an older epoch, its next write finds that none of the rows belong to it any more, and rolls back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["StoredOffsets"]
 
 
 class StoredOffsets:
-    """The offsets of one connector. ``next`` are those of the partitions that are claimed."""
+    """One connector's offsets. ``next`` are the offsets of the partitions that were claimed."""
 
     def __init__(self, table: str, connector: str) -> None:
         self._table: TableId = parse_table(table)
@@ -35,7 +35,7 @@ class StoredOffsets:
         )
 
     def prepare(self, writer: Writer) -> None:
-        """Create the table where it is missing."""
+        """Create the table if it does not exist."""
         if writer.columns(self._table) is None:
             try:
                 writer.run(
@@ -44,11 +44,11 @@ class StoredOffsets:
                     "epoch BIGINT NOT NULL, PRIMARY KEY (connector, topic, part))"
                 )
                 writer.commit()
-            except RowsRefused as error:  # PostgreSQL, when another task creates it at the same time
+            except RowsRefused as error:  # in PostgreSQL, when another task creates the table at the same time
                 raise Conflict(str(error)) from error
 
     def claim(self, writer: Writer, partitions: Iterable[TopicPartition]) -> None:
-        """Make these partitions this task's, and read where each goes on (-1: nothing was written yet)."""
+        """Take over these partitions, and read the offset at which each continues (-1: nothing has been written yet)."""
         self.prepare(writer)
         name = self._name(writer)
         for partition in sorted(partitions):
@@ -71,7 +71,7 @@ class StoredOffsets:
             self.next.pop(partition, None)
 
     def refresh(self, writer: Writer) -> None:
-        """Read again how far each partition is: whether a commit that was cut off came through."""
+        """Read the partitions' offsets again, to find out whether an interrupted commit succeeded."""
         for partition in list(self.next):
             rows = writer.ask(
                 f"SELECT next_offset, epoch FROM {self._name(writer)} WHERE {self._where(writer, partition)}"
@@ -81,8 +81,10 @@ class StoredOffsets:
         writer.rollback()
 
     def advance(self, writer: Writer, ends: Mapping[TopicPartition, int]) -> None:
-        """Write, in the transaction that is open, how far each partition is; locks the rows until it ends. First of all in
-        a transaction, so that a task whose partition was taken writes nothing."""
+        """Write each partition's offset in the open transaction; locks the rows until it ends.
+
+        Must be the first statement of a transaction, so that a task whose partition was taken over writes no rows.
+        """
         name = self._name(writer)
         for partition in sorted(ends):
             where = self._where(writer, partition)
@@ -95,7 +97,7 @@ class StoredOffsets:
             raise ConnectError(f"another task has taken over {partition}: this one's writes are given up (fenced)")
 
     def put(self, writer: Writer, changes: Iterable[tuple[TopicPartition, int | None]]) -> None:
-        """Set offsets from outside, None to forget one; whoever is at work is fenced."""
+        """Set offsets on behalf of a user; None deletes one. Running tasks are fenced."""
         self.prepare(writer)
         name = self._name(writer)
         for partition, offset in changes:

@@ -1,4 +1,6 @@
-"""Batches of records as changes to tables: which table, which columns, what of deletes, and the last of each key only."""
+"""Turns batches of records into changes of tables: determines the table and the columns, handles deletes, and keeps
+only the last row of each key.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +27,20 @@ _KAFKA: Final = (_STRING, Schema(SchemaType.INT32), Schema(SchemaType.INT64))
 
 
 def row_id(batch: int, row: int) -> int:
-    """The number of a row among those of several batches."""
+    """The number of a row among all rows of several batches."""
     return batch << _ROW_BITS | row
 
 
 class _NoSchema(DataError):
-    """All rows of a batch are at fault."""
+    """Applies to all rows of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows of one table for one operation: that of ``insert.mode``, delete or truncate. ``ids`` says whose rows they are."""
+    """Rows of one table for one operation: the configured ``insert.mode``, delete or truncate.
+
+    ``ids`` are the numbers of the rows.
+    """
 
     operation: str
     table: TableId
@@ -56,16 +61,16 @@ class Part:
 
 
 class RowShaper:
-    """Not for several threads: it remembers what it found out of schemas."""
+    """Not thread-safe: it caches results for schemas."""
 
     def __init__(self, settings: SinkSettings) -> None:
         self._settings = settings
         self.refused: dict[int, Exception] = {}
-        """Rows that no change was made of, by their number, since the last ``parts``."""
+        """Rows rejected since the last ``parts``, by their numbers."""
         self.table_of = lru_cache(maxsize=1000)(self._table_of)
 
     def parts(self, batches: Sequence[RecordBatch], without: Sequence[int] = ()) -> list[Part]:
-        """The changes in their order, without the rows of these numbers."""
+        """The changes in order, except the rows with these numbers."""
         self.refused = {}
         left_out = pa.array(without, pa.int64())
         parts: list[Part] = []
@@ -139,7 +144,7 @@ class RowShaper:
         made = [columns_by_name[name] for name in dict.fromkeys(order)]
         if not made:
             raise _NoSchema("no fields found using key and value schemas: nothing would be written")
-        made.sort(key=lambda pair: not pair[0].key)  # keys first, as the statements have them
+        made.sort(key=lambda pair: not pair[0].key)  # keys first, as the statements expect
         rows = pa.record_batch([column for _, column in made], names=[spec.name for spec, _ in made])
         return Part(settings.insert_mode, table, tuple(spec for spec, _ in made), rows, ids)
 
@@ -212,7 +217,7 @@ class RowShaper:
         return spec, _temporal(column, spec) if spec.unit else column
 
     def _deduplicated(self, part: Part) -> Iterator[Part]:
-        """Of rows with the same key the last alone, where the operation looks for rows by key."""
+        """For operations that find rows by key: only the last of the rows with the same key."""
         keys = part.keys
         if part.operation in ("insert", "truncate") or not keys:
             yield part
@@ -238,7 +243,7 @@ class RowShaper:
 
 
 def _change_events(batch: RecordBatch) -> tuple[RecordBatch, pa.Array, pa.Array | None]:
-    """Debezium's envelopes as the rows after the change, which of them are deletes, and which empty the table."""
+    """From Debezium's envelopes: the rows after the change, which of them are deletes, and which are truncates."""
     schema = batch.value_schema
     if (
         schema is None
@@ -255,7 +260,7 @@ def _change_events(batch: RecordBatch) -> tuple[RecordBatch, pa.Array, pa.Array 
 
 
 def _source_of(batch: RecordBatch) -> tuple[tuple[str, str], ...] | None:
-    """The texts of an envelope's source block, of the first record: a topic has one table."""
+    """The text fields of the source block, from the first record: all records of a topic come from one table."""
     schema = batch.value_schema
     if schema is None or "source" not in schema.field_names or not len(batch):
         return None
@@ -265,7 +270,7 @@ def _source_of(batch: RecordBatch) -> tuple[tuple[str, str], ...] | None:
 
 
 def _runs(codes: pa.Array) -> Iterator[tuple[int, int, int]]:
-    """Where rows of the same code begin and end."""
+    """Start, end and code of each run of rows with the same code."""
     encoded = pc.run_end_encode(codes)
     start = 0
     for stop, code in zip(encoded.run_ends.to_pylist(), encoded.values.to_pylist(), strict=True):
@@ -274,8 +279,11 @@ def _runs(codes: pa.Array) -> Iterator[tuple[int, int, int]]:
 
 
 def _joined(parts: list[Part]) -> Iterator[Part]:
-    """Neighbours that differ in nothing but their rows, as one. Deletes and upserts of one table are sorted out first, by
-    the last change of each key, so that a stream of both is two statements rather than one for each run."""
+    """Joins adjacent parts that differ only in their rows.
+
+    Before that, deletes and upserts of one table are separated by the last change of each key, so that a mixed stream
+    needs two statements rather than one per run.
+    """
     group: list[Part] = []
     for part in parts:
         if group and not _same_statement(group[0], part):
@@ -328,14 +336,14 @@ def _concatenated(group: list[Part]) -> Part:
 
 
 def _last_of_each(keys: pa.RecordBatch) -> pa.Array:
-    """The rows, in their order, that no later row has the key of."""
+    """The rows, in order, whose key does not occur in a later row."""
     table = pa.table([*keys.columns, pa.array(range(len(keys)), pa.int64())], names=[*keys.schema.names, "\0row"])
     last = table.group_by(keys.schema.names).aggregate([("\0row", "max")]).column("\0row_max").combine_chunks()
     return last.take(pc.sort_indices(last))
 
 
 def _temporal(column: pa.Array, spec: ColumnSpec) -> pa.Array:
-    """Numbers and texts as the dates, times and instants that they stand for."""
+    """Convert numbers and texts to the dates, times and instants that they represent."""
     if spec.unit == "text":
         return column.cast(pa.timestamp("us", "UTC"))
     if pa.types.is_string(column.type):
@@ -352,6 +360,6 @@ def _temporal(column: pa.Array, spec: ColumnSpec) -> pa.Array:
 
 
 def _micros(nanos: pa.Array) -> pa.Array:
-    """Whole microseconds, rounded down as instants before 1970 need it."""
+    """Whole microseconds, rounded down so that instants before 1970 are correct."""
     floored = pc.floor_temporal(nanos.cast(pa.timestamp("ns")), unit="microsecond")
     return floored.cast(pa.timestamp("us")).cast(pa.int64())

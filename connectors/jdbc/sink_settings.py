@@ -1,4 +1,4 @@
-"""What a sink is to do, whichever connector's keys said so."""
+"""The settings of the JDBC sinks, independent of the names of the keys."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
 
 @dataclass(frozen=True, slots=True)
 class SinkSettings:
-    """``pk_mode`` is none, kafka, record_key or record_value; ``dots`` is what stands for a point in a topic's name, where
-    that is not to part schema and table; ``debezium`` takes change events and Debezium's named types for what they say."""
+    """``pk_mode`` is none, kafka, record_key or record_value.
+
+    ``dots`` replaces the dots in a topic's name where they do not separate schema and table. ``debezium`` enables
+    change events and Debezium's named types.
+    """
 
     insert_mode: str
     pk_mode: str
@@ -47,14 +50,14 @@ class SinkSettings:
 
 
 class SinkConfig(Protocol):
-    """What the keys of every JDBC sink give."""
+    """What the configuration of every JDBC sink provides."""
 
     topics: list[str]
     transforms: list[str]
 
     @property
     def database(self) -> Database:
-        """Raises ConnectError for a URL that is none."""
+        """Raises ConnectError for an invalid URL."""
         ...
 
     @property

@@ -1,4 +1,6 @@
-"""One ``put`` as one transaction: tables made ready, changes applied, bad rows found and given away, offsets, commit."""
+"""Runs one ``put`` as one transaction: prepares tables, applies changes, finds and reports bad rows, stores offsets,
+commits.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,10 @@ def write(
     offsets: StoredOffsets | None,
     report: Callable[[Record, Exception], None],
 ) -> None:
-    """Raises RetriableConnectError where all of it may be tried again; then nothing was written, or with ``offsets`` it is
-    known what was."""
+    """Raises RetriableConnectError where all of it may be retried.
+
+    Then nothing was written, or, with ``offsets``, the database shows how far it was written.
+    """
     ends = _ends_of(batches)
     if offsets is not None:
         batches = _not_written(batches, offsets)
@@ -48,7 +52,7 @@ def write(
         refused = dict(shaper.refused)
         changes = [(part, _change(writer, part, settings)) for part in parts]
         if not writer.dialect.transactional_ddl:
-            writer.commit()  # DDL has ended the transaction anyway
+            writer.commit()  # DDL has committed the transaction anyway
         if offsets is not None:
             offsets.advance(writer, ends)
         try:
@@ -78,12 +82,12 @@ def _apply(writer: Writer, part: Part, change: Change | None) -> None:
 
 
 def _change(writer: Writer, part: Part, settings: SinkSettings) -> Change | None:
-    """The change, its table made ready; None for nothing to do with rows."""
+    """The change to apply, after its table was prepared; None where there are no rows to change."""
     if part.operation == "truncate":
         return None
     known = writer.columns(part.table)
     if known is None and part.operation == "delete" and settings.auto_create:
-        return None  # the first record with a value creates the table; there is nothing to delete before
+        return None  # the first record with a value creates the table; before that there is nothing to delete
     statements = _ddl(writer, part, settings, known)
     for statement in statements:
         try:
@@ -91,7 +95,7 @@ def _change(writer: Writer, part: Part, settings: SinkSettings) -> Change | None
         except (RetriableConnectError, Conflict):
             raise
         except TidegateError as error:
-            # another task may have done the same in the meantime; then all is well at the next try
+            # another task may have made the same change meanwhile; then the next attempt succeeds
             writer.rollback()
             if isinstance(error, RowsRefused) or writer.columns(part.table) != known:
                 raise Conflict(str(error)) from error
@@ -110,7 +114,7 @@ def _matched(part: Part, known: Sequence[TargetColumn], settings: SinkSettings) 
 
 
 def _ddl(writer: Writer, part: Part, settings: SinkSettings, known: list[TargetColumn] | None) -> list[str]:
-    """What has to be run before the rows fit; raises ConnectError where that is not allowed."""
+    """The DDL statements needed before the rows fit; raises ConnectError where they are not allowed."""
     dialect = writer.dialect
     if known is None:
         if not settings.auto_create:
@@ -149,12 +153,15 @@ def _bad_rows(
     offsets: StoredOffsets | None,
     ends: dict[TopicPartition, int],
 ) -> dict[int, Exception]:
-    """Which rows the database refuses, given all before them; found by halving. Leaves nothing written."""
+    """The rows that the database rejects after all earlier ones were applied; found by bisection.
+
+    Nothing remains written.
+    """
     bad: dict[int, Exception] = {}
     taken: list[tuple[Part, Change | None]] = []
     savepoints = writer.dialect.savepoints
     if offsets is not None:
-        offsets.advance(writer, ends)  # nobody else writes rows of these partitions meanwhile
+        offsets.advance(writer, ends)  # no other task writes rows of these partitions meanwhile
 
     def tried(part: Part, change: Change | None) -> RowsRefused | None:
         try:
@@ -170,7 +177,7 @@ def _bad_rows(
             writer.rollback()
             for before in taken:
                 if before[1] is not None:
-                    _change(writer, before[0], settings)  # its DDL was rolled back too
+                    _change(writer, before[0], settings)  # the rollback also undid its DDL
                 _apply(writer, *before)
             return error
 
@@ -194,7 +201,7 @@ def _bad_rows(
 
 
 def _ends_of(batches: Sequence[RecordBatch]) -> dict[TopicPartition, int]:
-    """The offset after the last row of each partition."""
+    """Each partition's offset after its last row."""
     ends: dict[TopicPartition, int] = {}
     for batch in batches:
         assert batch.origin is not None and batch.offsets is not None
@@ -204,7 +211,7 @@ def _ends_of(batches: Sequence[RecordBatch]) -> dict[TopicPartition, int]:
 
 
 def _not_written(batches: Sequence[RecordBatch], offsets: StoredOffsets) -> list[RecordBatch]:
-    """The rows whose offsets the database does not have yet."""
+    """The rows whose offsets are not yet stored in the database."""
     import pyarrow.compute as pc
 
     kept = []
@@ -219,7 +226,7 @@ def _not_written(batches: Sequence[RecordBatch], offsets: StoredOffsets) -> list
 
 
 def described(writer: Writer, shaper: RowShaper, settings: SinkSettings, batches: Sequence[RecordBatch]) -> list[str]:
-    """What ``write`` would do, a statement a line; the database is only looked at."""
+    """The statements that ``write`` would run, one per line; reads the database but changes nothing."""
     descriptions: list[str] = []
     made: set[tuple[object, tuple[ColumnSpec, ...]]] = set()
     for part in shaper.parts(batches):

@@ -34,18 +34,18 @@ logger = get_logger(__name__)
 
 _LOOK_S, _LAST_LOOK_S = 0.5, 2.0
 _CHUNK_ROWS = 10_000
-"""How many rows a driver that counts rows reads ahead."""
+"""The fetch size of drivers that count rows."""
 
 
 class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
-    """Reads its tables in turn, one chunk each, resting where nothing is new."""
+    """Reads its tables in turn, one chunk each, and waits where there are no new rows."""
 
     def __init__(self, config: JdbcSourceTaskConfig, context: Any) -> None:
         super().__init__(config, context)
         self._readers: list[SourceReader] = []
         self._connection: RowReader | None = None
         self._closing = threading.Lock()
-        """Held while a statement is cancelled: a connection must not be closed just then."""
+        """Held while a statement is cancelled: the connection must not be closed in that time."""
         self._turn = 0
         self._failures = 0
         self._ending = False
@@ -73,7 +73,7 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
         return Position.from_offset(self.context.offset(source.partition) or {})
 
     def _connect(self) -> None:
-        """Connect, connection.attempts times at most; raises what the last attempt met."""
+        """Connect, with up to connection.attempts attempts; raises the error of the last one."""
         from connectors.jdbc.drivers import open_reader
 
         rows = min(self.config.batch_max_rows, _CHUNK_ROWS) * max(1, _CHUNK_ROWS // self.config.batch_max_rows)
@@ -87,14 +87,15 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
                 logger.warning("connecting again", connector=self.context.connector, problem=str(error))
 
     def _cut_off_at_stop(self) -> None:
-        """Have a thread cancel the statement that runs when the task is to stop: it may run for hours, and its rows are read
-        again from the position after the last batch that was handed over."""
+        """Start a thread that cancels the running statement when the task is to stop: it may run for hours, and its
+        rows are read again from the position after the last batch that was delivered.
+        """
         stopping, over = self.context.stopping, threading.Event()
 
         def watch() -> None:
             while not over.is_set():
                 if stopping.wait(_LOOK_S) or self._ending:
-                    self.cancel()  # again and again: another statement may begin just after it
+                    self.cancel()  # repeatedly: another statement may start just after it
                     over.wait(_LOOK_S)
 
         watcher = threading.Thread(target=watch, name=f"statements of {self.context.connector}", daemon=True)
@@ -125,8 +126,9 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
         return []
 
     def _next_reader(self) -> SourceReader | None:
-        """The one in the middle of a statement, as a connection runs one at a time; else the next of those that are due,
-        else the one due first."""
+        """The reader with an open statement, as a connection runs one at a time; else the next reader that is due, else
+        the one that is due first.
+        """
         count = len(self._readers)
         for reader in self._readers:
             if reader.reading:
@@ -168,7 +170,7 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
                 self._connection.cancel()
 
     def stop(self) -> None:
-        """After a failure rows may be read ahead still: that is cut off too."""
+        """After a failure rows may still be read ahead; that is cancelled too."""
         self._ending = True
         self.cancel()
         self._disconnect()
@@ -176,7 +178,7 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
 
 
 class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
-    """Spreads tables over tasks, and looks for new and dropped ones from time to time."""
+    """Distributes tables over tasks, and checks for new and dropped tables regularly."""
 
     config_class = JdbcSourceConfig
     task_class = JdbcSourceTask

@@ -1,4 +1,4 @@
-"""What only the database can say about a JDBC source's configuration, each with what to do about it."""
+"""Problems of a JDBC source's configuration that only the database can show, each with what to do about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from connectors.sql.tables import TableId
 __all__ = ["problems"]
 
 _TABLES: Final = 100
-"""So many tables are described at most, so that an answer does not take minutes."""
+"""The most tables that are described, so that validation does not take minutes."""
 
 
 def problems(config: JdbcSourceConfig) -> Iterator[Problem]:
@@ -56,7 +56,7 @@ def _of_tables(config: JdbcSourceConfig, connection: RowReader) -> Iterator[Prob
 
 
 def _of_source(config: JdbcSourceConfig, connection: RowReader, table: TableId | None, key: str) -> Iterator[Problem]:
-    """Describe it as a task would, and ask for none of its rows, which takes the right to read them."""
+    """Describe the table as a task would, and select none of its rows, which requires the right to read it."""
     source, dialect = Source.of(config, table), dialect_for(config)
     try:
         with database_errors(config.database, f"describing {source} of"):

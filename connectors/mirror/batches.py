@@ -1,4 +1,4 @@
-"""A record of Mirror's own topics as a batch of one row."""
+"""Turns a record of Mirror's own topics into a batch of one row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _OwnRecord(Protocol):
 
 
 def batch_of(record: _OwnRecord, topic: str, timestamp_ms: int) -> RecordBatch:
-    """For partition 0. Its position says nothing: these connectors begin anew."""
+    """A batch for partition 0. Its offset is empty, because these connectors always start from the beginning."""
     import pyarrow as pa
 
     return RecordBatch(

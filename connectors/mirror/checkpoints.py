@@ -1,4 +1,6 @@
-"""Positions of consumer groups: MirrorCheckpointConnector, which finds groups, and its tasks, which translate (KIP-382, KIP-545)."""
+"""Consumer groups' offsets: MirrorCheckpointConnector, which finds groups, and its tasks, which translate their offsets
+(KIP-382, KIP-545).
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ logger = get_logger(__name__)
 
 
 class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
-    """Some groups. What it has written before it finds in the topic of checkpoints."""
+    """Handles some of the groups. It reads its own earlier checkpoints from the checkpoint topic."""
 
     def start(self) -> None:
         config, calls = self.config, Calls(self.context.stopping)
@@ -78,7 +80,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
         return []
 
     def _load(self) -> dict[str, dict[TopicPartition, Checkpoint]]:
-        """The checkpoints written before this task started and since."""
+        """The checkpoints written before this task started, and since."""
         if self._written is None:
             config = self.config
             consumer = client_config(config, "target", "consumer", f"{self._label}|checkpoints-target-consumer")
@@ -89,7 +91,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
                 self._take(reader.new_records(), checkpoints)
             except RetriableConnectError:
                 raise
-            except TidegateError as error:  # not to be read: groups then go on from what is mirrored from now on
+            except TidegateError as error:  # unreadable: groups then continue with what is mirrored from now on
                 logger.warning("checkpoints cannot be read", topic=config.checkpoints_topic, error=str(error))
                 readable = False
             finally:
@@ -110,7 +112,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
                 checkpoints.setdefault(checkpoint.group, {})[checkpoint.partition] = checkpoint
 
     def _checkpoints(self, written: dict[str, dict[TopicPartition, Checkpoint]]) -> list[RecordBatch]:
-        """The newer ones of all groups, written or to be."""
+        """The new checkpoints of all groups, which ``written`` is updated with."""
         self._syncs.read(self._syncs_topic.new_records())
         now_ms = time.time_ns() // 1_000_000
         newer: list[Checkpoint] = []
@@ -122,7 +124,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
                     if made is not None and _is_newer(made, known.get(made.partition)):
                         newer.append(made)
         batches = [batch_of(made, self.config.checkpoints_topic, now_ms) for made in newer]
-        for made in newer:  # they are as good as written once they are handed over
+        for made in newer:  # once handed over they count as written
             written.setdefault(made.group, {})[made.partition] = made
         return batches
 
@@ -147,7 +149,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
         return policy.remote_topic(self.config.source, topic)
 
     def _sync_group_offsets(self, written: Mapping[str, Mapping[TopicPartition, Checkpoint]]) -> None:
-        """Set the positions of groups that nobody is in, in the target, unless they are further there."""
+        """Set the offsets of groups without members in the target, unless they are further ahead there."""
         with admin_of(self._calls, self._target) as target:
             for group, checkpoints in written.items():
                 if checkpoints:
@@ -155,7 +157,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
                         self._sync_group(target, group, checkpoints)
                     except RetriableConnectError:
                         raise
-                    except TidegateError as error:  # somebody may have joined just now
+                    except TidegateError as error:  # a member may have joined just now
                         logger.warning("positions of a group could not be set", group=group, error=str(error))
 
     def _sync_group(self, target: Admin, group: str, checkpoints: Mapping[TopicPartition, Checkpoint]) -> None:
@@ -181,12 +183,12 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointConfig]):
 
 
 def _is_newer(made: Checkpoint, known: Checkpoint | None) -> bool:
-    """A group may be taken back as it went back in the source, and for no other reason."""
+    """A group may move back only where it also moved back in the source."""
     return known is None or made.upstream < known.upstream or made.downstream > known.downstream
 
 
 class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
-    """Looks for groups, and deals them out."""
+    """Finds groups and distributes them over tasks."""
 
     config_class: ClassVar[type[Any]] = MirrorCheckpointConfig
     task_class = MirrorCheckpointTask
@@ -234,7 +236,7 @@ class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
             self.context.request_task_reconfiguration()
 
     def _groups(self) -> list[str]:
-        """The consumer groups with a position in a topic that is mirrored, in order."""
+        """The consumer groups that have an offset in a mirrored topic, sorted."""
         config, groups = self.config, []
         with admin_of(self._calls, self._source) as source:
             for group in self._calls.run(source.list_groups()):
@@ -246,7 +248,7 @@ class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
         return groups
 
     def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        """Neighbours in the order of their names go together."""
+        """Groups with adjacent names go to the same task."""
         config = self.config
         if not config.enabled or config.emit_s < 0:
             return []

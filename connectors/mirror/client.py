@@ -1,4 +1,4 @@
-"""Clients of the two clusters, and calls to them that end when the task does."""
+"""Clients of the two clusters, and calls to them that end when the task stops."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOT_OF_CLIENTS: Final = ("poll.timeout.ms", "timeout.ms", "override.")
 def client_config(
     config: MirrorConfig, side: Side, kind: Literal["admin", "consumer", "producer"], role: str
 ) -> ClientConfig:
-    """A client of one of the clusters. ``role`` is what its client.id ends with; the original's are taken."""
+    """Configuration of a client of one cluster. ``role`` is the end of its client.id; the names are the original's."""
     from broker.client import ClientConfig
 
     cluster = config.source_cluster if side == "source" else config.target_cluster
@@ -41,13 +41,16 @@ def client_config(
 
 
 class Calls:
-    """Runs the clients' coroutines from a thread; no call outlives ``stopping``."""
+    """Runs the clients' coroutines from a thread; calls are cancelled when ``stopping`` is set."""
 
     def __init__(self, stopping: threading.Event) -> None:
         self.stopping = stopping
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Its result. Raises RetriableConnectError where the cluster is away, or where the task is to stop."""
+        """The coroutine's result.
+
+        Raises RetriableConnectError where the cluster is unreachable or the task is stopping.
+        """
         from broker.client.blocking import submit
 
         future = submit(work)
@@ -66,7 +69,7 @@ class Calls:
 
 @contextmanager
 def admin_of(calls: Calls, config: ClientConfig) -> Iterator[Admin]:
-    """An admin client for as long as the block lasts."""
+    """An admin client that is closed at the end of the block."""
     from broker.client import Admin
 
     admin = Admin(config)
@@ -78,7 +81,7 @@ def admin_of(calls: Calls, config: ClientConfig) -> Iterator[Admin]:
 
 
 def create_compacted(calls: Calls, config: ClientConfig, topic: str, replication_factor: int) -> None:
-    """Create a topic of one partition that keeps the newest record of each key, unless it is there."""
+    """Create a compacted topic with one partition, unless it exists."""
     from broker.client import NewTopic
 
     with admin_of(calls, config) as admin:
@@ -87,7 +90,7 @@ def create_compacted(calls: Calls, config: ClientConfig, topic: str, replication
 
 
 class TopicReader:
-    """Follows partition 0 of a topic."""
+    """Reads partition 0 of a topic, continuing where the last call ended."""
 
     def __init__(self, calls: Calls, consumer: ClientConfig, admin: ClientConfig, topic: str) -> None:
         self._calls, self._consumer_config, self._admin_config = calls, consumer, admin
@@ -96,7 +99,7 @@ class TopicReader:
         self._position = -1
 
     def new_records(self) -> Iterator[KafkaRecord]:
-        """The records up to the end that the topic has now, those read before left out; none where there is no such topic."""
+        """The records up to the topic's current end that were not read before; none where the topic does not exist."""
         from broker.client import TopicPartition
 
         partition = TopicPartition(self._topic, 0)
@@ -105,7 +108,7 @@ class TopicReader:
                 return
             end = self._calls.run(admin.end_offsets([partition]))[partition]
             start = self._calls.run(admin.beginning_offsets([partition]))[partition]
-        if not start <= self._position <= end:  # at the first time, and where the topic was made anew
+        if not start <= self._position <= end:  # at the first call, and after the topic was recreated
             self.close()
             self._position = start
         try:
@@ -134,7 +137,7 @@ class TopicReader:
 
 
 def close(work: Coroutine[Any, Any, None]) -> None:
-    """Close a client without waiting for long."""
+    """Close a client, with a short timeout."""
     from broker.client.blocking import call
 
     with suppress(TidegateError, TimeoutError):

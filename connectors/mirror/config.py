@@ -1,4 +1,4 @@
-"""Keys of the Mirror connectors, with the original's names, defaults and texts (Kafka 4.3)."""
+"""Keys of the Mirror connectors, with the names, defaults and descriptions of the original (Kafka 4.3)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MIRROR: Final = "org.apache.kafka.connect.mirror."
 
 
 def _class_of(*names: str) -> Check:
-    """One of the original's classes, which are all there are."""
+    """Accepts only the original's classes, as no others exist here."""
 
     def check(value: str) -> str | None:
         return None if value in names else f"Class {value} could not be found."
@@ -53,7 +53,9 @@ def _every(name: str, *, default: int, doc: str) -> Any:
 
 
 def matcher(include: Sequence[str], exclude: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a whole name matches one of ``include`` and none of ``exclude``; no expression matches nothing."""
+    """A function that tells whether a whole name matches one of ``include`` and none of ``exclude``; an empty
+    expression matches no name.
+    """
     included, excluded = ([JavaRegex("|".join(patterns))] if patterns else [] for patterns in (include, exclude))
     return lambda name: (
         any(pattern.fullmatch(name) for pattern in included)
@@ -63,7 +65,7 @@ def matcher(include: Sequence[str], exclude: Sequence[str]) -> Callable[[str], b
 
 @config
 class MirrorConfig:
-    """Which clusters, and what topics are called. Keys of all three connectors."""
+    """The two clusters and the naming of topics: keys of all three connectors."""
 
     enabled: bool = key("enabled", default=True, importance="low", doc="Whether to replicate source->target.")
     source: str = key("source.cluster.alias", importance="high", doc="Alias of source cluster")
@@ -162,7 +164,7 @@ class MirrorConfig:
         return POLICIES[self.policy_class](separator=self.separator, internal_separator=internal, source=self.source)
 
     def label(self, name: str) -> str:
-        """How clients and threads of a connector or a task are called, as the original calls them."""
+        """The name of clients and threads of a connector or a task, as in the original."""
         return f"{self.source}->{self.target}|{name}"
 
     def problems(self) -> Iterable[Problem]:
@@ -178,7 +180,7 @@ class MirrorConfig:
 
 @config
 class OffsetSyncsConfig(MirrorConfig):
-    """What the connectors of records and of positions share."""
+    """Keys that the source and the checkpoint connector share."""
 
     topic_filter: str = _own_class(
         "topic.filter.class",
@@ -225,7 +227,7 @@ class OffsetSyncsConfig(MirrorConfig):
 
     @property
     def syncs_topic(self) -> str:
-        """It is named after the other cluster."""
+        """The topic's name, which contains the other cluster's alias."""
         return self.policy.offset_syncs_topic(self.target if self.syncs_location == "source" else self.source)
 
     @property
@@ -234,13 +236,13 @@ class OffsetSyncsConfig(MirrorConfig):
 
     @cached_property
     def takes_topic(self) -> Callable[[str], bool]:
-        """What the topic filter says."""
+        """A function that tells whether the topic filter accepts a topic."""
         return matcher(self.topics, self.topics_exclude)
 
 
 @config
 class MirrorSourceConfig(OffsetSyncsConfig):
-    """What is replicated, and how often it is looked for."""
+    """Which topics are replicated, and how often new ones are looked for."""
 
     properties_exclude: list[str] = key(
         "config.properties.exclude",
@@ -330,7 +332,7 @@ class MirrorSourceConfig(OffsetSyncsConfig):
         return level == "read_committed"
 
     def takes_property(self, name: str) -> bool:
-        """What the config property filter says."""
+        """Whether the config property filter accepts a property."""
         return not any(JavaRegex(pattern).fullmatch(name) for pattern in self.properties_exclude)
 
     def problems(self) -> Iterable[Problem]:
@@ -342,7 +344,7 @@ class MirrorSourceConfig(OffsetSyncsConfig):
 
 @config
 class MirrorCheckpointConfig(OffsetSyncsConfig):
-    """Which groups, and how often their positions are taken over."""
+    """Which groups are synchronized, and how often."""
 
     groups: list[str] = key(
         "groups",
@@ -403,7 +405,7 @@ class MirrorCheckpointConfig(OffsetSyncsConfig):
 
     @cached_property
     def takes_group(self) -> Callable[[str], bool]:
-        """What the group filter says."""
+        """A function that tells whether the group filter accepts a group."""
         return matcher(self.groups, self.groups_exclude)
 
     def problems(self) -> Iterable[Problem]:
@@ -417,7 +419,7 @@ class MirrorCheckpointConfig(OffsetSyncsConfig):
 
 @config
 class MirrorHeartbeatConfig(MirrorConfig):
-    """How often a heartbeat is written."""
+    """How often heartbeats are written."""
 
     emits: bool = key(
         "emit.heartbeats.enabled",

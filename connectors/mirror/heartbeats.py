@@ -1,4 +1,4 @@
-"""Heartbeats: that the way to the target works, and, once they are mirrored, which ways there are."""
+"""Heartbeats: they show that records reach the target, and, once mirrored themselves, which clusters are connected."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["MirrorHeartbeatConnector", "MirrorHeartbeatTask"]
 
 
 class MirrorHeartbeatTask(SourceTask[MirrorHeartbeatConfig]):
-    """One record each time."""
+    """Writes one record per interval."""
 
     def poll(self) -> Sequence[RecordBatch]:
         config = self.config
@@ -31,7 +31,7 @@ class MirrorHeartbeatTask(SourceTask[MirrorHeartbeatConfig]):
 
 
 class MirrorHeartbeatConnector(SourceConnector[MirrorHeartbeatConfig]):
-    """Makes the topic, and has one task."""
+    """Creates the topic and starts one task."""
 
     config_class: ClassVar[type[Any]] = MirrorHeartbeatConfig
     task_class = MirrorHeartbeatTask

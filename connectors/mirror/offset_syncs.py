@@ -1,4 +1,6 @@
-"""Where mirrored records lie in the target, written down from time to time: the topic of offset syncs (KIP-382, KIP-545)."""
+"""Records from time to time which offset in the target a mirrored record got: the topic of offset syncs (KIP-382,
+KIP-545).
+"""
 
 from __future__ import annotations
 
@@ -25,21 +27,23 @@ logger = get_logger(__name__)
 _MOST_OUTSTANDING: Final = 10
 _LAST_WORDS_S: Final = 2.0
 _PAUSE_S: Final = 5.0
-"""How long nothing is tried in the place of what could not be written."""
+"""The pause before another sync may be sent after one could not be written."""
 
 
 class PartitionState:
-    """Says which records of a partition are worth a sync: the first one, one that does not follow on its forerunner on either
-    side, and one whose position could be told only ``max_lag`` or more too low."""
+    """Decides which records of a partition need a sync: the first one, one that does not directly follow the previous
+    record on either side, and one whose translated offset would otherwise be more than ``max_lag`` too low.
+    """
 
     def __init__(self, max_lag: int) -> None:
         self._max_lag = max_lag
         self._upstream = self._downstream = self._synced = -1
 
     def wanted(self, upstream: NDArray[np.int64], downstream: int, room: int) -> Iterator[int]:
-        """Rows to sync: the first ``room`` of those that are worth it, and the last of them.
+        """Rows to write a sync for: the first ``room`` rows that need one, and the last of them.
 
-        The rows, at offsets ``upstream`` in the source, lie one behind the other from ``downstream`` on.
+        ``upstream`` are the rows' offsets in the source; their offsets in the target are consecutive from
+        ``downstream`` on.
         """
         import numpy as np
 
@@ -64,7 +68,7 @@ class PartitionState:
         yield from self._last(breaks[used:], position, rows, downstream)
 
     def _last(self, breaks: Sequence[int], position: int, rows: int, downstream: int) -> Iterator[int]:
-        """The last row worth it from ``position`` on, found without looking at those between."""
+        """The last row that needs a sync from ``position`` on, found without examining those in between."""
         start = breaks[-1] if breaks else max(self._synced + 1 + self._max_lag - downstream, position)
         if start < rows:
             step = max(self._max_lag + 1, 1)
@@ -74,10 +78,11 @@ class PartitionState:
 
 
 class OffsetSyncWriter:
-    """``acknowledged`` and what else there is are called from the task's thread; the log answers in the clients' one.
+    """``acknowledged`` and the other methods are called from the task's thread; the producer's responses arrive in the
+    clients' thread.
 
-    A few syncs are on their way at a time; of those that wait the newest of each partition is kept. One that could not be
-    written is tried again unless there is a newer one.
+    Several syncs are sent at a time; of those waiting, the newest of each partition is kept. A sync that could not be
+    written is sent again unless there is a newer one.
     """
 
     def __init__(self, producer: ClientConfig, topic: str, max_lag: int) -> None:
@@ -92,7 +97,7 @@ class OffsetSyncWriter:
         self._turn = asyncio.Lock()
 
     def acknowledged(self, rows: Acknowledged) -> None:
-        """Note rows that lie in the target now."""
+        """Note rows that are now in the target."""
         source = rows.source_partition or {}
         partition = TopicPartition(source["topic"], source["partition"])
         upstream = rows.offsets.to_numpy()
@@ -110,14 +115,14 @@ class OffsetSyncWriter:
             self._delayed[partition] = OffsetSync(partition, int(upstream[last]), rows.first_offset + last)
 
     def promote(self) -> None:
-        """Positions were committed: write what was not worth a sync of its own, so that a quiet topic has no lag."""
+        """Offsets were committed: send the syncs that were not needed before, so that a quiet topic shows no lag."""
         self._pending |= self._delayed
         self._newest |= self._delayed
         self._delayed.clear()
         self.send()
 
     def send(self) -> None:
-        """Send what waits, as far as there is room."""
+        """Send waiting syncs, as far as the limit allows."""
         from broker.client.blocking import submit
 
         while self._failed:
@@ -150,10 +155,10 @@ class OffsetSyncWriter:
                 error=str(error),
             )
             self._failed.append(sync)
-            await asyncio.sleep(_PAUSE_S)  # it holds its place meanwhile
+            await asyncio.sleep(_PAUSE_S)  # it keeps its slot meanwhile
 
     def close(self) -> None:
-        """Wait a moment for what is on its way."""
+        """Wait briefly for syncs that are being sent."""
         from broker.client.blocking import call
 
         with suppress(TidegateError, TimeoutError):

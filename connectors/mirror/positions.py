@@ -1,4 +1,4 @@
-"""Positions that users want the connectors to have (KIP-875), checked with the original's words."""
+"""Validates offsets that users set (KIP-875), with the original's messages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _INT_MAX: Final = 2**31 - 1
 
 
 def check_positions(offsets: OffsetChanges, *, texts: Sequence[str], only_zero: bool, partition: bool = True) -> None:
-    """``texts`` are members of a source partition that are texts; ``partition`` says whether it has a number too.
+    """``texts`` are the members of a source partition that must be texts; ``partition`` says whether it must have a
+    number too.
 
-    What is to be forgotten may be anything. Raises ConnectError.
+    Offsets to be deleted may have any form. Raises ConnectError.
     """
     for position, offset in offsets:
         if offset is None:

@@ -1,4 +1,6 @@
-"""The records of Mirror's own topics, in the original's bytes: offset syncs, checkpoints, heartbeats (``connect.mirror`` of Kafka)."""
+"""The records of Mirror's own topics, byte for byte as in the original: offset syncs, checkpoints, heartbeats
+(``connect.mirror`` of Kafka).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _LONG: Final = struct.Struct(">q")
 
 
 class MalformedRecord(ConnectError):
-    """A record of one of these topics that nobody of this trade has written."""
+    """A record in one of these topics that has a different form."""
 
 
 class _Reader:
@@ -56,7 +58,7 @@ def _text(value: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class OffsetSync:
-    """The record of a source partition at ``upstream`` lies at ``downstream`` in the target."""
+    """States that the source partition's record at ``upstream`` is at ``downstream`` in the target."""
 
     partition: TopicPartition
     upstream: int
@@ -80,7 +82,7 @@ class OffsetSync:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far a group is: ``upstream`` in the source cluster, ``downstream`` in the target's partition ``place``."""
+    """A group's offset: ``upstream`` in the source cluster, ``downstream`` in the target's partition ``place``."""
 
     group: str
     partition: TopicPartition
@@ -98,7 +100,7 @@ class Checkpoint:
 
     @property
     def source_partition(self) -> dict[str, Any]:
-        """In the order in which the original writes it, so that both overwrite one another's."""
+        """The members in the order that the original writes, so that either one replaces the other's records."""
         return {"partition": self.partition.partition, "topic": self.partition.topic, "group": self.group}
 
     @classmethod
@@ -112,7 +114,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The way from one cluster to another works at this time."""
+    """States that records from one cluster reached the other at this time."""
 
     source: str
     target: str

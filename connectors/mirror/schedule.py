@@ -1,4 +1,4 @@
-"""What a connector does from time to time, in a thread of its own."""
+"""Runs a connector's periodic jobs in a thread of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _LAST_JOB_S: Final = 3.0
 
 
 class Schedule:
-    """``first`` is tried until it succeeds; then each job at its times, one after the other. A failure is logged."""
+    """``first`` is repeated until it succeeds; then each job runs at its interval, one at a time.
+
+    Failures are logged.
+    """
 
     def __init__(self, stopping: threading.Event, first: Callable[[], None], about: str) -> None:
         self._stopping, self._first, self._about = stopping, first, about
@@ -28,7 +31,11 @@ class Schedule:
         """Set when ``first`` has succeeded."""
 
     def every(self, seconds: float, job: Callable[[], None], about: str, *, at_once: bool = False) -> None:
-        """Add a job, before ``start``; the first time after ``seconds``, or at once. Never where these are not positive."""
+        """Add a job, before ``start``.
+
+        It runs for the first time after ``seconds``, or immediately with ``at_once``; never if ``seconds`` is not
+        positive.
+        """
         if seconds <= 0:
             return
         self._jobs.append((job, seconds, 0 if at_once else seconds, about))
@@ -37,7 +44,7 @@ class Schedule:
         self._thread.start()
 
     def stop(self) -> None:
-        """Wait a moment for the job that runs; ``stopping`` has been set."""
+        """Wait briefly for the running job; ``stopping`` has been set."""
         if self._thread.ident is not None:
             self._thread.join(_LAST_JOB_S)
 

@@ -1,4 +1,4 @@
-"""The records: MirrorSourceConnector, which watches over topics, and its tasks, which move columns."""
+"""Mirrors records: MirrorSourceConnector, which watches topics, and its tasks, which copy whole columns."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ __all__ = ["MirrorSourceConnector", "MirrorSourceTask"]
 logger = get_logger(__name__)
 
 _SLICE_MS: Final = 200
-"""How long a fetch waits at a time, so that a task stops soon."""
+"""The timeout of one fetch, short so that a task stops soon."""
 _KEY: Final = Schema(SchemaType.BYTES, optional=True)
 _VALUE: Final = Schema(SchemaType.BYTES)
 
 
 class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
-    """Reads its partitions of the source; where each record lies in the target is noted as the log tells it."""
+    """Reads its partitions of the source; notes the offset of each record in the target when the producer reports it."""
 
     def __init__(self, config: MirrorSourceConfig, context: Any) -> None:
         super().__init__(config, context)
@@ -70,10 +70,10 @@ class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
             self._syncs.send()
         try:
             fetches = self._fetched()
-        except TidegateError as error:  # as the original: what the source refuses now it may allow later
+        except TidegateError as error:  # as in the original: the source may allow later what it denies now
             if self.context.stopping.is_set():
                 return []
-            self._close_consumer()  # what it has handed out beside the error is read again
+            self._close_consumer()  # rows returned together with the error are read again
             raise RetriableConnectError(f"the source cluster {self.config.source} cannot be read: {error}") from error
         batches = [batch for fetched in fetches if (batch := self._batch(fetched)) is not None]
         self._positions |= {TopicPartition(part.topic, part.partition): part.next_offset for part in fetches}
@@ -113,7 +113,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
             close(consumer.stop())
 
     def _source_partition(self, partition: TopicPartition) -> dict[str, Any]:
-        """In the order in which the original writes it, so that both overwrite one another's."""
+        """The members in the order that the original writes, so that either one replaces the other's offsets."""
         return {"cluster": self.config.source, "partition": partition.partition, "topic": partition.topic}
 
     def _batch(self, fetched: FetchedBatches) -> RecordBatch | None:
@@ -157,7 +157,7 @@ def _topic_partition(text: str) -> TopicPartition:
 
 
 def _known_times(column: pa.Array) -> pa.Array:
-    """Null, for the producer's clock, where a record has no time (-1)."""
+    """Null where a record has no time (-1), so that the producer's clock is used."""
     import pyarrow.compute as pc
 
     lowest = pc.min(column).as_py()
@@ -165,7 +165,7 @@ def _known_times(column: pa.Array) -> pa.Array:
 
 
 class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
-    """Looks for topics, makes them in the target, and deals out their partitions."""
+    """Finds topics, creates them in the target, and distributes their partitions over tasks."""
 
     config_class: ClassVar[type[Any]] = MirrorSourceConfig
     task_class = MirrorSourceTask
@@ -241,7 +241,7 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
             yield source, target
 
     def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        """Partitions dealt out one by one, so that those of a topic are spread."""
+        """Partitions are distributed one at a time, so that those of one topic go to different tasks."""
         if not self.config.enabled:
             return []
         if self._schedule is not None and not self._schedule.began.is_set():

@@ -1,4 +1,6 @@
-"""The mirrored topics themselves: found in the source, made, grown, configured and guarded in the target as they are there."""
+"""Manages the mirrored topics: finds them in the source; creates, extends and configures them in the target and copies
+their ACLs.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,14 @@ _OF_THE_BROKER: Final = "STATIC_BROKER_CONFIG"
 
 
 class MirroredTopics:
-    """Used from one thread; the clients are given with each call."""
+    """For use from one thread; the clients are passed with each call."""
 
     def __init__(self, config: MirrorSourceConfig, calls: Calls) -> None:
         self._config, self._policy, self._calls = config, config.policy, calls
         self._told_no_authorizer = False
 
     def is_mirrored(self, topic: str) -> bool:
-        """Whether a topic of the source is."""
+        """Whether a topic of the source is mirrored."""
         heartbeats = self._config.mirrors_heartbeats and self._policy.is_heartbeats(topic)
         mirrored = self._config.takes_topic(topic) or heartbeats
         return mirrored and not self._policy.is_internal(topic) and not self._comes_from_target(topic)
@@ -51,11 +53,11 @@ class MirroredTopics:
         return self._policy.remote_topic(self._config.source, topic)
 
     def in_source(self, source: Admin) -> list[TopicPartition]:
-        """The partitions to mirror, in order."""
+        """The partitions to mirror, sorted."""
         return self._partitions(source, filter(self.is_mirrored, self._calls.run(source.list_topics())))
 
     def _in_target(self, target: Admin) -> Counter[str]:
-        """How many partitions each topic has that came from the source."""
+        """The number of partitions of each topic that was mirrored from the source."""
         topics = [
             topic
             for topic in self._calls.run(target.list_topics())
@@ -71,7 +73,10 @@ class MirroredTopics:
         )
 
     def make(self, source: Admin, target: Admin, partitions: Sequence[TopicPartition]) -> bool:
-        """Make topics and partitions that the target lacks; whether it lacked any. What it refuses is logged."""
+        """Create topics and partitions that the target lacks.
+
+        Returns whether any were missing. Errors of the target are logged.
+        """
         from broker.client.errors import InvalidPartitions
 
         there = self._in_target(target)
@@ -83,7 +88,7 @@ class MirroredTopics:
         for topic in grown:
             name = self.remote(topic)
             try:
-                with suppress(InvalidPartitions):  # somebody else was faster
+                with suppress(InvalidPartitions):  # another task was faster
                     self._calls.run(target.create_partitions(name, counts[topic]))
                     logger.info("partitions added", topic=name, partitions=counts[topic])
             except TidegateError as error:
@@ -107,7 +112,7 @@ class MirroredTopics:
             logger.warning("remote topic could not be created", topic=name, error=str(error))
 
     def _entries(self, source: Admin, topic: str) -> list[ConfigEntry]:
-        """The configuration of a topic of the source, as far as the target is to have it."""
+        """The configuration entries of a source topic that are copied to the target."""
         return [
             entry
             for entry in self._calls.run(source.describe_configs(topic)).values()
@@ -117,7 +122,7 @@ class MirroredTopics:
         ]
 
     def sync_configs(self, source: Admin, target: Admin, topics: Iterable[str]) -> None:
-        """Configure the remote topics as these are; only what differs is changed."""
+        """Copy these topics' configurations to the remote topics; only differences are changed."""
         there = set(self._calls.run(target.list_topics()))
         for topic in topics:
             name = self.remote(topic)
@@ -139,7 +144,9 @@ class MirroredTopics:
                     logger.warning("remote topic could not be configured", topic=name, error=str(error))
 
     def sync_acls(self, source: Admin, target: Admin) -> None:
-        """Who may read or describe a topic of the source may the remote one; nobody may write to that but Mirror."""
+        """Copy ACLs: principals that may read or describe a source topic may do so with the remote one; only Mirror may
+        write to that.
+        """
         from broker.client.errors import SecurityDisabled
 
         try:

@@ -1,7 +1,7 @@
-"""Positions of groups in the source, told in the target: from the topic of offset syncs (KIP-545).
+"""Translates groups' offsets from the source to the target, using the topic of offset syncs (KIP-545).
 
-Of each partition up to 64 syncs are kept, close to one another at its newer end and twice as far apart with each step back, so
-that a position in the past is told too low by no more than it lies behind. A position is never told too high.
+Up to 64 syncs are kept per partition: dense at its newest end, and twice as far apart with each step back. A translated
+offset may be too low, by no more than the group is behind the end. It is never too high.
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ logger = get_logger(__name__)
 
 _KEPT: Final = 64
 _FURTHEST: Final = 1 << 63
-"""Bounds beyond Java's long count as none."""
+"""Limits beyond Java's long mean that there is none."""
 
 
 class OffsetSyncStore:
-    """Syncs by partition, as far as their topic has been read. ``only_latest`` until the first reading is over: where nobody
-    knows which checkpoints were written before, an old sync could take a group back."""
+    """The syncs of each partition that have been read so far.
+
+    With ``only_latest``, until the topic was read to its end for the first time, only the latest sync is used: while
+    the earlier checkpoints are unknown, an old sync could move a group back.
+    """
 
     def __init__(self, *, only_latest: bool) -> None:
         self._only_latest, self._read_once = only_latest, False
         self._syncs: dict[TopicPartition, list[OffsetSync]] = {}
 
     def read(self, records: Iterable[KafkaRecord]) -> None:
-        """Take in what is new in the topic, up to its end."""
+        """Read the new records of the topic, up to its end."""
         for record in records:
             try:
                 self.add(OffsetSync.read(record.key, record.value))
@@ -48,28 +51,30 @@ class OffsetSyncStore:
         first_reading = self._only_latest and not self._read_once
         if (
             kept is None or first_reading or sync.upstream < kept[0].upstream
-        ):  # a source that went back: all before is void
+        ):  # the source moved back: all earlier syncs are invalid
             self._syncs[sync.partition] = [sync] * _KEPT
         else:
             self._syncs[sync.partition] = _updated(kept, sync)
 
     def downstream(self, partition: TopicPartition, upstream: int) -> int | None:
-        """Where a group at ``upstream`` may go on in the target; None where no sync is old enough to tell."""
+        """The offset at which a group at ``upstream`` may continue in the target; None where no sync is old enough."""
         kept = self._syncs.get(partition)
         if kept is None or not self._read_once:
             return None
         sync = next((sync_ for sync_ in kept if sync_.upstream <= upstream), None)
         if sync is None:
             return None
-        # What follows on the sync follows on it in the target too, nobody knows how closely.
+        # a record after the sync is also after it in the target; how far after is unknown
         return sync.downstream + (upstream > sync.upstream)
 
 
 def _updated(kept: list[OffsetSync], sync: OffsetSync) -> list[OffsetSync]:
-    """``kept`` with a newer sync in front: of neighbours i < j the newer is at most 2^j - 2^i and at least 2^(i-2) ahead."""
+    """``kept`` with a newer sync in front: of neighbours i < j the newer is at most 2^j - 2^i and at least 2^(i-2)
+    ahead.
+    """
     made = list(kept)
     made[0] = replacement = sync
-    at = 0  # in the old list: the next one that may stay
+    at = 0  # index in the old list of the next sync that may be kept
     for current in range(1, _KEPT):
         previous = current - 1
         while True:

@@ -1,4 +1,4 @@
-"""The structure as the server has it now."""
+"""Reads the current structure of tables from the server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TableDdl(NamedTuple):
 
 
 class Catalog:
-    """Looks into a server over its connection. Raises PyMySQL's errors."""
+    """Queries the server's catalog over its connection. Raises PyMySQL's errors."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -33,19 +33,19 @@ class Catalog:
         return str(self._server.value("SELECT @@GLOBAL.character_set_server"))
 
     def tables(self) -> list[TableName]:
-        """All base tables that the user sees, in the order of their names' characters."""
+        """All base tables that the user can see, sorted by name."""
         rows = self._server.rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')"
         )
         return sorted((str(database), str(name)) for database, name in rows)
 
     def row_counts(self) -> dict[TableName, int]:
-        """How many rows the server takes each table to have."""
+        """The server's estimate of the number of rows of each table."""
         counts = self._server.rows("SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES")
         return {(str(database), str(name)): int(rows or 0) for database, name, rows in counts}
 
     def ddl(self, names: Sequence[TableName]) -> list[TableDdl]:
-        """The statements that make these tables as they are."""
+        """The statements that create these tables in their current form."""
         made = []
         for name in names:
             rows = self._server.rows(f"SHOW CREATE TABLE {quoted(name)}")

@@ -1,4 +1,4 @@
-"""Gathers rows of the binary log by table and makes batches of events of them, column by column."""
+"""Collects rows of the binary log by table and converts them to batches of events, column by column."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NOWHERE: Final = -1
 
 
 class LogEntry(NamedTuple):
-    """Where an event stands in the log. ``micros`` since 1970."""
+    """The position of an event in the log. ``micros`` since 1970."""
 
     micros: int
     server_id: int
@@ -43,7 +43,7 @@ class LogEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What the source block says of the connector."""
+    """The fields of the source block that describe the connector."""
 
     connector: str
     server: str
@@ -52,7 +52,7 @@ class Origin:
 
 @dataclass(slots=True)
 class Counts:
-    """Of the events of a transaction: in all and by table."""
+    """The number of events in a transaction: in total and per table."""
 
     transaction: str
     total: int = 0
@@ -60,7 +60,7 @@ class Counts:
 
 
 class TableChanges:
-    """Rows of one table in one shape, in their order."""
+    """Rows of one table with one shape, in order."""
 
     __slots__ = ("_bytes", "_events", "_layouts", "_parts", "_starts", "columns", "rows", "shape")
 
@@ -82,8 +82,10 @@ class TableChanges:
         source: LogEntry,
         first: int,
     ) -> None:
-        """The images of an event: of an insert (``op`` 0), of an update (1) two a row, of a delete (2). ``first`` is the number
-        of the first row within the event."""
+        """Add the row images of an event: one per row for an insert (``op`` 0) and a delete (2), two for an update (1).
+
+        ``first`` is the number of the first row within the event.
+        """
         begin = starts[0]
         shift = self._bytes - begin
         self._parts.append(data[begin:])
@@ -97,7 +99,7 @@ class TableChanges:
     def batch(
         self, context: ContextHeaders, origin: Origin, config: MySqlConfig, counts: Counts | None
     ) -> RecordBatch | None:
-        """The events of these rows; None where all of them are skipped."""
+        """The events for these rows; None where all of them are skipped."""
         shape = self.shape
         columns = _Images(self, config.unavailable_value).columns()
         keys = [columns[at] for at in shape.key_positions]
@@ -124,7 +126,7 @@ class TableChanges:
         return event_batch(shape.layout, rows, context)
 
     def _headers(self, out: _Outline, key: pa.Array | None) -> list[tuple[Header, ...]] | None:
-        """Of changed keys: the delete says the new key, the insert the old one."""
+        """For changed keys: the delete has a header with the new key, the insert one with the old key."""
         if key is None or not len(out.moved):
             return None
         made: list[tuple[Header, ...]] = [()] * len(out.op)
@@ -146,7 +148,11 @@ _INSERT, _UPDATE, _DELETE = range(3)
 
 
 class _Outline:
-    """Which events come of rows: for each its ``op``, the images (-1: none) before and after, of its key, its event and row."""
+    """The events made from the rows.
+
+    For each: its ``op``; the indices of the images before and after (-1: none) and of the image with its key; the log
+    event and the row.
+    """
 
     def __init__(
         self,
@@ -190,7 +196,7 @@ class _Outline:
         tombstones: bool,
         skipped: frozenset[str],
     ) -> None:
-        """An update that changes the key is a delete and an insert."""
+        """An update that changes the key becomes a delete and an insert."""
         if op == _UPDATE and not moved:
             if "u" not in skipped:
                 made.append((_UPDATE, before, after, after, row))
@@ -212,7 +218,7 @@ class _Outline:
         after: npt.NDArray[np.int64],
         keys: Sequence[pa.Array],
     ) -> npt.NDArray[np.bool_]:
-        """Which rows are updates that change the key."""
+        """Marks the updates that change the key."""
         made = np.zeros(len(op), np.bool_)
         updates = np.flatnonzero(op == _UPDATE)
         if not len(updates):
@@ -229,7 +235,7 @@ class _Outline:
 
 
 def _taken(whole: pa.Array, positions: npt.NDArray[np.int64]) -> pa.Array | None:
-    """The rows at these places, null where there is none; None where there is none at all."""
+    """The rows at these positions, null for -1; None where all are -1."""
     nowhere = positions < 0
     if nowhere.all():
         return None
@@ -283,7 +289,7 @@ class _Images:
         return made
 
     def _absent(self, schema: Any, length: int) -> pa.Array:
-        """What the log leaves out, as it did not change (binlog_row_image)."""
+        """The value for columns that the log omits because they did not change (binlog_row_image)."""
         value: Any = None
         if pa.types.is_string(schema.arrow_type):
             value = self._unavailable
@@ -295,14 +301,14 @@ class _Images:
 
 
 def filled(column: pa.Array, value: Any) -> pa.Array:
-    """Nulls replaced."""
+    """The column with nulls replaced."""
     if pa.types.is_nested(column.type):
         return pa.array([value if cell is None else cell for cell in column.to_pylist()], column.type)
     return pc.fill_null(column, pa.scalar(value, column.type))
 
 
 def truncation(shape: Shape, context: ContextHeaders, origin: Origin, entry: LogEntry) -> RecordBatch:
-    """The one event of a table that was emptied."""
+    """The single event for a table that was truncated."""
     zero = np.zeros(1, np.int64)
     source = source_column(origin, shape.table.name, [entry], zero, zero)
     layout, keys = shape.layout, None
@@ -320,7 +326,7 @@ def source_column(
     row: npt.NDArray[np.int64],
     snapshot: pa.Array | None = None,
 ) -> pa.Array:
-    """The source block of events at the places numbered by ``event``."""
+    """The source block of events; ``event`` indexes ``sources``."""
     length = len(event)
     at = pa.array(event, _I64)
 
@@ -355,7 +361,7 @@ def source_column(
 
 
 def _block(counts: Counts, table: str, counted: npt.NDArray[np.bool_]) -> pa.Array:
-    """The transaction block of these events; tombstones have none."""
+    """The transaction block of these events; null for tombstones."""
     total = counts.total + np.cumsum(counted)
     of_table = counts.tables.get(table, 0) + np.cumsum(counted)
     counts.total, counts.tables[table] = int(total[-1]), int(of_table[-1])

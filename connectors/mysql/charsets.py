@@ -1,4 +1,4 @@
-"""Character sets of MySQL and MariaDB: which codec of Python's reads them."""
+"""Maps the character sets of MySQL and MariaDB to Python's codecs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def known(charset: str) -> bool:
 
 
 def decoded(column: pa.Array, charset: str | None) -> pa.Array:
-    """Bytes in a character set as strings. Raises DataError for a character set that is not known here."""
+    """Decode bytes of a character set. Raises DataError for an unknown character set."""
     import pyarrow.compute as pc
 
     name = charset or "utf8mb4"
@@ -50,6 +50,6 @@ def _text(value: bytes, codec: str) -> str:
     try:
         return value.decode(codec)
     except UnicodeDecodeError:
-        if codec == "cp1252":  # the server keeps the five bytes that cp1252 has no character for
+        if codec == "cp1252":  # the server keeps the five bytes for which cp1252 has no character
             return "".join(bytes([b]).decode("cp1252", "ignore") or chr(b) for b in value)
         return value.decode(codec, "replace")

@@ -1,7 +1,7 @@
-"""Chunks of incremental snapshots, and snapshots that block the stream, over connections of their own.
+"""Chunks of incremental snapshots, and blocking snapshots, read over separate connections.
 
-A chunk is read with the structure that the table has at the stream's place in the log. Where the server has altered the table since
-then, the chunk does not stand, and is read again when the stream has passed the alteration.
+A chunk is read with the table structure at the stream's position in the log. If the table has been altered on the
+server since then, the chunk is discarded and read again after the stream has passed the alteration.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ _SMALL: Final = frozenset({"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "INTEGER",
 _NUMBERS: Final = _SMALL | {"BIGINT", "DECIMAL", "NUMERIC", "DEC", "FIXED"}
 _INEXACT: Final = frozenset({"FLOAT", "DOUBLE", "REAL"})
 _BY_NUMBER: Final = frozenset({"ENUM", "SET", "BIT"})
-"""The server orders them by their numbers, and compares them with texts by their labels."""
+"""The server sorts them by their numbers, and compares them with texts by their labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A column that a table is read by: what to order and compare by, what tells its value as text, and its kind."""
+    """A column that a table is read by: the expressions to sort and compare by and to convert its value to text, and
+    its kind.
+    """
 
     order: str
     text: str
@@ -51,7 +53,7 @@ class _Key:
 
     @classmethod
     def of(cls, column: Column) -> _Key:
-        """Raises DataError for a column whose values cannot be told exactly."""
+        """Raises DataError for a column whose values have no exact text form."""
         kind, name = column.type.split()[0].upper(), "`" + column.name.replace("`", "``") + "`"
         if kind in _INEXACT:
             raise DataError(f"column {column.name!r} is a {kind}, which is not exact: name another in surrogate-key")
@@ -61,7 +63,7 @@ class _Key:
         return cls(order, text, "BYTES" if is_bytes else kind, "UNSIGNED" not in column.type.upper())
 
     def value(self, text: str) -> Any:
-        """As a position keeps it: integers as numbers of Java's size, others as texts."""
+        """The form of a value in an offset: integers as numbers of Java's size, others as texts."""
         if self.kind in _SMALL and (self.signed or self.kind not in ("INT", "INTEGER")):
             return JavaInt(text)
         if self.kind in _SMALL or (self.kind == "BIGINT" and self.signed):
@@ -80,7 +82,9 @@ class _Key:
 
 
 class MySqlChunks:
-    """Marks go to the table of signals; with ``read.only`` a chunk is over once the stream is where the log ended after it."""
+    """Marks are written to the signal table; with ``read.only`` a chunk ends once the stream reaches the log's end as
+    it was after the chunk.
+    """
 
     def __init__(
         self, config: MySqlConfig, shapes: Shapes, origin: Origin, headers: ContextHeaders, stopping: threading.Event
@@ -90,7 +94,7 @@ class MySqlChunks:
         self._opened: Any = None
         self._snapshot: Snapshot | None = None
         self._failed: dict[str, Shape | None] = {}
-        """By table the shape that it could not be read with."""
+        """Maps a table to the shape with which reading it failed."""
 
     def _connection(self) -> Any:
         if self._opened is None:
@@ -109,7 +113,7 @@ class MySqlChunks:
         return self._shapes.get((database, table))
 
     def _shape(self, part: TablePart) -> tuple[Shape, list[_Key]]:
-        """The table as it is where the stream is, and the columns that it is read by."""
+        """The table at the stream's position, and the columns that it is read by."""
         shape = self._known(part)
         if shape is None:
             raise unknown_table(part)
@@ -156,7 +160,7 @@ class MySqlChunks:
         return Chunk(batch, last, self._ends_at(file, position), lambda: self._known(part) is shape)
 
     def _bound(self, keys: Sequence[_Key], operator: str, values: Sequence[Any], *, inclusive: bool = False) -> str:
-        """Row after row, column by column: the server uses an index for that, but not for a comparison of rows."""
+        """Compares column by column: the server uses an index for that, but not for a comparison of rows."""
         if len(values) != len(keys):
             raise DataError("the table has another key than when its reading began")
         connection = self._connection()
@@ -169,7 +173,7 @@ class MySqlChunks:
         return "(" + " OR ".join(ways) + ")"
 
     def _block(self, query: str) -> list[pa.Array]:
-        """What a query gives, cut short where it would be too many bytes."""
+        """The result of a query, cut off where it would have too many bytes."""
         rows = StreamedRows(self._connection(), query, chunk_bytes=MAX_BATCH_BYTES)
         columns: list[pa.Array] = []
         try:
@@ -177,7 +181,7 @@ class MySqlChunks:
             whole = rows.ended
         finally:
             rows.close()
-        if not whole:  # the rest of the rows is in the connection, which is of no use any more
+        if not whole:  # the remaining rows are still in the connection, so it is discarded
             self._opened = None
         return columns
 
@@ -213,7 +217,9 @@ class MySqlChunks:
     def whole(
         self, tables: Sequence[str], request: SnapshotRequest, offset: Mapping[str, Any]
     ) -> Iterator[list[RecordBatch]]:
-        """As of now, with the structure of now; changes from the stream's position on come after it, and end as the tables are."""
+        """The current rows with the current structure; changes from the stream's position on follow, and lead to the
+        same final state.
+        """
         chosen = {name: text for name in tables if (text := request.condition(name))}
         config = replace(self._config, snapshot_tables=[], snapshot_selects=chosen)
         names = [name for name in self._names() if ".".join(name) in tables]

@@ -22,7 +22,7 @@ _NO_DRIVER = "there is no JDBC driver here"
 
 @config
 class MySqlConfig(HistoryConfig, DebeziumConfig):
-    """How to follow a MySQL server."""
+    """How a MySQL server is followed."""
 
     port: int = key(
         "database.port",
@@ -316,7 +316,7 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
 
     @property
     def reader_id(self) -> int:
-        """The server id to read under."""
+        """The server id used for reading the log."""
         return self.server_id or 1_000_000_000 + zlib.crc32(self.prefix.encode()) % 1_000_000_000
 
     @cached_property
@@ -330,7 +330,7 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
 
     @cached_property
     def gtid_sources(self) -> tuple[JavaRegex | None, bool]:
-        """A pattern of servers, and whether it is one of those that do not count."""
+        """A pattern of servers, and whether those that it matches are excluded."""
         patterns = self.gtid_includes or self.gtid_excludes
         if not patterns:
             return None, False
@@ -339,4 +339,4 @@ class MySqlConfig(HistoryConfig, DebeziumConfig):
 
 @config
 class MariaDbConfig(MySqlConfig):
-    """How to follow a MariaDB server: the same keys."""
+    """How a MariaDB server is followed: the same keys."""

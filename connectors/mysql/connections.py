@@ -1,4 +1,4 @@
-"""The one importer of the driver: connections, and the binary log as a stream of events."""
+"""The only module that imports the driver: connections, and the binary log as a stream of events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEARTBEAT_MS: Final = 1000
 _CHUNK: Final = 256 * 1024
 _WHOLE: Final = 0xFFFFFF
 _WRITE_S: Final = 3600
-"""How long a server waits while what it sends is not taken."""
+"""How long a server waits while data that it sends is not read."""
 _SESSION: Final = (
     f"SET SESSION time_zone = '+00:00', net_write_timeout = {_WRITE_S}",
     "SET SESSION sql_mode = REPLACE(REPLACE(@@sql_mode, 'ANSI_QUOTES', ''), 'NO_BACKSLASH_ESCAPES', '')",
@@ -33,7 +33,7 @@ _SESSION: Final = (
 
 @contextmanager
 def database_errors(config: MySqlConfig, doing: str) -> Iterator[None]:
-    """The driver's errors as ours: lost connections can be tried again."""
+    """Convert the driver's errors to ours: lost connections are retriable."""
     try:
         yield
     except (pymysql.err.OperationalError, pymysql.err.InterfaceError) as error:
@@ -99,7 +99,7 @@ def _open(config: MySqlConfig, **more: Any) -> Any:
 
 
 class Server:
-    """What a server says of itself, over a connection."""
+    """Queries about the server's state and settings, over one connection."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -119,7 +119,10 @@ class Server:
         return str(rows[0][1]) if rows else None
 
     def position(self) -> tuple[str, int, str]:
-        """The end of the binary log: file, position and, where the server has them, GTIDs. Raises ConnectError where there is no log."""
+        """The end of the binary log: file, position and, where the server has them, GTIDs.
+
+        Raises ConnectError where the server has no binary log.
+        """
         try:
             rows = self.rows("SHOW MASTER STATUS")
         except pymysql.err.ProgrammingError:  # MySQL 8.4
@@ -130,7 +133,7 @@ class Server:
         return file, position, self.gtids(rows[0])
 
     def gtids(self, status: tuple[Any, ...] | None = None) -> str:
-        """What is in the binary log, as text; nothing where the server has no GTIDs."""
+        """The GTIDs in the binary log, as text; empty where the server has none."""
         if self.mariadb:
             return str(self.value("SELECT @@GLOBAL.gtid_binlog_pos") or "")
         if str(self.variable("gtid_mode") or "OFF").upper() != "ON":
@@ -140,7 +143,7 @@ class Server:
         return str(self.value("SELECT @@GLOBAL.gtid_executed") or "").replace("\n", "")
 
     def purged(self) -> MySqlGtids:
-        """The transactions that a MySQL server has executed and no longer has in its log."""
+        """The transactions that a MySQL server has executed and that are no longer in its log."""
         return MySqlGtids(str(self.value("SELECT @@GLOBAL.gtid_purged") or ""))
 
     def has_file(self, name: str) -> bool:
@@ -148,9 +151,10 @@ class Server:
 
 
 class Binlog:
-    """Events from a position on, or from after a set of GTIDs; ``checksummed`` events end in four bytes of CRC.
+    """Events from a position, or after a set of GTIDs. ``checksummed`` events end with four bytes of CRC.
 
-    ``next`` delivers what is at hand. Raises PyMySQL's errors, as its methods do, and EOFError where the server ends the stream.
+    ``next`` returns events as they arrive. Raises PyMySQL's errors, as its methods do, and EOFError where the server
+    ends the stream.
     """
 
     def __init__(
@@ -173,11 +177,11 @@ class Binlog:
 
     @property
     def silent_s(self) -> float:
-        """For how long nothing came, not even one of the heartbeats that the server was asked for. To be asked after ``next`` had nothing."""
+        """How long the server has sent nothing, not even a heartbeat. To be checked after ``next`` returned None."""
         return time.monotonic() - self._heard
 
     def _prepare(self, mariadb: bool, gtids: MariaDbGtids | MySqlGtids | None) -> bool:
-        names = ("master",) if mariadb else ("master", "source")  # newer servers look at the second
+        names = ("master",) if mariadb else ("master", "source")  # newer servers use the second
         statements = [f"SET SESSION net_{way}_timeout = {s}" for way, s in self._timeouts.items() if s]
         for name in names:
             statements.append(f"SET @{name}_heartbeat_period = {self._heartbeat_ms * 1_000_000}")
@@ -202,7 +206,7 @@ class Binlog:
     def _dump(
         self, config: MySqlConfig, mariadb: bool, file: str, position: int, gtids: MariaDbGtids | MySqlGtids | None
     ) -> None:
-        flags = 2 if mariadb and config.include_query else 0  # send the annotations
+        flags = 2 if mariadb and config.include_query else 0  # ask for annotations
         if isinstance(gtids, MySqlGtids):
             known = gtids.encoded()
             body = struct.pack("<HII", 4, config.reader_id, 0) + struct.pack("<Q", 4)
@@ -216,7 +220,10 @@ class Binlog:
         self._connection._execute_command(COMMAND.COM_BINLOG_DUMP, body)
 
     def next(self, timeout_s: float) -> bytes | None:
-        """An event; None when none came in this time. Raises EOFError at the stream's end, PyMySQL's errors for the server's."""
+        """The next event; None when none arrived in this time.
+
+        Raises EOFError at the end of the stream, and PyMySQL's errors for the server's.
+        """
         while True:
             event = self._cut()
             if event is not None:
@@ -264,7 +271,7 @@ class Binlog:
         raise EOFError("the server ended the stream")
 
     def abort(self) -> None:
-        """From another thread: have the call that runs end as when the connection is lost."""
+        """Called from another thread: makes the running call end as if the connection were lost."""
         abort_mysql(self._connection)
 
     def close(self) -> None:

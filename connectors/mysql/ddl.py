@@ -1,7 +1,8 @@
-"""What a statement of DDL does to the structure: CREATE, ALTER, DROP, RENAME, TRUNCATE of tables, indexes and databases.
+"""Applies DDL statements to the structure: CREATE, ALTER, DROP, RENAME, TRUNCATE of tables, indexes and databases.
 
-Only what shapes rows and keys is understood; the rest of a statement is stepped over. sqlglot, the library there is, turns much
-of MySQL's ALTER TABLE into an opaque command, so this reads it itself. Grammar: dev.mysql.com and mariadb.com, "Data Definition".
+Only parts that affect rows and keys are parsed; the rest of a statement is skipped. sqlglot, the existing library,
+returns much of MySQL's ALTER TABLE as an opaque command, so this has its own parser. Grammar: dev.mysql.com and
+mariadb.com, "Data Definition".
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ __all__ = ["Applied", "apply"]
 
 @dataclass(slots=True)
 class Applied:
-    """``database`` is the one the statement is about; ``structural`` whether it is one that the history keeps."""
+    """``database`` is the database that the statement concerns; ``structural`` says whether it is stored in the
+    history.
+    """
 
     database: str
     changes: list[Change] = field(default_factory=list)
@@ -37,7 +40,10 @@ _PREFIX: Final = ("SET", "STATEMENT")
 
 
 def apply(structure: Structure, sql: str, database: str) -> Applied:
-    """Do to ``structure`` what the statement does, run in ``database``. Raises DataError that names what is not understood."""
+    """Apply a statement, which was run in ``database``, to ``structure``.
+
+    Raises DataError that names the part that cannot be parsed.
+    """
     cursor = Cursor(sql)
     if cursor.words(*_PREFIX):  # MariaDB: SET STATEMENT variable=value FOR statement
         while not cursor.done and not cursor.one_of("FOR"):
@@ -246,7 +252,7 @@ class _Statement:
 
 
 def _parenthesis(cursor: Cursor) -> str:
-    """What stands in parentheses, as SQL again."""
+    """The contents of a pair of parentheses, as SQL text."""
     made, depth = [], 0
     while True:
         token = cursor.take()

@@ -1,4 +1,4 @@
-"""Alterations of ALTER TABLE and options of tables."""
+"""Parses the alterations of ALTER TABLE, and table options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["alteration", "table_option"]
 
 
 def table_option(cursor: Cursor, table: Table) -> Table:
-    """Read one option of a table."""
+    """Parse one table option."""
     cursor.one_of("DEFAULT")
     charset = charset_option(cursor)
     if charset is not None:
@@ -39,7 +39,7 @@ def table_option(cursor: Cursor, table: Table) -> Table:
 
 
 def alteration(cursor: Cursor, table: Table) -> Table:
-    """Read one alteration, to the comma after it."""
+    """Parse one alteration, up to the comma after it."""
     match cursor.one_of("ADD", "DROP", "MODIFY", "CHANGE", "ALTER", "RENAME", "CONVERT"):
         case "ADD":
             return _add(cursor, table)

@@ -1,4 +1,4 @@
-"""Definitions of columns and keys in CREATE TABLE and ALTER TABLE."""
+"""Parses definitions of columns and keys in CREATE TABLE and ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Definition", "Key", "charset_option", "column_definition", "has_char
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A column, and what else its definition says of the table: that it is the primary key or unique."""
+    """A column, and whether its definition makes it the primary key or unique."""
 
     column: Column
     primary: bool = False
@@ -22,7 +22,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """``name`` is empty where none was given. Only primary and unique keys matter; any other has no ``columns``."""
+    """``name`` is empty where none was given. Only primary and unique keys matter; all others have no ``columns``."""
 
     name: str
     columns: tuple[str, ...]
@@ -49,7 +49,7 @@ _TEXTS: Final = frozenset(
 
 
 def has_charset(type_name: str) -> bool:
-    """Whether columns of a type are of a character set."""
+    """Whether columns of a type have a character set."""
     return type_name.split(" ", 1)[0] in _TEXTS and type_name != "LONG VARBINARY"
 
 
@@ -75,7 +75,7 @@ def _type_name(cursor: Cursor) -> str:
 
 
 def charset_option(cursor: Cursor) -> str | None:
-    """The character set that CHARACTER SET, CHARSET or COLLATE names; None where none of these stands here."""
+    """The character set given by CHARACTER SET, CHARSET or COLLATE; None where none of these follows."""
     if cursor.words("CHARACTER", "SET") or cursor.words("CHAR", "SET") or cursor.one_of("CHARSET"):
         cursor.sign("=")
         return cursor.name().lower()
@@ -87,7 +87,7 @@ def charset_option(cursor: Cursor) -> str | None:
 
 def _charset_of_collation(name: str) -> str | None:
     lowered = name.lower()
-    if lowered == "default" or lowered.startswith("uca1400"):  # MariaDB's, of whatever character set
+    if lowered == "default" or lowered.startswith("uca1400"):  # MariaDB's; exist for any character set
         return None
     return lowered.split("_", 1)[0]
 
@@ -121,7 +121,7 @@ def _type(cursor: Cursor, column: Column) -> Column:
 
 
 def _default(cursor: Cursor) -> str | None:
-    """The text of a literal; None of anything that is worked out. The moment of the insert counts as the epoch, as in Debezium."""
+    """The text of a literal; None for an expression. CURRENT_TIMESTAMP becomes the epoch, as in Debezium."""
     token = cursor.next
     if token.kind == "string":
         text = cursor.take().text
@@ -167,7 +167,7 @@ def _default(cursor: Cursor) -> str | None:
 
 
 def column_definition(cursor: Cursor, name: str, charset: str | None) -> Definition:
-    """What stands after a column's name. ``charset`` is that of the table."""
+    """Parse the definition after a column's name. ``charset`` is the table's."""
     column = _type(cursor, Column(name, ""))
     base = column.type.split(" ", 1)[0]
     explicit: str | None = None
@@ -219,7 +219,7 @@ def column_definition(cursor: Cursor, name: str, charset: str | None) -> Definit
                 cursor.name()
         elif cursor.next.text == "(":
             cursor.skip_parentheses()
-        else:  # of no concern here: CHECK, CONSTRAINT, INVISIBLE, STORED, COLUMN_FORMAT, SRID, ...
+        else:  # not relevant here: CHECK, CONSTRAINT, INVISIBLE, STORED, COLUMN_FORMAT, SRID, ...
             cursor.take()
     if primary:
         column = replace(column, optional=False)
@@ -229,7 +229,7 @@ def column_definition(cursor: Cursor, name: str, charset: str | None) -> Definit
 
 
 def _index_columns(cursor: Cursor) -> tuple[str, ...]:
-    """Names in parentheses; nothing where one of them is an expression."""
+    """Names in parentheses; empty where one of them is an expression."""
     names: list[str] = []
     expression = False
     cursor.expect("(")
@@ -239,7 +239,7 @@ def _index_columns(cursor: Cursor) -> tuple[str, ...]:
             expression = True
         else:
             names.append(cursor.name())
-            if cursor.next.text == "(" and cursor.next.kind == "sign":  # the length of a prefix
+            if cursor.next.text == "(" and cursor.next.kind == "sign":  # the length of an index prefix
                 cursor.skip_parentheses()
             cursor.one_of("ASC", "DESC")
         if not cursor.sign(","):
@@ -249,7 +249,7 @@ def _index_columns(cursor: Cursor) -> tuple[str, ...]:
 
 
 def key_definition(cursor: Cursor) -> Key | None:
-    """A key or a constraint if one stands here, read to its end; None where a column does."""
+    """Parse a key or a constraint to its end; None where a column follows instead."""
     if not cursor.next.is_word(
         "CONSTRAINT", "PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "VECTOR", "FOREIGN", "CHECK", "PERIOD"
     ):

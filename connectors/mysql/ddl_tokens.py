@@ -1,4 +1,4 @@
-"""SQL of MySQL and MariaDB as tokens, and a cursor over them."""
+"""Splits SQL of MySQL and MariaDB into tokens, and provides a cursor over them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Cursor", "Token", "tokens"]
 
 
 class Token(NamedTuple):
-    """``kind`` is word, name (in backticks), string, number, bits or sign; ``text`` goes without quotes."""
+    """``kind`` is word, name (in backticks), string, number, bits or sign; ``text`` is without quotes."""
 
     kind: str
     text: str
@@ -21,7 +21,8 @@ class Token(NamedTuple):
 
 
 _TOKEN: Final = re.compile(
-    r"(?P<space>\s+|--(?=\s|$)[^\n]*|\#[^\n]*|/\*M?!\d*|/\*.*?\*/|\*/)"  # what versions hide is read as if it stood open
+    # contents of version comments are read like ordinary SQL
+    r"(?P<space>\s+|--(?=\s|$)[^\n]*|\#[^\n]*|/\*M?!\d*|/\*.*?\*/|\*/)"
     r"|(?P<name>`(?:[^`]|``)*`)"
     r"|(?P<bits>[bB]'[01]*'|[xX]'[0-9a-fA-F]*'|0x[0-9a-fA-F]+\b|0b[01]+\b)"
     r"|(?P<string>(?:_[a-zA-Z0-9]+\s*|[nN])?(?:'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"))"
@@ -62,7 +63,7 @@ _END: Final = Token("end", "")
 
 
 class Cursor:
-    """Goes through tokens. What is not as expected raises DataError that says where."""
+    """A cursor over tokens. Unexpected tokens raise DataError with the position."""
 
     def __init__(self, sql: str) -> None:
         self._tokens = tokens(sql)
@@ -88,7 +89,7 @@ class Cursor:
         return token
 
     def words(self, *words: str) -> bool:
-        """Take these words if they stand here, all of them."""
+        """If all of these words follow, step over them. Returns whether they did."""
         for i, word in enumerate(words):
             if not self.ahead(i).is_word(word):
                 return False
@@ -96,13 +97,13 @@ class Cursor:
         return True
 
     def one_of(self, *words: str) -> str | None:
-        """Take one of these words if it stands here."""
+        """If one of these words follows, step over it and return it."""
         if self.next.is_word(*words):
             return self.take().text.upper()
         return None
 
     def sign(self, text: str) -> bool:
-        """Take this sign if it stands here."""
+        """If this sign follows, step over it. Returns whether it did."""
         if self.next == Token("sign", text):
             self._at += 1
             return True
@@ -127,7 +128,7 @@ class Cursor:
         return int(float(token.text))
 
     def skip_parentheses(self) -> None:
-        """Step over a pair of them and all within."""
+        """Step over a pair of parentheses and its contents."""
         self.expect("(")
         depth = 1
         while depth:
@@ -136,7 +137,7 @@ class Cursor:
                 depth += {"(": 1, ")": -1}.get(token.text, 0)
 
     def skip_item(self) -> None:
-        """Step to the comma or parenthesis that ends what stands here, or to the end."""
+        """Step to the comma or parenthesis that ends the current item, or to the end."""
         while not self.done and self.next not in (Token("sign", ","), Token("sign", ")")):
             if self.next == Token("sign", "("):
                 self.skip_parentheses()

@@ -1,4 +1,4 @@
-"""From the binary log's events to changes by table, with transactions, positions and DDL."""
+"""Converts the binary log's events to changes by table, with transactions, positions and DDL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ROWS: Final[dict[int, tuple[int, bool, bool]]] = {
     EventType.UPDATE_ROWS_COMPRESSED: (_UPDATE, False, True),
     EventType.DELETE_ROWS_COMPRESSED: (_DELETE, False, True),
 }
-"""By event type: what it does, whether it has room for more data, whether its rows are compressed."""
+"""For each event type: its operation, whether it has additional data, whether its rows are compressed."""
 _ARTIFICIAL: Final = 0x20
 
 
@@ -49,10 +49,10 @@ class _Mapped(NamedTuple):
 
 
 class Decoder:
-    """Takes events in their order (``feed``); ``take`` hands out what they made.
+    """Pass events in order to ``feed``; ``take`` returns the batches made from them.
 
-    ``ddl`` is called with a statement, its database and the position after it, once all that came before it is set aside; it
-    answers with records to put after that, and the tables whose structure is another now.
+    ``ddl`` is called with a statement, its database and the position after it, after earlier rows have been set aside.
+    It returns the records to deliver next, and the tables whose structure has changed.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Decoder:
 
     @property
     def offset(self) -> dict[str, Any]:
-        """The position after the last event, in Debezium's form."""
+        """The offset after the last event, in Debezium's form."""
         made = self._position.offset()
         counts = self._transaction.counts
         if counts is not None and counts.total and self._transaction.open:
@@ -95,7 +95,7 @@ class Decoder:
 
     @property
     def position(self) -> int:
-        """Up to where the log was read, be it within a transaction; the server's heartbeats count too."""
+        """The position up to which the log was read, even within a transaction; the server's heartbeats count too."""
         return place_number(*self._end)
 
     @property
@@ -103,7 +103,7 @@ class Decoder:
         return self._transaction.open
 
     def feed(self, data: bytes) -> None:
-        """Raises ConnectError, DataError for what cannot be read."""
+        """Raises ConnectError or DataError for an event that cannot be decoded."""
         if len(data) < HEADER_BYTES + self._checksum:
             raise ConnectError(f"the server sent an event of {len(data)} bytes, which are too few")
         head = events.header(data)
@@ -240,7 +240,7 @@ class Decoder:
             self._commit(head)
         elif word.startswith(("XA ", "SAVEPOIN", "ROLLBACK", "INSERT ", "UPDATE ", "DELETE ", "REPLACE ")):
             if word == "ROLLBACK":
-                self._commit(head)  # rows of tables without transactions, which stay
+                self._commit(head)  # rows of non-transactional tables are not rolled back
             elif not word.startswith(("XA ", "SAVEPOIN", "ROLLBACK")):
                 logger.warning("the log holds a statement instead of its rows", statement=sql[:200])
         else:
@@ -311,7 +311,7 @@ class Decoder:
         rows = events.rows(body, HEADER_BYTES, extra=extra, images=2 if op == _UPDATE else 1)
         mapped = self._maps.get(rows.table_id)
         if mapped is None:
-            if rows.table_id == 0xFFFFFF:  # an empty event that only ends a statement
+            if rows.table_id == 0xFFFFFF:  # an empty event that only marks the end of a statement
                 return
             raise ConnectError(f"the log holds rows of a table (number {rows.table_id}) that it did not announce")
         first, self._skip_rows = self._skip_rows, 0
@@ -359,18 +359,18 @@ class Decoder:
             changes = self._pending[name] = TableChanges(shape, mapped.columns)
         changes.add(op, data, starts, layouts, self._log_entry(head), first)
         self.rows += len(starts) // len(layouts)
-        if counts is not None:  # numbers go by the order of events over all tables
+        if counts is not None:  # events are numbered in order across all tables
             batch = self._pending.pop(name).batch(self._context, self._origin, self._config, counts)
             if batch is not None:
                 self._ready.append(batch)
 
     def _set_aside(self) -> None:
-        """What came so far stands before what comes."""
+        """Keep what was collected so far separate from what follows."""
         self._ready += self._pending.values()
         self._pending.clear()
 
     def take(self, before: Mapping[str, Any]) -> list[RecordBatch]:
-        """The batches of what came since the last call; only the last one moves the position on from ``before``."""
+        """The batches since the last call; only the last one moves the offset on from ``before``."""
         self._set_aside()
         still = {"source_partition": {"server": self._config.prefix}, "source_offset": dict(before)}
         batches: list[RecordBatch] = []

@@ -1,4 +1,4 @@
-"""What a column's form is made of: a schema, and ways from both of a value's forms, the server's text and the log's bytes, to Arrow."""
+"""The form of a column: its schema, and the conversions to Arrow from the server's text and from the log's bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ __all__ = ["Form", "LogColumn", "Modes", "cast", "each", "number", "same", "sche
 
 
 class LogColumn(NamedTuple):
-    """A column of images in the binary log: the bytes (twice, as they are and as numbers), places in them, how they are packed."""
+    """A column's values in row images of the binary log: the bytes (both as bytes and as numbers), the positions, the
+    storage format.
+    """
 
     data: bytes
     numbers: npt.NDArray[np.uint8]
@@ -31,7 +33,7 @@ Column1: TypeAlias = Callable[[pa.Array], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """What the configuration says of values, lower case."""
+    """The configuration's settings for values, in lower case."""
 
     decimal: str = "precise"
     time: str = "adaptive_time_microseconds"
@@ -44,7 +46,10 @@ class Modes:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """``text`` takes the bytes of the server's text. ``large`` are those values that a log may leave out when they did not change."""
+    """``text`` converts the bytes of the server's text.
+
+    ``large`` marks types whose values the log may omit when they did not change.
+    """
 
     schema: Schema
     text: Column1
@@ -78,7 +83,7 @@ def cast(arrow: pa.DataType) -> Column1:
 
 
 def each(read: Callable[[Any], Any], arrow: pa.DataType) -> Column1:
-    """Value by value, nulls kept."""
+    """Converts value by value; nulls stay null."""
     return lambda column: pa.array([None if v is None else read(v) for v in column.to_pylist()], arrow)
 
 

@@ -1,6 +1,6 @@
-"""The history of the structure, in Debezium's form: every statement of DDL with its position and what it made of the tables.
+"""The schema history in Debezium's form: every DDL statement with its position and the resulting tables.
 
-Source: Debezium's HistoryRecord. One that Debezium wrote is read, and one written here can be read by it.
+Source: Debezium's HistoryRecord. A history written by Debezium can be read here, and the other way round.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _column(column: Column, position: int) -> dict[str, Any]:
 
 
 def table_struct(table: Table) -> dict[str, Any]:
-    """A table as records of the history and of the schema change topic hold it."""
+    """A table in the form used in the history and in the schema change topic."""
     return {
         "defaultCharsetName": table.charset,
         "primaryKeyColumnNames": list(table.key_columns),
@@ -131,7 +131,9 @@ def _table(name: TableName, form: Mapping[str, Any]) -> Table:
 
 
 def at_or_before(recorded: Mapping[str, Any], target: Mapping[str, Any], *, mariadb: bool) -> bool:
-    """Whether a record's position is at or before another: by GTIDs where both have them, else by file and position."""
+    """Whether a record's position is at or before another: compared by GTIDs where both have them, else by file and
+    position.
+    """
     if target.get("gtids"):
         if not recorded.get("gtids"):
             return True
@@ -161,7 +163,7 @@ def _file_order(position: Mapping[str, Any]) -> tuple[int, int, int, int]:
 def recover(
     history: History, structure: Structure, config: MySqlConfig, offset: Mapping[str, Any], *, mariadb: bool
 ) -> int:
-    """Bring the structure to where it stood at a position. Returns how many records were applied."""
+    """Restore the structure as it was at a position. Returns the number of records applied."""
     applied = 0
     for record in history.read():
         source = record.get("source") or {}

@@ -1,4 +1,4 @@
-"""Keys of the schema history: where the structure of tables is kept."""
+"""Keys of the schema history: where the structure of tables is stored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _history_class(value: str) -> str | None:
 
 @config
 class HistoryConfig:
-    """Kafka, a file or memory."""
+    """Where the history is stored: Kafka, a file or memory."""
 
     history: str = key(
         "schema.history.internal",

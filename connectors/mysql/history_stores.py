@@ -1,4 +1,4 @@
-"""Where the history of the structure is kept: a Kafka topic, a file, memory."""
+"""Stores the schema history: in a Kafka topic, a file or memory."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["FileHistory", "History", "KafkaHistory", "MemoryHistory", "history_o
 
 
 class History(Protocol):
-    """Keeps records in the order in which they come."""
+    """Stores records in order."""
 
     def read(self) -> Iterator[dict[str, Any]]: ...
 
     def append(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Returns when all of them are safe."""
+        """Returns when all records are stored durably."""
         ...
 
 
 class MemoryHistory:
-    """Lost with the task: every start needs a snapshot of the structure."""
+    """Lost when the task ends: every start needs a snapshot of the structure."""
 
     def __init__(self) -> None:
         self._records: list[dict[str, Any]] = []
@@ -39,7 +39,7 @@ class MemoryHistory:
 
 
 class FileHistory:
-    """A line a record."""
+    """A file with one record per line."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
@@ -72,7 +72,7 @@ def _parsed(raw: str | bytes, where: str) -> dict[str, Any]:
 
 @contextmanager
 def _kafka_errors(topic: str) -> Iterator[None]:
-    """A log that cannot be reached now can be tried again."""
+    """A log that is unreachable now is retriable."""
     try:
         yield
     except (ConnectError, GeneratorExit):
@@ -82,12 +82,15 @@ def _kafka_errors(topic: str) -> Iterator[None]:
 
 
 def _known(properties: Mapping[str, str]) -> dict[str, str]:
-    """Without the names of Java's serializers."""
+    """The properties without the class names of Java's serializers."""
     return {name: value for name, value in properties.items() if not name.startswith(("key.", "value."))}
 
 
 class KafkaHistory:
-    """A topic of one partition that is never compacted and kept for ever. ``worker`` is how the worker reaches its log."""
+    """A topic with one partition, without compaction and with unlimited retention.
+
+    ``worker`` is the worker's client configuration.
+    """
 
     def __init__(self, config: MySqlConfig, worker: Any) -> None:
         from broker.client import ClientConfig

@@ -12,8 +12,11 @@ __all__ = ["Position", "place_number"]
 
 @dataclass(slots=True)
 class Position:
-    """Where to go on, in Debezium's terms: the transaction that begins at ``file`` and ``pos`` (or comes after ``gtids``), of which
-    ``events`` events, and ``rows`` rows of the next, are done."""
+    """Where to continue, in Debezium's terms: the transaction that begins at ``file`` and ``pos`` (or follows
+    ``gtids``).
+
+    The first ``events`` events of it, and ``rows`` rows of the next event, are done.
+    """
 
     file: str
     pos: int
@@ -32,6 +35,6 @@ class Position:
 
 
 def place_number(file: str, pos: int) -> int:
-    """A place in one server's log as a number that grows with the log: its files are numbered."""
+    """A position in one server's log as a number that grows with the log; the files are numbered."""
     number = file.rpartition(".")[2]
     return (int(number) << 64 if number.isdecimal() else 0) + pos

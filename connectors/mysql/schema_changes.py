@@ -1,4 +1,4 @@
-"""What happens at DDL: the structure changes, the history gets its record, the schema change topic its event."""
+"""Handles DDL: updates the structure, adds a record to the history and an event to the schema change topic."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _CHANGE: Final = Schema.struct(
 
 
 class SchemaChanges:
-    """Keeps the structure at the log's position."""
+    """Maintains the structure at the log's position."""
 
     def __init__(
         self,
@@ -98,7 +98,10 @@ class SchemaChanges:
     def happened(
         self, sql: str, database: str, source: LogEntry, position: Mapping[str, Any]
     ) -> tuple[list[RecordBatch], set[TableName], list[TableName]]:
-        """A statement of the log: what to deliver, the tables that are another now, and those that were emptied."""
+        """Handle a statement of the log.
+
+        Returns the records to deliver, the tables that have changed, and those that were truncated.
+        """
         if any(pattern.fullmatch(sql) for pattern in self._ignored):
             return [], set(), []
         try:
@@ -132,7 +135,7 @@ class SchemaChanges:
         return True
 
     def _is_told(self, applied: Applied, changed: set[TableName]) -> bool:
-        """The topic of schema changes has those of captured tables and databases."""
+        """Whether the schema change topic gets this statement: it covers captured tables and databases."""
         if changed:
             return any(self._shapes.is_captured(name) for name in changed)
         return self._config.database_is_meant(applied.database)
@@ -183,7 +186,7 @@ class SchemaChanges:
         *,
         tell: bool,
     ) -> list[RecordBatch]:
-        """Forget what was known, take the structure that the server has, and write all of it into the history."""
+        """Discard the known structure, load the current one from the server, and write all of it to the history."""
         structure = self._structure
         structure.tables.clear()
         structure.charsets.clear()

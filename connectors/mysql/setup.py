@@ -1,4 +1,4 @@
-"""What the server needs before it can be followed, checked; each problem says what to do."""
+"""Checks the server's prerequisites; each problem says what to do."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ __all__ = ["find_problems", "lost_because"]
 
 
 def lost_because(server: Server, offset: Mapping[str, Any], config: MySqlConfig) -> str | None:
-    """Why the server cannot deliver its log from a position on; None where it can. Transactions of servers that do not count
-    (``gtid.source.includes``) may be gone."""
+    """Why the server can no longer deliver its log from an offset; None where it can.
+
+    Transactions of servers that ``gtid.source.includes`` leaves out may be missing.
+    """
     if offset.get("gtids"):
         known = gtid_set(str(offset["gtids"]), mariadb=server.mariadb)
         if server.mariadb:
-            return None  # the server itself refuses what it has not, when it is asked
+            return None  # the server itself reports files that it no longer has
         pattern, excluded = config.gtid_sources
         purged = server.purged().retain(pattern, excluded=excluded)
         if not purged.within(known):
@@ -37,7 +39,7 @@ def lost_because(server: Server, offset: Mapping[str, Any], config: MySqlConfig)
 
 
 def find_problems(config: MySqlConfig) -> Iterable[Problem]:
-    """What a look at the server shows to be wrong."""
+    """Problems that a connection to the server shows."""
     try:
         connection = connect(config)
     except pymysql.err.OperationalError as error:
@@ -98,7 +100,10 @@ def _server_problems(server: Server, config: MySqlConfig) -> Iterable[Problem]:
 
 
 def _is_taken(server: Server, server_id: int) -> bool:
-    """Whether another reader has the id. A task of the very connector may be that one, which is told by the name of its thread."""
+    """Whether another reader uses the server id.
+
+    A task of this same connector may be using it; it is recognized by the name of its thread.
+    """
     for statement in ("SHOW REPLICAS", "SHOW SLAVE HOSTS"):
         try:
             return any(str(row[0]) == str(server_id) and str(row[1] or "") for row in server.rows(statement))
@@ -133,9 +138,12 @@ def _right_problems(server: Server, config: MySqlConfig) -> Iterable[Problem]:
 
 
 def _rights(server: Server) -> set[str]:
-    """The names of the rights that the user has, all of them only where it has them on everything; by the roles too that are active."""
+    """The user's privileges; a privilege that depends on the database only counts where it applies to all of them.
+
+    Includes active roles.
+    """
     rows = server.rows("SHOW GRANTS")
-    if not server.mariadb:  # MariaDB tells of roles' rights anyway, MySQL 8 when it is asked
+    if not server.mariadb:  # MariaDB includes the privileges of roles by default, MySQL 8 only on request
         try:
             roles = str(server.value("SELECT CURRENT_ROLE()"))
             if roles.upper() != "NONE":
@@ -149,7 +157,7 @@ def _rights(server: Server) -> set[str]:
             names = {name.strip() for name in grant[1].split(",")}
             if grant[2] == "*.*":
                 rights |= names
-            elif names & {"LOCK TABLES", "ALL PRIVILEGES"}:  # of the others those on everything count
+            elif names & {"LOCK TABLES", "ALL PRIVILEGES"}:  # all others count only if granted on everything
                 rights.add("LOCK TABLES")
     return rights
 

@@ -1,4 +1,6 @@
-"""Whole tables as of one moment: read from the server's stream as Arrow, by several connections with one view of the data."""
+"""Reads whole tables as of one moment, from the server's stream to Arrow, with several connections that share one view
+of the data.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,11 @@ __all__ = ["Moment", "Readers", "Snapshot", "converted", "read_batch", "select_l
 
 _BLOCK_BYTES: Final = 2 * 1024 * 1024
 _AHEAD: Final = 3
-"""Blocks that wait for the runtime at most, for each reader."""
+"""The most blocks per reader that wait for the runtime."""
 
 
 class Moment(NamedTuple):
-    """The end of the log when the readers' view of the data was fixed. ``micros`` is the server's clock."""
+    """The end of the log at the moment that the readers' view was fixed. ``micros`` is the server's clock."""
 
     file: str
     position: int
@@ -39,7 +41,7 @@ class Moment(NamedTuple):
 
 
 class Readers:
-    """Connections that see the data as of one moment, and the lock against writes while that is made so."""
+    """Connections that see the data as of one moment, and the lock that blocks writes while that view is created."""
 
     def __init__(self, config: MySqlConfig, count: int) -> None:
         self._config = config
@@ -48,8 +50,10 @@ class Readers:
         self._count = count
 
     def open(self, tables: Sequence[str]) -> Moment:
-        """Raises PyMySQL's errors; ConnectError where the lock may not be taken. ``tables`` are locked one by one where the
-        whole server may not be."""
+        """Raises PyMySQL's errors, and ConnectError where locking is not permitted.
+
+        ``tables`` are locked individually where the whole server cannot be.
+        """
         config = self._config
         mode = config.snapshot_locking.lower()
         for _ in range(self._count):
@@ -64,7 +68,7 @@ class Readers:
             _run(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
         server = Server(self._locker)
         micros = int(server.value("SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)"))
-        if mode == "none" and server.mariadb:  # MariaDB knows the position of a snapshot without a lock
+        if mode == "none" and server.mariadb:  # MariaDB reports the position of a snapshot without a lock
             of_snapshot = dict(Server(self.connections[0]).rows("SHOW STATUS LIKE 'binlog_snapshot_%'"))
             file, position = of_snapshot.get("Binlog_snapshot_file"), of_snapshot.get("Binlog_snapshot_position")
             if file and position:
@@ -108,7 +112,10 @@ def _run(connection: Any, statement: str) -> None:
 
 
 def rows_of_select(connection: Any, shape: Shape, statement: str) -> Iterator[list[pa.Array]]:
-    """The captured columns of a SELECT of just these, block by block, as the table's schemas have them. Raises PyMySQL's errors."""
+    """The columns of a SELECT of exactly the captured columns, block by block, in the types of the table's schemas.
+
+    Raises PyMySQL's errors.
+    """
     rows = StreamedRows(connection, statement, chunk_bytes=_BLOCK_BYTES)
     try:
         while (columns := rows.next()) is not None:
@@ -123,12 +130,12 @@ def rows_of_select(connection: Any, shape: Shape, statement: str) -> Iterator[li
 
 
 def select_list(shape: Shape) -> str:
-    """What to select for the rows of a shape, in the order of its forms."""
+    """The select list for a shape, in the order of its forms."""
     return ", ".join("`" + shape.table.columns[at].name.replace("`", "``") + "`" for at in shape.positions)
 
 
 def converted(shape: Shape, columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """Columns of texts as the table's schemas have them."""
+    """Columns of texts converted to the types of the table's schemas."""
     made = []
     for form, column in zip(shape.forms, columns, strict=True):
         read = form.of_text(column)
@@ -141,7 +148,7 @@ def converted(shape: Shape, columns: Sequence[pa.Array]) -> list[pa.Array]:
 def read_batch(
     shape: Shape, columns: Sequence[pa.Array], moment: Moment, marks: pa.Array, origin: Origin, context: ContextHeaders
 ) -> RecordBatch:
-    """Events of rows that were read. ``marks`` are what stands in the source's field ``snapshot``."""
+    """Events for rows that were read. ``marks`` is the source block's field ``snapshot``."""
     length = len(marks)
     after = struct_column(shape.layout.row, columns)
     keys = None
@@ -154,7 +161,7 @@ def read_batch(
 
 
 class Snapshot:
-    """Reads tables in the background; ``batches`` delivers them. Close it in any case."""
+    """Reads tables in the background; ``batches`` returns them. Must be closed in every case."""
 
     def __init__(
         self,
@@ -214,7 +221,7 @@ class Snapshot:
                 continue
 
     def _taken(self, stopping: threading.Event) -> Iterator[tuple[Shape, list[pa.Array]] | None]:
-        """Blocks; None from time to time while nothing is at hand."""
+        """Blocks; None now and then while none is ready."""
         running = len(self._threads)
         while running and not stopping.is_set():
             try:
@@ -233,7 +240,7 @@ class Snapshot:
     def batches(
         self, stopping: threading.Event, offset: dict[str, Any], done: dict[str, Any]
     ) -> Iterator[list[RecordBatch]]:
-        """Batches to hand on, block by block; the very last is the snapshot's last and has the position ``done``."""
+        """Batches, block by block; the very last one ends the snapshot and has the offset ``done``."""
         marks = SnapshotMarks()
         position = {"source_partition": {"server": self._config.prefix}, "source_offset": offset}
         pending: tuple[Shape, list[pa.Array]] | None = None
@@ -257,7 +264,7 @@ class Snapshot:
         return bounded(read_batch(shape, columns, self._moment, mark, self._origin, self._context))
 
     def abort(self) -> None:
-        """From another thread: have the readers' statements end with an error."""
+        """Called from another thread: makes the readers' statements end with an error."""
         for connection in self._readers.connections:
             abort_mysql(connection)
 

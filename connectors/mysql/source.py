@@ -44,7 +44,7 @@ _ENDED_BY_SERVER: Final = frozenset({1236, 1227, 1218})
 
 
 class MySqlTask(CaptureTask[MySqlConfig]):
-    """Reads one server's log."""
+    """Reads one server's binary log."""
 
     connector = "mysql"
 
@@ -59,7 +59,7 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         self._stream: Binlog | None = None
         self._decoder: Decoder | None = None
         self._done: dict[str, Any] = {}
-        """The position after the snapshot."""
+        """The offset after the snapshot."""
 
     def _errors(self) -> AbstractContextManager[None]:
         return database_errors(self.config, "following")
@@ -104,7 +104,7 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         return self._take_snapshot(with_rows=mode not in ("no_data", "schema_only", "recovery", "schema_only_recovery"))
 
     def _go_on(self, server: Server, mode: str) -> Sequence[RecordBatch]:
-        """From a position whose structure the history has."""
+        """Continue from an offset for which the history has the structure."""
         self._structure.tables.clear()
         self._structure.server_charset = Catalog(server).server_charset()
         if mode in ("recovery", "schema_only_recovery"):
@@ -139,7 +139,7 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         )
 
     def _is_kept(self, name: tuple[str, str]) -> bool:
-        """Whether the history has a table at all."""
+        """Whether the history contains a table at all."""
         config = self.config
         if name[0].lower() in SYSTEM_DATABASES or (
             config.history_databases_only and not config.database_is_meant(name[0])
@@ -197,9 +197,9 @@ class MySqlTask(CaptureTask[MySqlConfig]):
             gtids = gtid_set(str(offset["gtids"]), mariadb=server.mariadb)
         gtids_from = gtids
         if isinstance(gtids, MySqlGtids) and self.config.gtid_sources[0] is not None:
-            # of servers that do not count the log may have been purged: the server must not be asked for it
+            # for excluded servers the log may have been purged: those transactions must not be requested
             gtids_from = gtids.united(server.purged())
-        if gtids is None and server.mariadb:  # read by file and position, and counted from there on
+        if gtids is None and server.mariadb:  # read by file and position first, and counted from there on
             gtids = gtid_set(str(server.value("SELECT BINLOG_GTID_POS(%s, %s)", file, pos) or ""), mariadb=True)
         start = Position(file, pos, gtids, int(offset.get("event") or 0), int(offset.get("row") or 0))
         self._stream = Binlog(self.config, mariadb=server.mariadb, file=file, position=pos, gtids=gtids_from)
@@ -241,7 +241,7 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         return Changes(batches, current if batches else self._offset, current, decoder.position)
 
     def _look_after(self, stream: Binlog) -> None:
-        """Give a connection up that died without a word."""
+        """Abandon a connection that has stopped responding."""
         config = self.config
         if config.keep_alive and stream.silent_s * 1000 > config.keep_alive_ms:
             raise RetriableConnectError(
@@ -249,7 +249,7 @@ class MySqlTask(CaptureTask[MySqlConfig]):
             )
 
     def _explain(self, error: pymysql.err.Error) -> None:
-        """Say what to do about the errors with which a server ends its stream."""
+        """Add what to do about the errors with which a server ends its stream."""
         code, text = (error.args[0], str(error.args[-1])) if error.args else (0, "")
         if re.match(r"A (?:slave|replica) with the same server_(?:uuid/server_)?id\b", text):
             raise ConnectError(
@@ -269,7 +269,7 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         if self._stream is not None:
             self._stream.close()
         if self._connection is not None:
-            with suppress(Exception):  # one that was lost cannot say goodbye
+            with suppress(Exception):  # closing fails on a lost connection
                 self._connection._force_close()
         self._stream = self._connection = None
 

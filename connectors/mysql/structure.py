@@ -1,4 +1,4 @@
-"""Databases and tables as they stand at a place in the binary log, and what DDL does to them."""
+"""Databases and tables at a position in the binary log, and how DDL changes them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ TableName: TypeAlias = tuple[str, str]
 
 
 def quoted(name: TableName) -> str:
-    """A table's name as SQL has it."""
+    """A table's name quoted for SQL."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in name)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``type`` in capital letters with UNSIGNED and ZEROFILL; ``default`` is the literal's text, without its quotes.
+    """``type`` is in capital letters with UNSIGNED and ZEROFILL; ``default`` is the literal's text, without quotes.
 
     ``labels`` are those of an ENUM or SET. ``charset`` is the name of the character set, None where there is none.
     """
@@ -39,7 +39,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``key`` are the columns of the primary key; ``unique`` those of unique keys, in the order in which they were made."""
+    """``key`` are the columns of the primary key; ``unique`` those of the unique keys, in the order of their creation."""
 
     name: TableName
     columns: tuple[Column, ...] = ()
@@ -58,7 +58,7 @@ class Table:
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The primary key's, else those of the first unique key over columns that are never null."""
+        """The columns of the primary key, else of the first unique key whose columns are all NOT NULL."""
         if self.key:
             return self.key
         required = {column.name for column in self.columns if not column.optional}
@@ -71,7 +71,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class ColumnPosition:
-    """Where a column goes: first, after another, or (neither) last, and in a change where it stood."""
+    """The position of a column: first, after another, or (neither) at the end, or unchanged in a change."""
 
     first: bool = False
     after: str | None = None
@@ -79,7 +79,9 @@ class ColumnPosition:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What DDL did to a table: ``type`` is CREATE, ALTER or DROP; ``table`` as it is then; ``previous`` its name before."""
+    """The change that DDL made to a table: ``type`` is CREATE, ALTER or DROP; ``table`` is its new state; ``previous``
+    its earlier name.
+    """
 
     type: str
     name: TableName
@@ -92,7 +94,7 @@ _FALLBACK_CHARSET: Final = "utf8mb4"
 
 @dataclass(slots=True)
 class Structure:
-    """All tables known, by name, and the character sets of databases."""
+    """All known tables by name, and the character sets of databases."""
 
     tables: dict[TableName, Table] = field(default_factory=dict)
     charsets: dict[str, str] = field(default_factory=dict)
@@ -106,7 +108,7 @@ class Structure:
         return Change("CREATE", table.name, table)
 
     def alter(self, table: Table, previous: TableName) -> Change:
-        """``table`` is what ``previous`` has become."""
+        """Replace ``previous`` by ``table``."""
         if previous != table.name:
             self.tables.pop(previous, None)
         self.tables[table.name] = table

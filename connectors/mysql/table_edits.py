@@ -1,4 +1,4 @@
-"""Tables with a column or key more, less or other: what single alterations make of them."""
+"""Single alterations of tables: adding, removing and changing columns and keys."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def with_key(table: Table, key: Key) -> Table:
 
 
 def with_required(table: Table, names: tuple[str, ...]) -> Table:
-    """Columns of a primary key are never null."""
+    """Mark the columns of a primary key as NOT NULL."""
     columns = []
     for column in table.columns:
         if column.name in names and column.optional:

@@ -40,9 +40,12 @@ def source_schema(connector: str) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a table's rows become events. ``positions`` are those of the captured columns among the table's, with one ``forms`` each,
-    ``key_positions`` those of the key's among the captured. The last ones may be for keys alone: a key has its columns as they are,
-    whatever is left out of rows or masked in them."""
+    """How a table's rows become events.
+
+    ``positions`` are the indices of the captured columns in the table, with one of ``forms`` each; ``key_positions``
+    are the indices of the key columns among the captured ones. Columns at the end may be for keys only: a key contains
+    its columns unchanged, even if rows omit or mask them.
+    """
 
     table: Table
     layout: Layout
@@ -52,7 +55,7 @@ class Shape:
 
 
 class Shapes:
-    """Makes shapes by the configuration, from the structure as it stands."""
+    """Builds shapes from the configuration and the current structure."""
 
     def __init__(self, config: MySqlConfig, filters: Filters, structure: Structure, connector: str) -> None:
         self._config, self.filters, self._structure = config, filters, structure
@@ -77,7 +80,7 @@ class Shapes:
         return self._config.is_signals(full) or (self._config.database_is_meant(name[0]) and self.filters.table(full))
 
     def get(self, name: TableName) -> Shape | None:
-        """The shape of a captured table as its structure stands; None where that is not known."""
+        """The shape of a captured table in its current structure; None where that is unknown."""
         table = self._structure.tables.get(name)
         if table is None:
             return None
@@ -118,8 +121,11 @@ class Shapes:
         return replace(form, schema=schema)
 
     def _shown(self, table: Table, column: Column, form: Form) -> Form:
-        """The form in rows: masked or cut where the configuration says so. As with the original the schema says so of columns of any
-        type, and only texts, ENUM and SET are changed."""
+        """The form used in rows: masked or truncated as configured.
+
+        As in the original, the schema parameters are set for columns of any type, but only texts, ENUM and SET are
+        changed.
+        """
         change = self.filters.mask(table.full_name, column.name, column.length)
         if change is None:
             return form
@@ -131,7 +137,7 @@ class Shapes:
 
 
 def source_parameters(column: Column) -> dict[str, str]:
-    """What ``column.propagate.source.type`` adds to a schema."""
+    """The schema parameters that ``column.propagate.source.type`` adds."""
     made = {"__debezium.source.column.type": column.type}
     if column.length is not None:
         made["__debezium.source.column.length"] = str(column.length)
@@ -144,7 +150,7 @@ def source_parameters(column: Column) -> dict[str, str]:
 
 
 def _default(column: Column, form: Form) -> Any:
-    """The value of a default, None where it is not one that the form can hold."""
+    """The value of a default; None where the form cannot hold it."""
     text = column.default
     assert text is not None
     if form.schema.type is SchemaType.BYTES and form.schema.name is None:

@@ -1,4 +1,4 @@
-"""Dates and times: the server's texts to days and microseconds, and these to what the schemas say."""
+"""Dates and times: converts the server's texts to days and microseconds, and these to the types in the schemas."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 MICRO: Final = 86_400_000_000
 DAY: Final = 1
 _CENTURY: Final = -683_003
-"""0100-01-01 in days since 1970-01-01: dates before it were given with a year of two digits."""
+"""0100-01-01 in days since 1970-01-01: dates before it were given with a two-digit year."""
 _TIME: Final = re.compile(r"(-?)(\d+):(\d+):(\d+)(?:\.(\d+))?")
 
 
@@ -43,7 +43,7 @@ def _strings(column: pa.Array) -> pa.Array:
 
 
 def _no_zero(texts: pa.Array) -> pa.Array:
-    """Null for dates with a month or day of zero, which only these servers have."""
+    """Null for dates with a zero month or day, which only these servers have."""
     zero = pc.match_substring(texts, "-00")
     return pc.if_else(zero, pa.scalar(None, pa.string()), texts) if pc.any(zero).as_py() else texts
 
@@ -80,7 +80,7 @@ def clock_of_text(column: pa.Array) -> pa.Array:
 
 
 def with_years(finish: Convert, unit: int, adjust: bool) -> Convert:
-    """``finish`` after years of two digits were read as the server reads them, where there are any."""
+    """``finish``, applied after two-digit years were interpreted as the server does, where there are any."""
     if not adjust:
         return finish
 
@@ -98,7 +98,7 @@ def _adjusted(value: int, unit: int) -> int:
         return value
     days, rest = divmod(value, unit)
     start = days + 719_162  # days since 0001-01-01
-    shift = 800 * 1461 // 4 - 6  # 800 years are two rounds of the calendar: leap years stay where they are
+    shift = 800 * 1461 // 4 - 6  # 800 years are two full cycles of the calendar, so leap years stay the same
     date = dt.date.fromordinal(start + 1 + shift)
     year = date.year - 800
     full_year = 1900 + year if year >= 70 else 2000 + year
@@ -135,7 +135,9 @@ def date_form(mode: str) -> tuple[Schema, Convert]:
 
 
 def _within_a_day(column: pa.Array) -> pa.Array:
-    """Null for times that are no times of a day: the forms of Kafka Connect and of ISO 8601 have nothing for them, nor has Debezium."""
+    """Null for times outside a day: the types of Kafka Connect and ISO 8601 cannot represent them, and neither does
+    Debezium.
+    """
     outside = pc.or_(pc.less(column, 0), pc.greater_equal(column, MICRO))
     return pc.if_else(outside, pa.scalar(None, pa.int64()), column) if pc.any(outside).as_py() else column
 
@@ -170,5 +172,5 @@ def datetime_form(digits: int, mode: str) -> tuple[Schema, Convert]:
 
 
 def timestamp_form(digits: int) -> tuple[Schema, Convert]:
-    """A TIMESTAMP is a moment: text in UTC whatever the mode."""
+    """A TIMESTAMP is an instant: text in UTC in every mode."""
     return _s(SchemaType.STRING, "io.debezium.time.ZonedTimestamp"), _iso("%Y-%m-%dT%H:%M:%S", digits, "Z")

@@ -1,4 +1,4 @@
-"""A transaction as the log has it, and the records of the transaction topic."""
+"""Transactions in the log, and the records of the transaction topic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Transaction", "boundary"]
 
 @dataclass(slots=True)
 class Transaction:
-    """``gtid`` names it where there are GTIDs. ``counts`` only with transaction metadata."""
+    """``gtid`` is its id where there are GTIDs. ``counts`` is set only with transaction metadata."""
 
     gtid: str | None = None
     thread: int | None = None
@@ -25,7 +25,7 @@ class Transaction:
 
 
 def boundary(counts: Counts, status: str, seconds: int, topic: str) -> RecordBatch:
-    """That a transaction begins (BEGIN), or what it had when it ends (END)."""
+    """A record for the beginning (BEGIN) or the end (END, with the number of events) of a transaction."""
     ended = status == "END"
     tables = [{"data_collection": name, "event_count": n} for name, n in sorted(counts.tables.items())]
     value = {

@@ -1,7 +1,8 @@
-"""Column types: the schema Debezium gives each, and how values of both ways in become Arrow columns of it.
+"""Column types: the schema that Debezium uses for each, and the conversion of values to Arrow columns.
 
-A snapshot delivers texts, the binary log packed bytes. Each form reads both into the same plain column (``text``, ``log``): whole
-numbers, decimals, texts, days or microseconds. ``finish`` makes of that what the schema says. So a row looks the same whichever way it came.
+A snapshot returns texts, the binary log packed bytes. Each form converts both to the same plain column (``text``,
+``log``): whole numbers, decimals, texts, days or microseconds. ``finish`` converts that to the type in the schema. So a
+row looks the same whether it came from a snapshot or from the log.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ _GEOMETRIES: Final = frozenset(
 
 
 def form_of(column: Column, modes: Modes) -> Form | None:
-    """The form of a column, its schema not optional; None where it has none and unknown types are left out."""
+    """The form of a column with a non-optional schema; None where the type is unknown and unknown types are left out."""
     word, unsigned = words_of(column)
     if word in _SIZES:
         return _integer(word, unsigned, modes)
@@ -186,7 +187,7 @@ def _binary(column: Column, modes: Modes) -> Form:
 
     def log(column: LogColumn) -> pa.Array:
         made = _blob(column)
-        if length:  # the log leaves zeros at the end out
+        if length:  # the log omits trailing zeros
             return pa.array([None if v is None else v.ljust(length, b"\0") for v in made.to_pylist()], pa.binary())
         return made
 
@@ -297,7 +298,7 @@ def _geometry(name: str, doc: str) -> Form:
 
 
 def _temporal(column: Column, word: str, modes: Modes) -> Form:
-    """``length`` of such a column is its digits after the second."""
+    """``length`` of such a column is the number of digits after the second."""
     digits = column.length or 0
 
     def expected(column: LogColumn, *codes: int) -> None:

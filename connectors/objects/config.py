@@ -23,7 +23,7 @@ _PACKAGE = "io.confluent.connect.storage.partitioner"
 
 
 def class_of(*names: str) -> Check:
-    """A class name, with or without package, that ends with one of ``names``."""
+    """Accepts a class name, with or without package, that ends with one of ``names``."""
 
     def check(value: str) -> str | None:
         return (
@@ -36,18 +36,18 @@ def class_of(*names: str) -> Check:
 
 
 def _of_partitioners(*names: str) -> Visible:
-    """A form shows the key beside these partitioners."""
+    """A form shows the key only with these partitioners."""
     return lambda values: str(values.get("partitioner.class")).rpartition(".")[2] in names
 
 
 def separator_of(text: str | None) -> bytes:
-    """What ``format.bytearray.separator`` means: a newline by default, escapes as in Java's sources."""
+    """The bytes for ``format.bytearray.separator``: a newline by default; escapes as in Java source code."""
     return b"\n" if text is None else text.encode().decode("unicode_escape").encode()
 
 
 @config
 class ObjectSinkConfig:
-    """In which form records are stored, under which names, and when a file is full."""
+    """In which format records are stored, under which names, and when a file is complete."""
 
     format_class: str = key(
         "format.class",

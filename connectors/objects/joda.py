@@ -1,4 +1,4 @@
-"""Time patterns as ``path.format`` takes them: Joda-Time's letters, as far as paths use them."""
+"""Time patterns for ``path.format``: the letters of Joda-Time that are used in paths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _number(value: int, width: int) -> str:
 
 
 def _year(value: int, width: int) -> str:
-    """Two letters mean the two last digits, in Joda as in Java."""
+    """Two letters mean the last two digits, in Joda as in Java."""
     return _number(value % 100, 2) if width == 2 else _number(value, width)
 
 
@@ -59,7 +59,7 @@ _LETTERS: Final[Mapping[str, Callable[[datetime, int], str]]] = {
 
 
 def problem_of(pattern: str) -> str | None:
-    """What is wrong with a pattern, None when nothing is."""
+    """Why a pattern is invalid, None when it is valid."""
     left = _TOKEN.sub("", pattern)
     if left:
         return f"Illegal pattern {pattern!r}: a quote is not closed"
@@ -70,7 +70,7 @@ def problem_of(pattern: str) -> str | None:
 
 
 def format_time(pattern: str, at: datetime) -> str:
-    """The time in the pattern. Text stands in single quotes, ``''`` is one quote; names are English."""
+    """Format a time. Literal text is in single quotes, ``''`` is one quote; names are in English."""
 
     def shown(token: re.Match[str]) -> str:
         text = token[0]

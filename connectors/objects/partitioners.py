@@ -1,4 +1,4 @@
-"""Partitioners: which folder a record's file lies in ("encoded partition" in the originals)."""
+"""Partitioners: choose the folder of a record's file ("encoded partition" in the originals)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Encoded:
 
 
 class Partitioner(ABC):
-    """Sees a whole batch at once."""
+    """Handles a whole batch at once."""
 
     def __init__(self, config: ObjectSinkConfig, now_ms: Callable[[], int]) -> None:
         self.config, self.now_ms = config, now_ms
@@ -90,7 +90,7 @@ def _combined(parts: Sequence[Encoded], delimiter: str) -> Encoded:
 
 
 class TimeBasedPartitioner(Partitioner):
-    """By time, in stretches of ``partition.duration.ms`` of the time zone's wall clock, under ``path.format``."""
+    """By time, in intervals of ``partition.duration.ms`` in local time of the time zone, named by ``path.format``."""
 
     def encode(self, batch: RecordBatch) -> Encoded:
         millis = timestamps_of(self.config.extractor, self.config.timestamp_field, batch, self.now_ms)
@@ -131,7 +131,7 @@ class HourlyPartitioner(DailyPartitioner):
 
 
 class FieldAndTimeBasedPartitioner(Partitioner):
-    """By values of fields, and below them by time; the class that goes by this name is canelmas'."""
+    """By values of fields, and within those by time; the class with this name is from canelmas."""
 
     def encode(self, batch: RecordBatch) -> Encoded:
         parts = [made(self.config, self.now_ms).encode(batch) for made in (FieldPartitioner, TimeBasedPartitioner)]
@@ -139,7 +139,7 @@ class FieldAndTimeBasedPartitioner(Partitioner):
 
 
 def _wall_clock(millis: Millis, timezone: str) -> Millis:
-    """What the clock of the time zone shows, as milliseconds since its own 1970."""
+    """Local time of the time zone, as milliseconds since 1970 in that zone."""
     column = pa.array(millis).cast(pa.timestamp("ms", timezone))
     local: Millis = pc.local_timestamp(column).cast(pa.int64()).to_numpy(zero_copy_only=False)
     return local
@@ -159,5 +159,5 @@ _PARTITIONERS: Final[Mapping[str, type[Partitioner]]] = {
 
 
 def partitioner_of(config: ObjectSinkConfig, now_ms: Callable[[], int]) -> Partitioner:
-    """The partitioner that ``partitioner.class`` names, in any of the originals' packages."""
+    """The partitioner for ``partitioner.class``, from any of the originals' packages."""
     return _PARTITIONERS[config.partitioner_class.rpartition(".")[2]](config, now_ms)

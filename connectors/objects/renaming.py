@@ -24,10 +24,10 @@ _NAME: Final = re.compile(r"([a-zA-Z0-9._-]+)\+(\d+)\+(\d+)\+(\d+)(\.\w+)*")
 
 
 class RenamingStore(Store):
-    """``topics_dir`` and ``logs_dir`` are below the store's root; all paths are relative to that."""
+    """``topics_dir`` and ``logs_dir`` are below the store's root; all paths are relative to it."""
 
     temporary_dir = "+tmp"
-    """Where files are before a commit, below ``topics_dir``."""
+    """The folder for files before a commit, below ``topics_dir``."""
 
     def __init__(self, topics_dir: str, logs_dir: str) -> None:
         self._topics_dir = topics_dir.strip("/")
@@ -35,23 +35,26 @@ class RenamingStore(Store):
 
     @abstractmethod
     def _bring(self, path: Path, name: str) -> None:
-        """Copy or move a local file to ``name``, whole, over whatever is there."""
+        """Copy or move a complete local file to ``name``, replacing an existing one."""
 
     @abstractmethod
     def _write(self, name: str, data: bytes) -> None:
-        """Write a small file, not necessarily in one step."""
+        """Write a small file, not necessarily atomically."""
 
     @abstractmethod
     def _read(self, name: str) -> bytes | None:
-        """A small file, None where there is none."""
+        """A small file's contents, None where it does not exist."""
 
     @abstractmethod
     def _rename(self, old: str, new: str) -> None:
-        """In one step, over whatever is there; folders are made. FileNotFoundError where ``old`` is not there."""
+        """Rename atomically, replacing an existing file; folders are created.
+
+        FileNotFoundError where ``old`` does not exist.
+        """
 
     @abstractmethod
     def _names(self, folder: str) -> Iterable[str]:
-        """Names, without folders, of all files in a folder and below it; none where it is not there."""
+        """Names, without folders, of all files in a folder and below it; none where it does not exist."""
 
     def commit(self, partition: TopicPartition, files: Sequence[Finished], mark: Mark) -> None:
         moves = [(self._temporary(finished.name), self._inside(finished.name)) for finished in files]
@@ -81,7 +84,7 @@ class RenamingStore(Store):
                 continue  # done before the interruption
 
     def _offset_by_names(self, partition: TopicPartition) -> int | None:
-        """Behind the highest last offset among the files of another sink with such names."""
+        """The offset after the highest last offset in the names of files that another sink wrote."""
         if not self.names_end_offset:
             return None
         folder = "/".join(filter(None, [self._topics_dir, partition.topic]))

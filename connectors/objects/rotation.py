@@ -1,4 +1,4 @@
-"""When files of a topic partition are full: how many of the next rows still go into them."""
+"""Decides when the files of a topic partition are complete: how many of the next rows they still take."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ __all__ = ["Rotation"]
 
 @dataclass(slots=True)
 class Rotation:
-    """The rules of one topic partition and what they look at: rows since the files were opened, the time of the first,
-    the folder of the last."""
+    """The rules of one topic partition and their state: rows since the files were opened, the time of the first, the
+    folder of the last.
+    """
 
     config: ObjectSinkConfig
     now_ms: Callable[[], int]
@@ -29,7 +30,7 @@ class Rotation:
     next_schedule_ms: int | None = None
 
     def begin(self) -> None:
-        """Files were closed: the next row is a first one."""
+        """Called after files were closed: the next row is the first one."""
         self.rows, self.base_ms, self.folder, self.next_schedule_ms = 0, None, None, None
 
     @property
@@ -42,7 +43,7 @@ class Rotation:
 
     @property
     def due(self) -> bool:
-        """Whether time alone closes the files now."""
+        """Whether the files must be closed now because of the time alone."""
         if self.rows == 0:
             return False
         now = self.now_ms()
@@ -54,8 +55,10 @@ class Rotation:
     def fitting(
         self, times: Millis | None, codes: npt.NDArray[np.int64] | None, folder_of: Callable[[int], str]
     ) -> int:
-        """How many of the coming rows go into the files as they are; 0: close them first. ``times`` and ``codes`` are
-        those of the coming rows, None where rules or folders do not need them."""
+        """How many of the next rows go into the open files; 0: close them first.
+
+        ``times`` and ``codes`` belong to the next rows, and are None where no rule or folder needs them.
+        """
         room = self.config.flush_size - self.rows
         fit = room
         if times is not None and self.by_record_time:
@@ -82,7 +85,7 @@ def _first(mask: npt.NDArray[np.bool_], otherwise: int) -> int:
 
 
 def _next_schedule(now_ms: int, config: ObjectSinkConfig) -> int:
-    """The next multiple of the interval since midnight of the time zone."""
+    """The next multiple of the interval since midnight in the time zone."""
     at = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(ZoneInfo(config.timezone))
     midnight = int(at.replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)
     interval = config.rotate_schedule_interval_ms

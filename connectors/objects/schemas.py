@@ -1,4 +1,4 @@
-"""What another schema means for files that are open (``schema.compatibility``)."""
+"""Decides how records with another schema affect open files (``schema.compatibility``)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ __all__ = ["must_rotate", "project"]
 
 
 def must_rotate(rule: str, current: Schema | None, arriving: Schema | None) -> bool:
-    """Whether records of ``arriving`` end the files of ``current``. Raises DataError where the rule needs versions that
-    the schemas do not have."""
+    """Whether records with ``arriving`` end the files with ``current``.
+
+    Raises DataError where the rule needs versions that the schemas do not have.
+    """
     if current == arriving:
         return False
     if rule == "NONE" or current is None or arriving is None:
@@ -26,7 +28,9 @@ def must_rotate(rule: str, current: Schema | None, arriving: Schema | None) -> b
 
 
 def project(batch: RecordBatch, target: Schema | None) -> RecordBatch:
-    """The batch with its values in another version of their schema: fields by name, defaults or nulls for new ones."""
+    """Convert values to another version of their schema: fields are matched by name, new ones get their default or
+    null.
+    """
     if batch.value_schema == target or target is None:
         return batch
     assert batch.value_schema is not None

@@ -24,8 +24,10 @@ ConfigT = TypeVar("ConfigT", bound=ObjectSinkConfig)
 
 
 class ObjectSinkTask(SinkTask[ConfigT]):
-    """Gives each topic partition its writer. Files are built in a temporary folder of this machine and go to the store
-    when they are whole."""
+    """Creates one writer per topic partition.
+
+    Files are written to a temporary local folder and stored once they are complete.
+    """
 
     def __init__(self, config: ConfigT, context: Any) -> None:
         super().__init__(config, context)
@@ -64,15 +66,16 @@ class ObjectSinkTask(SinkTask[ConfigT]):
 
     @abstractmethod
     def make_store(self) -> Store:
-        """The store; it connects when it is first used."""
+        """The store; it connects at its first use."""
 
     def now_ms(self) -> int:
-        """The clock of wall-clock rules."""
+        """The clock for rules that depend on the current time."""
         return time.time_ns() // 1_000_000
 
     def open(self, partitions: Sequence[TopicPartition]) -> None:
-        """Where the store knows how far a partition is stored, go on there: at the last record stored, to see that it is
-        still the one that was."""
+        """Where the store knows how far a partition is stored, continue there: at the last record stored, to verify
+        that it is the same record.
+        """
         for partition in partitions:
             mark = self._store.recover(partition)
             if mark is not None:
@@ -81,7 +84,7 @@ class ObjectSinkTask(SinkTask[ConfigT]):
                 self.context.rewind({partition: mark.next_offset - 1 if known else mark.next_offset})
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
-        """Open files are given up: whoever gets the partition makes them again from the committed offset."""
+        """Discard open files: the partition's next owner creates them again from the committed offset."""
         for partition in partitions:
             self._marks.pop(partition, None)
             if (writer := self._writers.pop(partition, None)) is not None:
@@ -105,7 +108,9 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         return self._writers[partition]
 
     def _without_nulls(self, batch: RecordBatch) -> RecordBatch:
-        """Tombstones left out, or given to ``errors.*``, which raises where they are not tolerated."""
+        """The batch without tombstones, which are dropped or reported to ``errors.*``; that raises where they are not
+        tolerated.
+        """
         if not batch.values.null_count:
             return batch
         present = batch.values.is_valid()
@@ -116,7 +121,7 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         return batch.filter(present)
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        """Only what is in the store: a partition with open files stays where its last commit ended."""
+        """Only what is in the store: a partition with open files stays at the end of its last commit."""
         safe = {}
         for partition, position in positions.items():
             writer = self._writers.get(partition)
@@ -154,7 +159,7 @@ class ObjectSinkTask(SinkTask[ConfigT]):
 
 
 class _Listing(Store):
-    """Keeps nothing of what it is given but the name and the size."""
+    """A store that keeps only the name and the size of files."""
 
     def __init__(self, *, names_end_offset: bool) -> None:
         self.names_end_offset = names_end_offset
@@ -171,7 +176,7 @@ def _partition_of(batch: RecordBatch) -> TopicPartition:
 
 
 def _recognize(mark: Mark, partition: TopicPartition, batch: RecordBatch) -> None:
-    """Raise ConnectError where the first batch after a start shows that the topic is not the one that was stored."""
+    """Raise ConnectError where the first batch after a start shows that the topic is not the same one as before."""
     import numpy as np
 
     assert batch.offsets is not None
@@ -189,7 +194,7 @@ def _recognize(mark: Mark, partition: TopicPartition, batch: RecordBatch) -> Non
 
 
 def store_problems(store: Store, key: str) -> Iterable[Problem]:
-    """What ``check`` of a store says, as a problem of ``key``."""
+    """The problem that a store's ``check`` finds, for the key ``key``."""
     try:
         store.check()
     except TidegateError as error:

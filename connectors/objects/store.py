@@ -1,4 +1,4 @@
-"""Where finished files go: the contract that S3, HDFS and the local disk fulfil."""
+"""The interface of stores for complete files, which S3, HDFS and the local disk implement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Finished", "Mark", "Store"]
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A file that is whole, on this machine's disk, and the name it is to have in the store (parts joined by ``/``)."""
+    """A complete local file, and the name it gets in the store (parts joined by ``/``)."""
 
     path: Path
     name: str
@@ -23,28 +23,31 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a topic partition is stored: every record before ``next_offset``. ``last_timestamp_ms`` is that of the
-    last of them; by it a topic that was made anew under the same name is noticed."""
+    """How far a topic partition is stored: every record before ``next_offset``.
+
+    ``last_timestamp_ms`` belongs to the last of them; with it, a topic that was recreated under the same name is
+    detected.
+    """
 
     next_offset: int
     last_timestamp_ms: int | None = None
 
 
 class Store(ABC):
-    """Takes files so that none is ever seen half written; one of the same name is replaced.
+    """Stores files such that no reader ever sees an incomplete one; a file of the same name is replaced.
 
-    What fails for the moment raises RetriableConnectError, anything else ConnectError, with the place and the reason.
+    Temporary failures raise RetriableConnectError, all others ConnectError, with the location and the reason.
     """
 
     names_end_offset = False
-    """Whether file names hold the last record's offset too."""
+    """Whether file names include the last record's offset."""
     most_segment_bytes: ClassVar[int] = 255
-    """Of one part of a path, in UTF-8; as POSIX file systems and HDFS have it."""
+    """The most bytes in one part of a path, in UTF-8; the limit of POSIX file systems and HDFS."""
     most_folder_bytes: ClassVar[int] = 3000
-    """Of a folder that values name, which leaves room for what stands before and behind it."""
+    """The most bytes in a folder name made from values, which leaves room for what is added before and after it."""
 
     def folder_problem(self, folder: str, delimiter: str) -> str | None:
-        """Why files cannot lie in a folder that values name; None where they can."""
+        """Why files cannot be stored in a folder that is named after values; None where they can."""
         if "\0" in folder:
             return f"{folder!r} cannot name a folder: it holds NUL"
         for part in folder.replace(delimiter, "/").split("/"):
@@ -60,16 +63,18 @@ class Store(ABC):
 
     @abstractmethod
     def commit(self, partition: TopicPartition, files: Sequence[Finished], mark: Mark) -> None:
-        """Make files visible that hold what is new up to ``mark``. After a failure it is called again with the same."""
+        """Make files visible that contain the new records up to ``mark``.
+
+        After a failure it is called again with the same arguments.
+        """
 
     def recover(self, partition: TopicPartition) -> Mark | None:
-        """Finish what an interrupted commit left, and say how far the partition is stored; None to trust the group's
-        offset."""
+        """Complete an interrupted commit and return how far the partition is stored; None to use the group's offset."""
         del partition
         return None
 
     def check(self) -> None:
-        """Raise ConnectError when the store cannot be written to as configured."""
+        """Raise ConnectError when the store cannot be written as configured."""
 
     def close(self) -> None:
         """Release connections."""

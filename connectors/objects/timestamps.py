@@ -1,4 +1,4 @@
-"""The time that a record counts as being of, for folders and rotation (``timestamp.extractor``)."""
+"""The time of a record that counts for folders and rotation (``timestamp.extractor``)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ def _parsed(column: pa.Array, batch: RecordBatch, field: str) -> pa.Array:
 
 
 def field_column(batch: RecordBatch, path: str) -> tuple[Any, Schema]:
-    """The column and schema of a field, nested by points (``address.city``). Raises DataError where there is none."""
+    """The column and schema of a field; nested fields are separated by dots (``address.city``).
+
+    Raises DataError where there is none.
+    """
     if batch.value_schema is None:
         raise DataError(
             f"records of {batch.topic!r} have no schema, so no field {path!r}: use a converter with schemas"

@@ -29,12 +29,12 @@ from connectors.objects.timestamps import Millis, timestamps_of
 __all__ = ["PartitionWriter", "WriterParts"]
 
 _MOST_OPEN: Final = 250
-"""Folders with open files: a process may have some thousand files open, and its tasks share them."""
+"""Folders with open files: a process can have some thousand open files, which its tasks share."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterParts:
-    """What the writers of all partitions of a task share. ``staging`` is a folder for files until they are whole."""
+    """Objects that the writers of all partitions of a task share. ``staging`` is a folder for incomplete files."""
 
     config: ObjectSinkConfig
     format: FileFormat
@@ -44,7 +44,7 @@ class WriterParts:
     staging: Path
     now_ms: Callable[[], int]
     refuse: Callable[[RecordBatch, str], None]
-    """Given rows that cannot be stored, and why; raises where that is not tolerated."""
+    """Called with rows that cannot be stored, and the reason; raises where errors are not tolerated."""
 
 
 @dataclass(slots=True)
@@ -79,8 +79,11 @@ class _Open:
 
 
 class PartitionWriter:
-    """Files of one topic partition. ``committed`` is the offset before which everything is in the store, None before the
-    first commit. Records that were put already are passed over, so that a failed ``put`` may be repeated whole."""
+    """Writes files of one topic partition.
+
+    ``committed`` is the offset before which every record is in the store, None before the first commit. Records that
+    were put before are skipped, so that a failed ``put`` can be repeated as a whole.
+    """
 
     def __init__(self, parts: WriterParts, partition: TopicPartition) -> None:
         self.committed: int | None = None
@@ -96,11 +99,11 @@ class PartitionWriter:
 
     @property
     def buffered(self) -> bool:
-        """Whether records were put that are not in the store yet."""
+        """Whether there are records that were put but are not in the store yet."""
         return bool(self._open or self._waiting)
 
     def put(self, batch: RecordBatch) -> None:
-        """Write the batch's records and commit the files that become full."""
+        """Write the batch's records, and commit files that become complete."""
         self._commit()
         self.tick()
         left = self._unseen(batch)
@@ -115,7 +118,7 @@ class PartitionWriter:
         self._write(project(left, self._schema))
 
     def pass_over(self, next_offset: int) -> None:
-        """Records before ``next_offset`` are in the store already."""
+        """Skip records before ``next_offset``: they are in the store already."""
         self._next = max(self._next, next_offset)
 
     def tick(self) -> None:
@@ -124,11 +127,11 @@ class PartitionWriter:
             self._rotate()
 
     def finish(self) -> None:
-        """Commit the open files as they are."""
+        """Commit the open files now."""
         self._rotate()
 
     def discard(self) -> None:
-        """Forget what is not in the store; it will be delivered again."""
+        """Discard records that are not in the store; they will be delivered again."""
         for opened in self._open.values():
             opened.discard()
         for finished in self._waiting:
@@ -173,10 +176,10 @@ class PartitionWriter:
                 self._rotate()
                 self._schema = batch.value_schema
 
-        self._next = max(self._next, end)  # behind rows that were refused
+        self._next = max(self._next, end)  # after rows that were rejected
 
     def _storable(self, batch: RecordBatch, encoded: Encoded) -> tuple[RecordBatch, Encoded]:
-        """The rows whose folders can be; the others are refused."""
+        """The rows whose folder names are valid; the others are rejected."""
         store, delimiter = self._parts.store, self._parts.config.directory_delim
         problems = {
             n: why for n, folder in enumerate(encoded.folders) if (why := store.folder_problem(folder, delimiter))
@@ -189,8 +192,9 @@ class PartitionWriter:
         return batch.filter(pa.array(kept)), Encoded(encoded.folders, encoded.codes[kept])
 
     def _room(self, folders: Sequence[str], codes: Any, rows: int) -> int:
-        """How many of so many rows can be written before there are too many open files: like all that ends a file, a matter of
-        the records."""
+        """How many of these rows can be written before too many files are open: like every rule that ends a file, it
+        depends on the records only.
+        """
         if codes is None or len(self._open) + min(rows, len(folders)) <= _MOST_OPEN:
             return rows
         present, firsts = np.unique(codes[:rows], return_index=True)

@@ -1,5 +1,8 @@
-"""Columns of PostgreSQL's text to Arrow columns: by Arrow's casts, value by value only where these cannot read one (years before
-Christ, infinity). Most take a column in the type that the driver gives it as well."""
+"""Converts columns of PostgreSQL's text to Arrow columns: with Arrow's casts, and value by value only where these
+cannot read one (years before Christ, infinity).
+
+Most conversions also accept a column in the type that the driver returns.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +31,18 @@ __all__ = [
 ]
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
-"""A column to one of the schema's type."""
+"""Converts a column to the type of its schema."""
 _EPOCH_MICROS: Final = 946_684_800_000_000
 _EPOCH_DAYS: Final = 10_957
 
 
 def each(read: Callable[[str], Any], arrow: pa.DataType) -> Convert:
-    """Value by value, nulls kept."""
+    """Converts value by value; nulls stay null."""
     return lambda column: pa.array([None if v is None else read(v) for v in column.to_pylist()], arrow)
 
 
 def cast(arrow: pa.DataType, slow: Callable[[str], Any] | None = None) -> Convert:
-    """By Arrow; should it refuse a value, by ``slow``."""
+    """Converts with Arrow; if Arrow rejects a value, with ``slow``."""
 
     def convert(column: pa.Array) -> pa.Array:
         if column.type == arrow:
@@ -55,7 +58,7 @@ def cast(arrow: pa.DataType, slow: Callable[[str], Any] | None = None) -> Conver
 
 
 def boolean(true: str) -> Convert:
-    """``true`` is what stands for it as text."""
+    """``true`` is the text that stands for true."""
     return lambda column: column if pa.types.is_boolean(column.type) else pc.equal(column, true)
 
 
@@ -91,8 +94,11 @@ def timestamp_micros(column: pa.Array) -> pa.Array:
 
 
 def _finite(column: pa.Array, epoch: int, infinities: tuple[int, int]) -> pa.Array:
-    """The driver adds ``epoch`` to the server's count since 2000 without looking: to the least and the greatest number, which
-    stand for infinity, too. Nothing else is so long before the calendar begins."""
+    """Restores infinite values.
+
+    The driver adds ``epoch`` to the server's count since 2000 without a check, even to the smallest and the largest
+    number, which stand for infinity. No other value is that long before the calendar begins.
+    """
     numbers = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
     limits = np.iinfo(numbers.dtype)
     least = limits.min + epoch
@@ -103,7 +109,7 @@ def _finite(column: pa.Array, epoch: int, infinities: tuple[int, int]) -> pa.Arr
 
 
 def zoned(digits: int) -> Convert:
-    """Timestamps in UTC as ISO 8601 with so many digits after the second (0 to 6)."""
+    """Timestamps in UTC as ISO 8601 with this many digits after the second (0 to 6)."""
 
     def convert(column: pa.Array) -> pa.Array:
         if pc.any(pc.match_substring_regex(column, "BC|^[0-9]{5}|infinity")).as_py():
@@ -116,7 +122,7 @@ def zoned(digits: int) -> Convert:
 
 
 _SPECIAL: Final = {"NaN": "NAN", "Infinity": "POSITIVE_INFINITY", "-Infinity": "NEGATIVE_INFINITY"}
-"""What is no number, by the names that Debezium's ``SpecialValueDecimal`` gives it."""
+"""Maps non-numbers to the names in Debezium's ``SpecialValueDecimal``."""
 
 
 def decimal_text(column: pa.Array) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Changes of one table as the log tells them, gathered as they come and made events of column by column."""
+"""Changes of one table from the log, collected as they arrive and converted to events column by column."""
 
 from __future__ import annotations
 
@@ -28,15 +28,17 @@ __all__ = ["Events", "Gathered", "Transaction", "source_column"]
 
 _I64: Final = pa.int64()
 _TUPLE: Final = HEAD + 6
-"""Where a change's first row begins: after the kind, the table's oid and the row's own kind."""
+"""The index of the first row in a change message: after the message type, the table's oid and the row's type."""
 _INSERT, _UPDATE, _DELETE, _TRUNCATE, _NEW, _KEY, _OLD = b"IUDTNKO"
 _C, _U, _D, _T, _TOMBSTONE = range(5)
 _OPS: Final = pa.array(["c", "u", "d", "t", None], pa.string())
 
 
 class Transaction(NamedTuple):
-    """``micros`` are those of its commit since 1970; ``before`` is the position after the commit before it. ``number`` counts
-    transactions as they are read."""
+    """``micros`` is the commit time since 1970; ``before`` is the position after the previous commit.
+
+    ``number`` counts transactions in the order they are read.
+    """
 
     xid: int | None
     micros: int
@@ -46,7 +48,7 @@ class Transaction(NamedTuple):
 
 @dataclass(slots=True)
 class Events:
-    """Events of one table in their order, as columns; ``orders`` say after how many messages of any table each one came."""
+    """Events of one table in order, as columns; ``orders`` is the number of messages of all tables before each event."""
 
     ops: pa.Array
     before: pa.Array | None
@@ -54,9 +56,9 @@ class Events:
     keys: pa.Array | None
     lsns: Numbers
     transactions: Sequence[Transaction]
-    """By run: as many as ``runs``."""
+    """The transaction of each run: as many as ``runs``."""
     runs: Numbers
-    """How many events each transaction has."""
+    """The number of events of each transaction."""
     orders: Numbers | None
     headers: list[tuple[Header, ...]] | None
 
@@ -65,7 +67,7 @@ class Events:
 
 
 class Gathered:
-    """Changes of one table in one shape. ``add`` takes them as they came over replication."""
+    """Changes of one table with one shape. ``add`` takes them as received from replication."""
 
     __slots__ = ("_counts", "_orders", "_transactions", "messages", "shape")
 
@@ -80,7 +82,7 @@ class Gathered:
         return len(self.messages)
 
     def add(self, message: bytes, transaction: Transaction, order: int | None = None) -> None:
-        """A message of one of the kinds I, U, D, T, with replication's head."""
+        """Add a message of type I, U, D or T, with replication's header."""
         transactions = self._transactions
         if not transactions or transactions[-1] is not transaction:
             transactions.append(transaction)
@@ -90,7 +92,7 @@ class Gathered:
             self._orders.append(order)
 
     def events(self, *, tombstones: bool, skipped: frozenset[str]) -> Events:
-        """Raises DataError for a message that is not as the table is."""
+        """Raises DataError for a message that does not match the table's structure."""
         made = _Decoding(self.shape, Messages(self.messages), tombstones=tombstones, skipped=skipped)
         at = made.message
         bounds = np.searchsorted(at, [*self._counts, len(self.messages)])
@@ -108,7 +110,10 @@ class Gathered:
 
 
 class _Decoding:
-    """One run of messages. An event has a message and a row of the old values and of the new ones, or none: below zero."""
+    """Decodes one run of messages.
+
+    Each event has a message, and the index of the row of old values and of new values, or a negative number for none.
+    """
 
     def __init__(self, shape: Shape, messages: Messages, *, tombstones: bool, skipped: frozenset[str]) -> None:
         self._shape, self._messages = shape, messages
@@ -126,7 +131,7 @@ class _Decoding:
         starts[old_rows] = old_ends + 1
         self._new, _ = messages.walk(starts[new_rows], ends[new_rows], width)
         old_at, new_at = _positions_of(old_rows, len(kinds)), _positions_of(new_rows, len(kinds))
-        # an old row that is whole tells what an unchanged large value is
+        # if the old row is complete, it has the value of an unchanged large column
         self._whole = marks == _OLD
         both = np.flatnonzero(updates & has_old)
         if len(both):
@@ -152,7 +157,7 @@ class _Decoding:
         self._new_at = np.where(self._is_new, new_at[self.message], -1)
         self._old_at = old_at[self.message]
         self._made: dict[int, pa.Array] = {}
-        """Columns of the new rows: those of the key are wanted twice."""
+        """Columns of the new rows, cached because those of the key are needed twice."""
 
     def _complete(self, new: Numbers, old: Numbers, whole: Any) -> None:
         for index, column in enumerate(self._new):
@@ -186,7 +191,7 @@ class _Decoding:
         return self._rows(self._new, self._new_at, ~self._is_new)
 
     def before(self) -> pa.Array | None:
-        # a tombstone is null as a whole
+        # a tombstone's value is null
         rows = (self.ops == _D) | ((self.ops == _U) & self._whole[self.message] & (self._old_at >= 0))
         if not rows.any():
             return None
@@ -231,7 +236,9 @@ class _Decoding:
         return column
 
     def headers(self) -> list[tuple[Header, ...]] | None:
-        """Where a key changed: the new one on the delete and its tombstone, the old one on the create."""
+        """For changed keys: the delete and its tombstone have a header with the new key, the create one with the old
+        key.
+        """
         if not len(self._moved) or self._shape.layout.key is None:
             return None
         made: list[tuple[Header, ...]] = [()] * len(self.message)
@@ -256,7 +263,7 @@ class _Decoding:
 
 
 def _positions_of(rows: Numbers, length: int) -> Numbers:
-    """Where each of ``length`` rows lies among those chosen; -1 for the others."""
+    """The index of each of ``length`` rows among those selected; -1 for the others."""
     made = np.full(length, -1, np.int64)
     made[rows] = np.arange(len(rows))
     return made
@@ -270,7 +277,7 @@ def _replaced(column: pa.Array, mask: pa.Array, value: Any) -> pa.Array:
 
 
 def _merged(parts: Sequence[tuple[Numbers, int, int]]) -> tuple[Numbers, Any]:
-    """Messages and operations of events, in the order of messages and of the steps that each one makes."""
+    """Messages and operations of events, ordered by message and by the steps that each message consists of."""
     if not parts:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     if len(parts) == 1:
@@ -293,11 +300,11 @@ def source_column(
     snapshot: pa.Array | None = None,
     xmin: int | None = None,
 ) -> pa.Array:
-    """The source block of events at these positions; ``runs`` says how many each transaction has."""
+    """The source block of events at these positions; ``runs`` is the number of events of each transaction."""
     length, text = len(lsns), pa.string()
 
     def spread(values: Sequence[int | None]) -> pa.Array:
-        """A value of each transaction to its events."""
+        """Repeat a value per transaction for each of its events."""
         if len(values) == 1:
             return constant(values[0], _I64, length)
         if None in values:
@@ -327,7 +334,7 @@ def source_column(
 
 
 def _sequences(lsns: Numbers, transactions: Sequence[Transaction], runs: Numbers) -> pa.Array:
-    """The positions of the commit before and of the event, as JSON."""
+    """The positions of the previous commit and of the event, as JSON."""
     heads = ['[null,"' if t.before is None else f'["{t.before}","' for t in transactions]
     if len(heads) == 1 and (lsns == lsns[0]).all():
         return pa.repeat(pa.scalar(f'{heads[0]}{lsns[0]}"]'), len(lsns))

@@ -1,4 +1,4 @@
-"""Chunks of incremental snapshots, and snapshots that block the stream, over connections of their own."""
+"""Chunks of incremental snapshots, and blocking snapshots, read over separate connections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from connectors.postgres.tables import Catalog, Shape, Shapes, captured
 __all__ = ["PostgresChunks"]
 
 _INTEGERS: Final = {"int2": JavaInt, "int4": JavaInt, "int8": int, "oid": int}
-"""Keys of these types are numbers in a position; others are texts."""
+"""Keys of these types are stored in an offset as numbers, others as texts."""
 _END: Final = (
     "SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END)::text, "
     "(extract(epoch FROM now()) * 1000000)::int8"
@@ -34,7 +34,9 @@ _END: Final = (
 
 
 class PostgresChunks:
-    """Marks go to the table of signals; with ``read.only`` a chunk is over once the stream is where the log ended after it."""
+    """Marks are written to the signal table; with ``read.only`` a chunk ends once the stream reaches the log's end as
+    it was after the chunk.
+    """
 
     def __init__(
         self, config: PostgresConfig, shapes: Shapes, headers: ContextHeaders, stopping: threading.Event
@@ -59,7 +61,7 @@ class PostgresChunks:
         return {f"{schema}.{name}": oid for oid, schema, name in names if oid in meant}
 
     def _shape(self, part: TablePart) -> tuple[Shape, list[str]]:
-        """The table as it is now, and the columns that it is read by."""
+        """The table in its current structure, and the columns that it is read by."""
         oid = self._names().get(part.table)
         tables = Catalog(self._connection()).tables([oid]) if oid is not None else []
         if not tables:
@@ -115,7 +117,7 @@ class PostgresChunks:
         return Chunk(batch, last, lsn if self._config.read_only else None)
 
     def _block(self, query: str) -> pa.RecordBatch | None:
-        """What a query gives, cut short where it would be too many bytes."""
+        """The result of a query, cut off where it would have too many bytes."""
         if self._arrow is None:
             self._arrow = ArrowConnection(self._config)
         blocks: list[pa.RecordBatch] = []
@@ -127,7 +129,7 @@ class PostgresChunks:
         return table[0] if table and table[0].num_rows else None
 
     def behind(self, part: TablePart) -> None:
-        """Tables are read as they are now, whatever the stream knows of them."""
+        """Never: tables are read with their current structure, whatever structure the stream knows."""
 
     def mark(self, mark_id: str, kind: str, data: Mapping[str, Any]) -> None:
         config = self._config
@@ -147,7 +149,9 @@ class PostgresChunks:
     def whole(
         self, tables: Sequence[str], request: SnapshotRequest, offset: Mapping[str, Any]
     ) -> Iterator[list[RecordBatch]]:
-        """As of now; changes from the stream's position on come again after it, and end as the tables are."""
+        """The current rows; changes from the stream's position on are delivered again after them, and lead to the same
+        final state.
+        """
         oids = self._names()
         tables_ = Catalog(self._connection()).tables([oids[name] for name in tables if name in oids])
         chosen = {name: text for name in tables if (text := request.condition(name))}
@@ -170,5 +174,5 @@ class PostgresChunks:
 
 
 def _columns(names: Sequence[str]) -> list[str]:
-    """Columns of the table, which what is selected under the same names must not hide."""
+    """Columns qualified with the table, so that selected expressions with the same names do not hide them."""
     return ['chunked."' + name.replace('"', '""') + '"' for name in names]

@@ -1,4 +1,4 @@
-"""Types of columns as the catalog has them, and what ``column.propagate.source.type`` tells of them."""
+"""Column types from the catalog, and the parameters that ``column.propagate.source.type`` adds for them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ __all__ = ["ColumnType", "character_length", "precision_and_scale", "source_para
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """A type as the catalog has it; a domain's is that of what it restricts. ``element`` is an array's."""
+    """A type from the catalog; for a domain, the type that it restricts. ``element`` is an array's element type."""
 
     name: str
     modifier: int = -1
     labels: tuple[str, ...] = ()
     element: str | None = None
     declared: str = ""
-    """The name the column was declared with: a domain's own."""
+    """The declared type's name: for a domain, the domain's own."""
 
 
 def precision_and_scale(modifier: int) -> tuple[int, int] | None:
-    """Of a numeric's type modifier; None where it has none."""
+    """From a numeric's type modifier; None where it has none."""
     if modifier < 4:
         return None
     packed = modifier - 4
@@ -29,13 +29,13 @@ def precision_and_scale(modifier: int) -> tuple[int, int] | None:
 
 
 def character_length(column: ColumnType) -> int | None:
-    """How many characters a column holds at most; None where its type names no number."""
+    """The most characters that a column holds; None where its type has no limit."""
     length, _ = _length_and_scale(column.name, column.modifier)
     return length if column.name in ("varchar", "bpchar") and column.modifier > 4 else None
 
 
 def source_parameters(name: str, column: ColumnType) -> dict[str, str]:
-    """What ``column.propagate.source.type`` adds to a schema."""
+    """The schema parameters that ``column.propagate.source.type`` adds."""
     length, scale = _length_and_scale(column.element or column.name, column.modifier)
     declared = (column.declared or column.name).upper()
     made = {"__debezium.source.column.type": declared, "__debezium.source.column.length": str(length)}

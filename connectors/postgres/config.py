@@ -46,7 +46,7 @@ def _slot_name(value: str) -> str | None:
 
 @config
 class PostgresConfig(DebeziumConfig):
-    """How to follow a PostgreSQL database."""
+    """How a PostgreSQL database is followed."""
 
     snapshot_mode: str = snapshot_mode_key("exported")
     port: int = key(
@@ -338,7 +338,7 @@ class PostgresConfig(DebeziumConfig):
             yield Problem("replica.identity.autoset.values", str(error))
 
     def identity_rules(self) -> list[tuple[JavaRegex, str]]:
-        """Patterns of table names and the identity in SQL; raises ValueError that says what is wrong."""
+        """Patterns of table names and the replica identity as SQL; raises ValueError that says what is wrong."""
         rules = []
         for part in filter(None, (p.strip() for p in (self.identities or "").split(","))):
             table, _, identity = part.rpartition(":")

@@ -1,6 +1,7 @@
-"""The one importer of the drivers: plain connections, those that deliver Arrow, and replication over libpq.
+"""The only module that imports the drivers: plain connections, connections that return Arrow data, and replication over
+libpq.
 
-psycopg has no replication mode of its own; its ``pq`` layer has what is needed of libpq for it.
+psycopg has no replication mode of its own; its ``pq`` layer provides the functions of libpq for it.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def lsn_text(number: int) -> str:
 
 
 def application(config: PostgresConfig) -> str:
-    """What the server calls the connections of a connector; its names have 63 bytes."""
+    """The application name that the server shows for a connector's connections; limited to 63 bytes."""
     return f"tidegate {config.prefix}"[:63]
 
 
@@ -63,7 +64,7 @@ def _place(config: PostgresConfig) -> str:
 
 @contextmanager
 def database_errors(config: PostgresConfig, doing: str) -> Iterator[None]:
-    """The driver's errors as ours: lost connections can be tried again."""
+    """Convert the driver's errors to ours: lost connections are retriable."""
     try:
         yield
     except psycopg.OperationalError as error:
@@ -78,7 +79,7 @@ def database_errors(config: PostgresConfig, doing: str) -> Iterator[None]:
 
 
 def _conninfo(config: PostgresConfig, **more: Any) -> str:
-    unchecked = bool(config.sslfactory)  # Java's factory that checks no certificate
+    unchecked = bool(config.sslfactory)  # Java's socket factory that does not verify certificates
     mode = config.sslmode.lower()
     parameters = {
         "host": config.hostname,
@@ -115,7 +116,7 @@ def _initial(config: PostgresConfig) -> list[str]:
 
 
 class ArrowConnection:
-    """A connection that delivers rows as Arrow's, through ADBC. Its calls raise ``adbc_driver_manager.Error``."""
+    """A connection that returns rows as Arrow data, through ADBC. Its calls raise ``adbc_driver_manager.Error``."""
 
     def __init__(self, config: PostgresConfig) -> None:
         import adbc_driver_postgresql.dbapi
@@ -137,19 +138,19 @@ class ArrowConnection:
                 yield from reader
 
     def cancel(self) -> None:
-        """From another thread."""
-        with suppress(Exception):  # it may have ended in the meantime
+        """May be called from another thread."""
+        with suppress(Exception):  # the statement may have ended already
             self._connection.adbc_cancel()
 
     def close(self) -> None:
-        with suppress(Exception):  # one that was lost cannot say goodbye
+        with suppress(Exception):  # closing fails on a lost connection
             self._connection.close()
 
 
 def abort(connection: pq.abc.PGconn) -> None:
-    """From another thread: have the call that runs on a connection end as when the connection is lost."""
+    """Called from another thread: makes a connection's running call end as if the connection were lost."""
     with (
-        suppress(OSError, psycopg.Error),  # it was lost or closed in the meantime
+        suppress(OSError, psycopg.Error),  # the connection was lost or closed meanwhile
         socket.socket(fileno=os.dup(connection.socket)) as shared,
     ):
         shared.shutdown(socket.SHUT_RDWR)
@@ -166,7 +167,7 @@ def replication(config: PostgresConfig) -> pq.abc.PGconn:
 
 
 def _refusal(result: pq.abc.PGresult) -> psycopg.OperationalError:
-    """The server's answer with its SQLSTATE."""
+    """The server's error with its SQLSTATE."""
     error = psycopg.OperationalError(result.get_error_message() or _ENDED)
     error.sqlstate = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode() or None
     return error
@@ -176,7 +177,7 @@ _ENDED: Final = "the server ended the replication"
 
 
 class ReplicationStream:
-    """The changes of a slot from a position on."""
+    """The changes in a slot from a position on."""
 
     def __init__(self, config: PostgresConfig, lsn: int, options: dict[str, str]) -> None:
         self._connection = replication(config)
@@ -191,14 +192,17 @@ class ReplicationStream:
             raise error
         self._connection.nonblocking = 1
         self.server_lsn = 0
-        """Up to where the server has looked through its log and sent all there was."""
+        """The position up to which the server has examined its log and sent everything."""
         self._flushed = lsn
         self._reply_due = False
         self._told = time.monotonic()
         self._interval = config.status_interval_ms / 1000
 
     def next(self) -> bytes | None:
-        """A message of the plugin with replication's head; None when nothing is at hand. Raises psycopg.OperationalError."""
+        """The plugin's next message with replication's header; None when none is available.
+
+        Raises psycopg.OperationalError.
+        """
         while True:
             length, data = self._connection.get_copy_data(1)
             if length == 0:
@@ -224,7 +228,7 @@ class ReplicationStream:
         select.select([self._connection.socket], [], [], seconds)
 
     def tell(self, flushed: int | None) -> None:
-        """Say what is done, when it is new, asked for or time; None: nothing new."""
+        """Confirm the position to the server if it is new, was requested, or is due; None: the position is unchanged."""
         if flushed is not None and flushed > self._flushed:
             self._flushed = flushed
         elif not self._reply_due and time.monotonic() - self._told < self._interval:
@@ -236,7 +240,7 @@ class ReplicationStream:
         self._reply_due, self._told = False, time.monotonic()
 
     def abort(self) -> None:
-        """From another thread; see ``abort``."""
+        """Called from another thread; see ``abort``."""
         abort(self._connection)
 
     def close(self) -> None:

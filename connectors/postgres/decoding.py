@@ -1,4 +1,4 @@
-"""From pgoutput's messages to batches by table, with transactions, positions and logical messages."""
+"""Converts pgoutput's messages to batches by table, with transactions, positions and logical messages."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _NOTHING: Final = Transaction(None, 0, None)
 
 
 class Decoder:
-    """Takes messages in their order (``feed``); ``take`` hands out what they made.
+    """Pass messages in order to ``feed``; ``take`` returns the batches made from them.
 
-    Changes of rows are only put aside until then, and decoded table by table. ``offset`` is the position after the last event, in
-    Debezium's form.
+    Row changes are only collected until ``take`` decodes them table by table. ``offset`` is the offset after the last
+    event, in Debezium's form.
     """
 
     def __init__(
@@ -49,30 +49,32 @@ class Decoder:
         self._message_filters = (compiled(config.message_include), compiled(config.message_exclude))
         self._topic = TransactionTopic(shapes.topic(config.transaction_topic)) if config.transaction_metadata else None
         self.rows = 0
-        """Changes that were fed since the last ``take``."""
+        """The number of changes fed since the last ``take``."""
         self._offset: dict[str, Any] = dict(offset)
         self._last: tuple[bytes, Transaction] | None = None
         self.commit_lsn: int | None = offset.get("lsn_commit")
         self.xmin: int | None = None
-        """The slot's, for source blocks and positions, where the configuration has it asked for."""
+        """The slot's ``catalog_xmin``, for source blocks and offsets, where the configuration asks for it."""
         self.in_transaction = False
         self._transaction = _NOTHING
-        # where the transaction that was being read when the position was written goes on
+        # set where reading resumes in the middle of a transaction
         self._resume_xid = offset.get("txId") if offset.get("messageType") not in (None, "COMMIT", "BEGIN") else None
         self._resume_lsn = offset.get("lsn_proc") or 0
         self._skip_to = 0
 
     @property
     def done_lsn(self) -> int:
-        """Up to where whole transactions are read."""
+        """The position up to which whole transactions have been read."""
         return self.commit_lsn or self.offset.get("lsn") or 0
 
     def at_boundary(self, message: bytes) -> bool:
-        """Whether a batch may end before a message: rows of one log record share its position, and go together."""
+        """Whether a batch may end before a message: rows of one log record have the same position, and must stay
+        together.
+        """
         return self._last is None or lsn_of(self._last[0]) != lsn_of(message)
 
     def feed(self, message: bytes) -> None:
-        """A message with replication's head before it."""
+        """Process a message that begins with replication's header."""
         kind = message[HEAD]
         if kind in (73, 85, 68):  # I, U, D
             self._change(message[HEAD + 1 : HEAD + 5], message)
@@ -89,7 +91,7 @@ class Decoder:
                     self._change(oid.to_bytes(4), message)
         elif kind == 77:  # M
             self._message(message)
-        elif kind not in (89, 79):  # types and origins say nothing that is not asked for otherwise
+        elif kind not in (89, 79):  # types and origins contain nothing that is needed
             raise DataError(f"pgoutput sent a message of unknown kind {chr(kind)!r}")
 
     def _change(self, oid: bytes, message: bytes) -> None:
@@ -123,7 +125,7 @@ class Decoder:
         self._committed(end)
 
     def caught_up(self, lsn: int) -> None:
-        """Nothing of interest lies before ``lsn``, between transactions."""
+        """There are no relevant changes before ``lsn``, and it is between transactions."""
         if lsn > self.done_lsn:
             self.commit_lsn = lsn
             self._committed(lsn)
@@ -138,7 +140,7 @@ class Decoder:
         if self._last is not None:
             message, transaction = self._last
             lsn, commit = lsn_of(message), transaction.before
-            if commit is None:  # nothing was committed yet: where reading began must not be lost
+            if commit is None:  # no commit yet: the position where reading began must be kept
                 commit = self._offset.get("lsn_commit", self._offset.get("lsn"))
             self._offset = _position(lsn, _NAMES[message[HEAD]], transaction, commit)
             if self._topic is not None:
@@ -146,7 +148,7 @@ class Decoder:
         return self._offset if self.xmin is None else {**self._offset, "xmin": self.xmin}
 
     def _relation(self, relation: Relation) -> None:
-        """A table's shape from now on. What came in its old shape goes out on its own."""
+        """Set a table's shape from now on. Changes with the earlier shape are delivered separately."""
         key = relation.oid.to_bytes(4)
         old = self._relations.get(key)
         full_name = f"{relation.schema}.{relation.name}"
@@ -161,7 +163,7 @@ class Decoder:
         self._relations[key] = shape
 
     def _table(self, relation: Relation) -> Table:
-        """As the log says, completed from the catalog, which may be ahead of it."""
+        """The table according to the log, completed from the catalog, which may be newer."""
         catalog = self._catalog()
         known = next(iter(catalog.tables([relation.oid])), None)
         columns = {column.name: column for column in known.columns} if known else {}
@@ -196,9 +198,9 @@ class Decoder:
         self.rows += 1
 
     def take(self, before: Mapping[str, Any]) -> list[RecordBatch]:
-        """The batches of what came since the last call; only the last one moves the position on from ``before``.
+        """The batches since the last call; only the last one moves the offset on from ``before``.
 
-        Raises DataError for messages that are not as their tables are.
+        Raises DataError for messages that do not match their tables' structure.
         """
         still = {"source_partition": {"server": self._config.prefix}, "source_offset": dict(before)}
         config = self._config

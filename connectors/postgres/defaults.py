@@ -1,8 +1,8 @@
-"""Defaults of columns as Debezium's PostgreSQL connector puts them into schemas.
+"""Column defaults as Debezium's PostgreSQL connector puts them into schemas.
 
-Literals are taken as they are. What the server makes up (``nextval``, ``now()``, any call of a function) stands there as the zero of
-the type, of those types whose defaults the original reads: others have no default. Recorded from Debezium 3.5, scenarios ``made`` and
-``counted``.
+Literals are used unchanged. Values that the server computes (``nextval``, ``now()``, any function call) appear as the
+type's zero value, for those types whose defaults the original reads; other types have no default. Recorded from
+Debezium 3.5, scenarios ``made`` and ``counted``.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _ZEROS: Final = {
     "json": "{}",
     "jsonb": "{}",
 }
-"""The types whose defaults are read, with the server's text of what stands for a value that is made up."""
+"""The types whose defaults are read, with the server's text of the substitute for a computed value."""
 _TEMPORAL: Final = frozenset(["date", "time", "timestamp", "timestamptz", "interval"])
 _TEXT: Final = frozenset(["text", "varchar", "bpchar", "xml", "json", "jsonb", "uuid"])
 
 _WIDE: Final = Context(prec=1100)
-"""Digits enough for any numeric."""
+"""Enough digits for any numeric."""
 
 _CALL: Final = re.compile(r"\(?[A-Za-z0-9_.]+\(.*\)")
 _QUOTED: Final = re.compile(r"'((?:[^']|'')*)'", re.DOTALL)
@@ -56,7 +56,7 @@ def default_value(expression: str, column: ColumnType, form: Form) -> Any:
     """The Python form of a default, from the expression that ``pg_get_expr`` prints; None where there is none."""
     if column.declared or column.element is not None or (column.name not in _ZEROS and not column.labels):
         return None
-    if form.schema.type is SchemaType.STRUCT:  # a numeric of any scale
+    if form.schema.type is SchemaType.STRUCT:  # a numeric without a fixed scale
         return None
     try:
         text = _text(expression, column)
@@ -68,12 +68,12 @@ def default_value(expression: str, column: ColumnType, form: Form) -> Any:
 
 
 def _text(expression: str, column: ColumnType) -> str | None:
-    """The server's text of the default."""
+    """The default as the server's text."""
     if _CALL.match(expression):
         return _ZEROS.get(column.name)
     if quoted := _QUOTED.search(expression):
         return quoted[1].replace("''", "'")
-    if column.name in _TEMPORAL:  # CURRENT_TIMESTAMP and its like
+    if column.name in _TEMPORAL:  # CURRENT_TIMESTAMP and similar
         return _ZEROS[column.name]
     if column.name in _TEXT:
         return expression
@@ -84,7 +84,7 @@ def _text(expression: str, column: ColumnType) -> str | None:
 
 
 def _scaled(text: str, modifier: int) -> str | None:
-    """A number with the digits that its column has after the point; None for NaN and infinity."""
+    """A number with as many digits after the point as its column has; None for NaN and infinity."""
     number = Decimal(text)
     if not number.is_finite():
         return None

@@ -1,5 +1,5 @@
-"""Transactions that the server sends in pieces before they end (``streaming 'on'``): kept until their commit, so that what reads
-the log sees whole transactions in the order of their commits.
+"""Transactions that the server sends in pieces before they end (``streaming 'on'``): kept until their commit, so that
+readers of the log see whole transactions in the order of their commits.
 
 Source: PostgreSQL documentation, "Logical Streaming Replication Protocol", protocol version 2.
 """
@@ -17,10 +17,10 @@ from connectors.postgres.pgoutput import HEAD
 __all__ = ["WholeTransactions"]
 
 _MEMORY_BYTES: Final = 1024 * 1024
-"""Of each transaction; beyond that it is kept in a temporary file."""
+"""Bytes per transaction kept in memory; larger ones go to a temporary file."""
 _START, _STOP, _COMMIT, _ABORT = b"SEcA"
 _UNWANTED: Final = b"OY"
-"""Origins and types: they say nothing that is used, and origins have no number of a transaction."""
+"""Origins and types: they are not used, and origins contain no transaction number."""
 _KEPT: Final = struct.Struct(">II")
 _ENDED: Final = struct.Struct(">IBQQq")
 _PAIR: Final = struct.Struct(">II")
@@ -29,15 +29,15 @@ _COMMIT_BODY: Final = struct.Struct(">cBQQq")
 
 
 class Stream(Protocol):
-    """Where messages come from."""
+    """A source of messages."""
 
     def next(self) -> bytes | None:
-        """A message with replication's head; None when nothing is at hand."""
+        """The next message with replication's header; None when none is available."""
         ...
 
 
 class _Kept:
-    """The messages of a transaction that has not ended, each with the number of the subtransaction that made it."""
+    """The messages of a transaction that has not ended, each with the number of its subtransaction."""
 
     def __init__(self, head: bytes) -> None:
         self.head = head
@@ -54,7 +54,7 @@ class _Kept:
         self._aborted.add(subtransaction)
 
     def messages(self) -> Iterator[bytes]:
-        """Without those of subtransactions that were rolled back."""
+        """The messages, except those of subtransactions that were rolled back."""
         self._file.seek(0)
         while head := self._file.read(_KEPT.size):
             number, length = _KEPT.unpack(head)
@@ -67,7 +67,10 @@ class _Kept:
 
 
 class WholeTransactions:
-    """A stream without pieces: ``next`` gives the messages of protocol version 1. Close it, as it may hold files."""
+    """A stream without pieces: ``next`` returns messages as in protocol version 1.
+
+    Must be closed, because it may have open files.
+    """
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -76,7 +79,7 @@ class WholeTransactions:
         self._replayed: Iterator[bytes] | None = None
 
     def next(self) -> bytes | None:
-        """The next message; None when nothing is at hand. Raises DataError for what is no such message."""
+        """The next message; None when none is available. Raises DataError for an invalid message."""
         while True:
             if self._replayed is not None:
                 batch = next(self._replayed, None)

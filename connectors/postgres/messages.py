@@ -32,7 +32,7 @@ _VALUE: Final = message_envelope(_BLOCK, SOURCE, f"{_ENTRY}Value")
 
 @dataclass(slots=True)
 class LogicalMessages:
-    """Gathers messages; ``batch`` makes records of them, in their order."""
+    """Collects messages; ``batch`` returns them as records, in order."""
 
     found: list[tuple[str, bytes]] = field(default_factory=list)
     lsns: list[int] = field(default_factory=list)
@@ -49,7 +49,7 @@ class LogicalMessages:
         self.orders.append(order)
 
     def events(self) -> Events:
-        """As far as numbering them goes."""
+        """As many members of ``Events`` as numbering them needs."""
         length = len(self)
         return Events(
             ops=pa.repeat(pa.scalar("m"), length),
@@ -64,7 +64,7 @@ class LogicalMessages:
         )
 
     def batch(self, config: PostgresConfig, topic: str, blocks: list[Any]) -> RecordBatch:
-        """``blocks`` are the transaction blocks, None each where there are none."""
+        """``blocks`` are the transaction blocks; None for messages without one."""
         one_each = np.ones(len(self), np.int64)
         lsns = np.array(self.lsns, np.int64)
         sources = source_column(config.prefix, config.database, ("", ""), lsns, self.transactions, one_each).to_pylist()

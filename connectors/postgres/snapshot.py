@@ -28,12 +28,12 @@ __all__ = ["Moment", "Snapshot", "exported", "read_batch", "select_list"]
 
 _BLOCK_ROWS: Final = 8192
 _AHEAD: Final = 3
-"""Blocks that wait for the runtime at most, for each reader."""
+"""The most blocks per reader that wait for the runtime."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a snapshot shows: its name for other connections, the position in the log and when it was."""
+    """The moment of a snapshot: the name under which other connections use it, the log position and the time."""
 
     snapshot: str
     lsn: int
@@ -42,7 +42,10 @@ class Moment:
 
 
 def exported(config: PostgresConfig, lsn: int | None = None) -> tuple[Moment, psycopg.Connection[Any]]:
-    """The view of the data as of now, with the connection that holds it until other ones took it; ``lsn``: another position for it."""
+    """Export a snapshot of the current data.
+
+    Returns also the connection that keeps it until others have adopted it. ``lsn`` replaces the log position.
+    """
     exporter = connect(config)
     row = exporter.execute(
         "SELECT txid_current()::int8, extract(epoch FROM now())::float8, pg_current_wal_lsn()::text"
@@ -55,7 +58,7 @@ def exported(config: PostgresConfig, lsn: int | None = None) -> tuple[Moment, ps
 
 
 def select_list(shape: Shape) -> str:
-    """What to select for the rows of a shape, in the order of its forms."""
+    """The select list for a shape, in the order of its forms."""
     columns = [shape.table.columns[at] for at in shape.positions]
     return ", ".join(selected(c.name, c.type, form) for c, form in zip(columns, shape.forms, strict=True))
 
@@ -69,7 +72,7 @@ def read_batch(
     context: ContextHeaders,
     **position: Any,
 ) -> RecordBatch:
-    """Events of rows that were selected by ``select_list``. ``marks`` are what stands in the source's field ``snapshot``."""
+    """Events for rows selected with ``select_list``. ``marks`` is the source block's field ``snapshot``."""
     length = block.num_rows
     columns = []
     for form, column in zip(shape.forms, block.columns, strict=True):
@@ -95,7 +98,10 @@ def read_batch(
 
 
 class Snapshot:
-    """Reads tables in the background; ``batches`` delivers them in order of the tables. Close it in any case."""
+    """Reads tables in the background; ``batches`` returns them in the order of the tables.
+
+    Must be closed in every case.
+    """
 
     def __init__(
         self, config: PostgresConfig, shapes: Sequence[Shape], moment: Moment, context: ContextHeaders
@@ -112,7 +118,7 @@ class Snapshot:
         self._readers: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Connect all readers to the snapshot, then let them read; raises the drivers' errors."""
+        """Connect all readers to the snapshot, then let them read. Raises the drivers' errors."""
         for _ in range(self._config.snapshot_threads):
             connection = ArrowConnection(self._config)
             self._connections.append(connection)
@@ -179,7 +185,7 @@ class Snapshot:
                 continue
 
     def blocks(self, stopping: threading.Event) -> Iterator[tuple[Shape, pa.RecordBatch] | None]:
-        """Blocks of rows; None from time to time while nothing is at hand."""
+        """Blocks of rows; None now and then while none is ready."""
         running = len(self._readers)
         while running and not stopping.is_set():
             try:
@@ -196,7 +202,7 @@ class Snapshot:
                 yield item
 
     def batches(self, stopping: threading.Event, offset: dict[str, Any]) -> Iterator[list[RecordBatch]]:
-        """Batches to hand on, block by block; the very last is the snapshot's last and completes ``offset``."""
+        """Batches, block by block; the very last one ends the snapshot and completes ``offset``."""
         marks = SnapshotMarks()
         pending: tuple[Shape, pa.RecordBatch] | None = None
         partition = {"server": self._config.prefix}
@@ -226,7 +232,7 @@ class Snapshot:
         return bounded(read_batch(self._config, shape, rows, self._moment, column, self._context, **position))
 
     def abort(self) -> None:
-        """From another thread: have the readers' statements end with an error."""
+        """Called from another thread: makes the readers' statements end with an error."""
         for connection in self._connections:
             connection.cancel()
 

@@ -44,13 +44,13 @@ logger = get_logger(__name__)
 _BATCH_BYTES: Final = 4 * 1024 * 1024
 _MANY: Final = 100
 _IN_USE: Final = "55006"
-"""SQLSTATE of a slot that another reader has."""
+"""SQLSTATE of a slot that is in use by another reader."""
 _LINGER_S: Final = 0.02
-"""How long a batch waits for more where so many changes are at hand that more are likely."""
+"""How long a batch waits for more changes when so many are available that more are likely."""
 
 
 class PostgresTask(CaptureTask[PostgresConfig]):
-    """Reads one slot."""
+    """Reads one replication slot."""
 
     connector = "postgresql"
 
@@ -114,10 +114,11 @@ class PostgresTask(CaptureTask[PostgresConfig]):
         return []
 
     def _is_lost(self, slot: Slot | None) -> bool:
-        """Whether the server has dropped log that the position still needs: the slot is gone, was made again, or was moved on.
+        """Whether the server has dropped log that this offset still needs: the slot is gone, was recreated, or was
+        advanced.
 
-        By the position's own account the server was told no more than it; but where it may be told of what concerns no captured
-        table, the slot can be ahead of it with nothing lost.
+        Usually no position beyond this offset was confirmed to the server. Where changes outside the captured tables
+        may be confirmed, the slot can be ahead of the offset without any loss.
         """
         if not self.config.check_position:
             return False
@@ -142,7 +143,8 @@ class PostgresTask(CaptureTask[PostgresConfig]):
                 assert row is not None
                 moment = Moment(made.snapshot or "", made.confirmed, row[0], int(row[1] * 1_000_000))
             else:
-                # the slot is older: from its position on changes come again, and end as the tables are
+                # the slot is older: changes from its position on are delivered again, and lead to the tables' current
+                # state
                 moment, exporter = exported(config, slot.confirmed if slot is not None else None)
             tables = [table for table in tables if not config.is_signals(table.full_name)]
             if config.snapshot_order.lower() != "disabled":
@@ -264,7 +266,7 @@ class PostgresTask(CaptureTask[PostgresConfig]):
             self._connection.execute(statement.encode())
 
     def _tellable(self) -> int | None:
-        """Up to where the server may forget its log."""
+        """The position up to which the server may discard its log."""
         mode = self.config.flushing
         if mode == "manual":
             return None
@@ -284,7 +286,7 @@ class PostgresTask(CaptureTask[PostgresConfig]):
     def _close_connections(self) -> None:
         for part in (self._whole, self._stream, self._connection):
             if part is not None:
-                with suppress(Exception):  # one that was lost cannot say goodbye
+                with suppress(Exception):  # closing fails on a lost connection
                     part.close()
         self._whole = self._stream = self._connection = None
         self._ahead = None

@@ -1,7 +1,8 @@
-"""Values of many rows of the log at once: where they lie in the bytes, and columns of them.
+"""Finds the values of many rows of the log at once, and builds columns from them.
 
-A row in the log is a count of values and then each value: its kind, and for a text its length and bytes. Where a value begins
-depends on those before it, so rows are walked side by side, one column after another, without a Python call per row.
+A row in the log is the number of values, followed by the values: for each its type, and for a text its length and
+bytes. The start of a value depends on the values before it, so rows are walked in parallel, one column after another,
+without a Python call per row.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ _NULL: Final = ord("n")
 _UNCHANGED: Final = ord("u")
 _TEXT: Final = ord("t")
 _PADDING: Final = bytes(8)
-"""So that a word can be read at any byte."""
+"""Padding, so that a word can be read at any byte."""
 
 
 @dataclass(slots=True)
 class Spans:
-    """The values of one column: where each begins, how long it is and its kind (null, unchanged, text)."""
+    """The values of one column: the start, length and type (null, unchanged, text) of each."""
 
     starts: Positions
     lengths: Positions
     kinds: NDArray[np.uint8]
 
     def take(self, rows: Positions) -> Spans:
-        """The values of some rows; a row below zero has null."""
+        """The values of some rows; a negative row number gives null."""
         if len(self.starts) == 0:
             return _nothing(len(rows))
         made = Spans(self.starts[rows], self.lengths[rows], self.kinds[rows])
@@ -49,7 +50,7 @@ class Spans:
         return made
 
     def instead(self, mask: Mask, other: Spans) -> Spans:
-        """With the other's values where ``mask`` is set."""
+        """The values, replaced by those of ``other`` where ``mask`` is set."""
         return Spans(
             np.where(mask, other.starts, self.starts),
             np.where(mask, other.lengths, self.lengths),
@@ -58,7 +59,7 @@ class Spans:
 
     @property
     def unchanged(self) -> Mask | None:
-        """Where the log does not repeat a large value; None: nowhere."""
+        """Marks the large values that the log omits because they did not change; None: there are none."""
         mask: Mask = self.kinds == _UNCHANGED
         return mask if mask.any() else None
 
@@ -74,7 +75,7 @@ def _nothing(length: int) -> Spans:
 
 
 class Messages:
-    """Messages one behind the other. ``begins`` and ``ends`` say where each one lies."""
+    """Concatenated messages. ``begins`` and ``ends`` are the positions of each."""
 
     def __init__(self, parts: Sequence[bytes]) -> None:
         self.ends: Positions = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)))
@@ -85,14 +86,15 @@ class Messages:
         self._longs: Any = np.ndarray((len(self._raw) - 7,), ">u8", self._raw, strides=(1,))
 
     def numbers(self, at: Positions) -> Positions:
-        """The 64-bit numbers at these places."""
+        """The 64-bit numbers at these positions."""
         numbers: Positions = self._longs[at].astype(np.int64)
         return numbers
 
     def walk(self, at: Positions, ends: Positions, width: int) -> tuple[list[Spans], Positions]:
-        """The values of rows of ``width`` columns from their counts on, and where each row ends, at most at its ``ends``.
+        """Walk rows of ``width`` columns, starting at their counts. Returns the values and the end of each row, which
+        is at most its ``ends``.
 
-        Raises DataError for what is no such row.
+        Raises DataError for invalid rows.
         """
         columns: list[Spans] = []
         if len(at) == 0:
@@ -103,7 +105,7 @@ class Messages:
             raise DataError(f"pgoutput sent a row of {int(counts[counts != width][0])} columns, the table has {width}")
         position = at + 2
         for _ in range(width):
-            inside = np.minimum(position, limit)  # a row that has ended too early is found below
+            inside = np.minimum(position, limit)  # rows that end too early are detected below
             kinds = data[inside]
             is_text = kinds == _TEXT
             if is_text.all():
@@ -124,12 +126,13 @@ class Messages:
         return columns, position
 
     def texts(self, spans: Spans) -> pa.Array:
-        """A string column; null where there is null, or nothing was sent. Raises DataError for what is no UTF-8."""
+        """A string column; null where the value is null or was not sent. Raises DataError for invalid UTF-8."""
         rows = len(spans.starts)
         if rows == 0:
             return pa.array([], pa.string())
-        # An Arrow column's values lie one behind the other: the values and the gaps before them are taken for one column over
-        # the bytes as they are, of which every other one is then copied. So rows have to be in the order of the bytes.
+        # The values of an Arrow column are contiguous. So the values and the gaps between them are treated as one
+        # column over the unchanged bytes, of which every second element is then copied. This requires rows in the order
+        # of the bytes.
         valid = spans.kinds == _TEXT
         starts = spans.starts if valid.all() else np.where(valid, spans.starts, 0)
         if not (starts[1:] >= starts[:-1]).all():

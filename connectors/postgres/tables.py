@@ -1,4 +1,4 @@
-"""Tables as the catalog describes them, and the shape of their events."""
+"""Tables from the catalog, and the shape of their events."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``key`` are the columns of the primary key, else of a unique index over columns that are never null."""
+    """``key`` are the columns of the primary key, else of a unique index whose columns are all NOT NULL."""
 
     oid: int
     schema: str
@@ -72,14 +72,14 @@ class Table:
 
 
 class Catalog:
-    """Looks into the system catalog over a connection; remembers types."""
+    """Queries the system catalog over a connection; caches types."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
         self._types: dict[int, tuple[Any, ...]] = {}
 
     def names(self) -> list[tuple[int, str, str]]:
-        """(oid, schema, name) of every permanent table that is the user's, partitioned ones included, by name."""
+        """(oid, schema, name) of every permanent user table, including partitioned ones, sorted by name."""
         rows = self.connection.execute(
             "SELECT c.oid::int8, n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             "WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND n.nspname <> ALL (%s) ORDER BY 2, 3",
@@ -88,7 +88,7 @@ class Catalog:
         return list(rows.fetchall())
 
     def tables(self, oids: Sequence[int]) -> list[Table]:
-        """Those of the tables that there are, in the given order."""
+        """Those of the tables that exist, in the given order."""
         if not oids:
             return []
         heads = self.connection.execute(
@@ -125,7 +125,7 @@ class Catalog:
         return [made[oid] for oid in oids if oid in made]
 
     def row_counts(self, oids: Sequence[int]) -> dict[int, float]:
-        """How many rows the server takes tables to have; -1 where it never looked."""
+        """The server's estimates of the tables' row counts; -1 where there is none."""
         rows = self.connection.execute(
             "SELECT oid::int8, reltuples::float8 FROM pg_class WHERE oid = ANY (%s)", [list(oids)]
         )
@@ -154,9 +154,12 @@ class Catalog:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a table's rows become events. ``positions`` are those of the captured columns among the table's, with one ``forms`` each,
-    ``key_positions`` those of the key's among the captured. The last ones may be for keys alone: a key has its columns as they are,
-    whatever is left out of rows or masked in them."""
+    """How a table's rows become events.
+
+    ``positions`` are the indices of the captured columns in the table, with one of ``forms`` each; ``key_positions``
+    are the indices of the key columns among the captured ones. Columns at the end may be for keys only: a key contains
+    its columns unchanged, even if rows omit or mask them.
+    """
 
     table: Table
     layout: Layout
@@ -166,7 +169,7 @@ class Shape:
 
 
 class Shapes:
-    """Makes shapes by the configuration."""
+    """Builds shapes from the configuration."""
 
     def __init__(self, config: PostgresConfig, filters: Filters) -> None:
         self._config = config
@@ -221,8 +224,10 @@ class Shapes:
         return replace(form, schema=schema)
 
     def _shown(self, table: Table, column: Column, form: Form) -> Form:
-        """The form in rows: masked or cut where the configuration says so. As with the original the schema says so of columns of any
-        type, and only texts and enums are changed."""
+        """The form used in rows: masked or truncated as configured.
+
+        As in the original, the schema parameters are set for columns of any type, but only texts and enums are changed.
+        """
         change = self.filters.mask(table.full_name, column.name, character_length(column.type))
         if change is None:
             return form
@@ -237,7 +242,9 @@ class Shapes:
 
 
 def captured(names: Iterable[tuple[int, str, str]], filters: Filters, config: PostgresConfig) -> list[int]:
-    """The oids of the tables that a configuration means, in the order of ``table.include.list``; by name where one entry of it means several."""
+    """The oids of the tables that a configuration selects, in the order of ``table.include.list``; sorted by name where
+    one entry selects several.
+    """
     meant = [
         (oid, f"{schema}.{name}")
         for oid, schema, name in names

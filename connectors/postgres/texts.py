@@ -1,4 +1,4 @@
-"""Single values of PostgreSQL's text output, under the settings that ``types.SESSION`` makes, to Python's."""
+"""Converts single values of PostgreSQL's text output, under the settings in ``types.SESSION``, to Python values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 _DAY: Final = 86_400_000_000
 POSITIVE_INFINITY: Final = 9223372036825200000
 NEGATIVE_INFINITY: Final = -9223372036832400000
-"""Microseconds that stand for infinite timestamps, as in PostgreSQL's JDBC driver and so in Debezium."""
+"""Microseconds that represent infinite timestamps, as in PostgreSQL's JDBC driver and therefore in Debezium."""
 _INTERVAL: Final = re.compile(
     r"P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)W)?(?:(-?\d+)D)?(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?[\d.]+)S)?)?"
 )
@@ -53,7 +53,7 @@ _P = ParamSpec("_P")
 
 
 def _reads(what: str) -> Callable[[Callable[Concatenate[str, _P], _T]], Callable[Concatenate[str, _P], _T]]:
-    """A text that is none of its type is told as such: DataError."""
+    """Raises DataError for a text that is invalid for its type."""
 
     def wrapped(read: Callable[Concatenate[str, _P], _T]) -> Callable[Concatenate[str, _P], _T]:
         @wraps(read)
@@ -90,7 +90,7 @@ def bits(text: str) -> bytes:
 
 @_reads("number")
 def decimal_or_none(text: str) -> Decimal | None:
-    """None for what is no number (NaN, infinity)."""
+    """None for NaN and infinity."""
     made = Decimal(text)
     return made if made.is_finite() else None
 
@@ -156,7 +156,7 @@ def time_micros(text: str) -> int:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """A timestamp's date with its era, and its time."""
+    """Split a timestamp into its date with the era, and its time."""
     date, time = text.removesuffix(" BC").split(" ", 1)
     return date + (" BC" if text.endswith(" BC") else ""), time
 
@@ -179,7 +179,7 @@ def iso_timestamp(text: str) -> str:
 
 @_reads("timestamp")
 def zoned_timestamp(text: str, digits: int) -> str:
-    """``text`` is in UTC; the result has so many digits after the second."""
+    """``text`` is in UTC; the result has this many digits after the second."""
     if text.endswith("infinity"):
         return text
     date, time = _split(text)
@@ -189,7 +189,7 @@ def zoned_timestamp(text: str, digits: int) -> str:
 
 @_reads("time with a zone")
 def zoned_time(text: str) -> str:
-    """A time with a zone, as the time it is in UTC then."""
+    """A time with a zone, converted to UTC."""
     at = max(text.rfind("+"), text.rfind("-"))
     clock, zone = text[:at], text[at:]
     parts = [int(part) for part in zone[1:].split(":")] + [0, 0]
@@ -210,7 +210,7 @@ def _interval(text: str) -> tuple[int, int, int, int, int, Decimal]:
 
 @_reads("interval")
 def interval_micros(text: str) -> int:
-    """A month as the twelfth of 365.25 days."""
+    """A month counts as a twelfth of 365.25 days."""
     years, months, day, hours, minutes, seconds = _interval(text)
     whole = (years * 12 + months) * Decimal("30.4375") + day
     return int(whole * _DAY + (hours * 3600 + minutes * 60 + seconds) * 1_000_000)
@@ -243,7 +243,7 @@ def point(text: str) -> dict[str, Any]:
 
 @_reads("array")
 def array(text: str) -> list[str | None]:
-    """The elements of an array, of all its dimensions one after the other."""
+    """The elements of an array; those of several dimensions are concatenated."""
     body = text[text.index("{") :]
     return [
         _ESCAPED.sub(r"\1", match[1]) if match[1] is not None else None if match[2] == "NULL" else match[2]

@@ -87,8 +87,11 @@ class TimescaleDbConfig:
 
 
 class TimescaleDb(Transformation):
-    """Where ``source`` names a chunk, it names the hypertable afterwards, and the topic is the hypertable's; headers keep what it
-    was. The catalog is read at the first chunk that is not known yet."""
+    """Where ``source`` names a chunk, it is replaced by the hypertable, and so is the topic; headers keep the original
+    values.
+
+    The catalog is read when an unknown chunk appears.
+    """
 
     config_class = TimescaleDbConfig
     config: TimescaleDbConfig
@@ -168,5 +171,5 @@ class TimescaleDb(Transformation):
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(psycopg.Error):  # it may be lost
+            with contextlib.suppress(psycopg.Error):  # the connection may be lost
                 connection.close()

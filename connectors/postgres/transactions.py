@@ -1,4 +1,6 @@
-"""Numbers events within their transactions, and tells of where these begin and end (``provide.transaction.metadata``)."""
+"""Numbers events within their transactions, and writes records for their begin and end
+(``provide.transaction.metadata``).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _ORDERS: Final = "transaction_data_collection_order_"
 
 @dataclass(slots=True)
 class _Open:
-    """``begin`` is the number it began with, until that was told; ``end`` the one it ended with."""
+    """``begin`` is the message number at its begin, until that was reported; ``end`` the one at its end."""
 
     transaction: Transaction
     begin: str | None
@@ -30,7 +32,7 @@ class _Open:
 
 
 class TransactionTopic:
-    """Fed with beginnings and ends as they are read; events are numbered later, once they are columns."""
+    """Call it for begins and ends as they are read; events are numbered later, when they have become columns."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -38,7 +40,7 @@ class TransactionTopic:
         self._order = 0
 
     def begin(self, transaction: Transaction, lsn: int, resumed: Mapping[str, Any] | None = None) -> None:
-        """``resumed`` is the position, where the transaction was read in part before."""
+        """``resumed`` is the offset, where part of the transaction was read before."""
         if resumed is None:
             self._open[transaction.number] = _Open(transaction, f"{transaction.xid}:{lsn}")
             return
@@ -50,12 +52,12 @@ class TransactionTopic:
             self._open[transaction.number].end = f"{transaction.xid}:{lsn}"
 
     def next(self) -> int:
-        """The number of the next change of any table."""
+        """The number of the next change in any table."""
         self._order += 1
         return self._order
 
     def position(self, lsn: int) -> dict[str, Any]:
-        """What the position in the midst of a transaction says of it."""
+        """The members of an offset in the middle of a transaction."""
         for open_one in self._open.values():
             if open_one.end is None and open_one.counts:
                 counts = {f"{_ORDERS}{name}": count for name, count in open_one.counts.items()}
@@ -63,7 +65,7 @@ class TransactionTopic:
         return {}
 
     def numbered(self, batches: Sequence[tuple[str, Events]]) -> tuple[list[pa.Array], list[RecordBatch]]:
-        """The transaction block of every event, by the name of its table; and the records of beginnings and ends."""
+        """The transaction block of every event, by table name; and the records for begins and ends."""
         cells: list[list[dict[str, Any] | None]] = [[None] * len(events) for _, events in batches]
         turns: dict[int, list[tuple[int, int, int, int]]] = {}
         for index, (_, events) in enumerate(batches):

@@ -1,7 +1,8 @@
-"""PostgreSQL's types: the schema Debezium gives each, and how columns of the server's text become Arrow columns of it.
+"""PostgreSQL's types: the schema that Debezium uses for each, and the conversion of the server's text to Arrow columns.
 
-Replication delivers text, made under ``SESSION``; a snapshot the same text (see ``selected``), but for the types that the driver
-reads into Arrow just as well. One conversion serves both, and a row looks the same whichever way it came.
+Replication returns text, under the settings in ``SESSION``. A snapshot returns the same text (see ``selected``), except
+for types that the driver converts to Arrow without loss. One conversion serves both, so a row looks the same whether it
+came from a snapshot or from the log.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from connectors.postgres.column_types import ColumnType, precision_and_scale
 __all__ = ["SESSION", "Form", "Modes", "form_of", "literals", "selected"]
 
 SESSION: Final = "-c datestyle=ISO -c intervalstyle=iso_8601 -c bytea_output=hex -c timezone=UTC -c extra_float_digits=3 -c lc_monetary=C"
-"""Settings of every connection that values are read over, as libpq's ``options``."""
+"""Settings of every connection that reads values, as libpq's ``options``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """What the configuration says of values, lower case."""
+    """The configuration's settings for values, in lower case."""
 
     decimal: str = "precise"
     time: str = "adaptive"
@@ -41,11 +42,11 @@ class Modes:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """``unavailable`` stands, in Python's form, for a large value that the log does not repeat."""
+    """``unavailable`` is the substitute, in Python's form, for a large value that the log omits."""
 
     schema: Schema
     convert: Convert
-    """Of a string column, or of one as ``selected`` has it."""
+    """Converts a string column, or one as ``selected`` returns it."""
     unavailable: Any = None
 
 
@@ -99,7 +100,7 @@ _NUMBERS: Final = {
 
 
 def form_of(column: ColumnType, modes: Modes) -> Form | None:
-    """The form of a type, its schema not optional; None where it has none and unknown types are left out."""
+    """The form of a type with a non-optional schema; None where the type is unknown and unknown types are left out."""
     name = column.name
     if column.element is not None:
         return _array(column, modes)
@@ -195,7 +196,7 @@ def _date(modes: Modes) -> Form:
 
 
 def _unit(modifier: int, mode: str) -> str:
-    """The unit that a mode gives a time or timestamp of so many digits after the second."""
+    """The unit that a mode uses for a time or timestamp with this many digits after the second."""
     if mode in ("connect", "microseconds", "nanoseconds"):
         return {"connect": "connect", "microseconds": "us", "nanoseconds": "ns"}[mode]
     return "ms" if 0 <= modifier <= 3 else "us"
@@ -288,20 +289,20 @@ def _array(column: ColumnType, modes: Modes) -> Form | None:
 
 
 def literals(form: Form, values: Sequence[str]) -> list[Any]:
-    """The Python form of a few values of the server's text."""
+    """The Python form of a few values given as the server's text."""
     return list(form.convert(pa.array(values, pa.string())).to_pylist())
 
 
 _AS_THEY_ARE: Final = frozenset(
     ["bool", "bpchar", "bytea", "date", "float4", "float8", "int2", "int4", "int8", "text", "timestamp", "varchar"]
 )
-"""Types that the driver reads into Arrow without loss."""
+"""Types that the driver converts to Arrow without loss."""
 _BY_CAST: Final = frozenset(["interval", "json", "jsonb", "numeric", "time", "timestamptz", "timetz", "uuid"])
-"""Types whose cast to text is what the server would print; not so those of inet and others."""
+"""Types whose cast to text gives the server's output format; that is not so for inet and some others."""
 
 
 def selected(name: str, column: ColumnType, form: Form) -> str:
-    """What to select for a column: itself, or the text that the server prints for it."""
+    """The expression to select for a column: the column itself, or its text in the server's output format."""
     quoted = '"' + name.replace('"', '""') + '"'
     as_text = form.schema.type is SchemaType.STRING or column.element is not None
     if column.name in _AS_THEY_ARE and (not as_text or column.name in _TEXT):

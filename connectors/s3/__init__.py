@@ -1,1 +1,1 @@
-"""Records as objects in S3 and what speaks its protocol, through Arrow's client."""
+"""Stores records as objects in S3 and compatible stores, through Arrow's client."""

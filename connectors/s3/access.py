@@ -1,4 +1,4 @@
-"""Keys that say which bucket, and how to reach it."""
+"""Keys for the bucket and the connection to it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _IN_CHAIN: Final = frozenset(
         "WebIdentityTokenFileCredentialsProvider",
     }
 )
-"""Amazon's own: all that they look at, the client looks at by itself."""
+"""Amazon's own providers: the client checks all their sources itself."""
 
 
 @config
 class S3AccessConfig:
-    """Confluent's keys, of source and sink."""
+    """Confluent's keys that source and sink share."""
 
     bucket: str = key(
         "s3.bucket.name", doc="The bucket. It must be there.", importance="high", check=non_empty, group="S3"
@@ -114,7 +114,7 @@ class S3AccessConfig:
 
     @property
     def provider(self) -> str:
-        """Its class without the package."""
+        """The provider's class name without the package."""
         return self.provider_class.rpartition(".")[2]
 
     @property
@@ -137,7 +137,7 @@ class S3AccessConfig:
         return options
 
     def access_problems(self) -> Iterable[Problem]:
-        """What is wrong with any of these keys."""
+        """Problems with any of these keys."""
         yield from access_problems(self.url, "store.url", self.access_key, self.secret_key)
         name = "s3.credentials.provider.class"
         if self.provider not in _IN_CHAIN | {_ROLE, _ANONYMOUS}:
@@ -168,13 +168,15 @@ class S3AccessConfig:
 
 
 def role_options(arn: str, session: str, external_id: str) -> dict[str, Any]:
-    """The arguments of pyarrow's client for a role to assume."""
+    """The arguments of pyarrow's client for assuming a role."""
     options = {"role_arn": arn, "session_name": session, "external_id": external_id}
     return {name: value for name, value in options.items() if value}
 
 
 def role_problems(asked_by: str, access_key: str) -> Iterable[Problem]:
-    """A role, which ``asked_by`` asks for, and keys exclude one another: pyarrow's client takes one of them."""
+    """Problems with a role that ``asked_by`` requests: it cannot be combined with access keys, because pyarrow's client
+    accepts one of them.
+    """
     if access_key:
         yield Problem(
             "aws.access.key.id",
@@ -184,7 +186,7 @@ def role_problems(asked_by: str, access_key: str) -> Iterable[Problem]:
 
 
 def access_problems(url: str | None, url_key: str, access_key: str, secret_key: Password) -> Iterable[Problem]:
-    """What is wrong with an address or with only one of two keys."""
+    """Problems with an address, or with only one of the two keys being set."""
     if url and urlsplit(url).scheme not in ("http", "https"):
         yield Problem(url_key, f"{url_key} is {url!r}; it should look like http://127.0.0.1:9000")
     if bool(access_key) != bool(secret_key.reveal()):

@@ -1,4 +1,4 @@
-"""Keys of the S3 source that Aiven's connector has."""
+"""Keys of Aiven's S3 source."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _template(value: str) -> str | None:
 
 @config
 class AivenS3SourceConfig:
-    """Which objects are read, and what is in them."""
+    """Which objects are read, and what they contain."""
 
     bucket: str = key(
         "aws.s3.bucket.name", doc="The bucket. It must be there.", importance="high", check=non_empty, group="S3"
@@ -161,6 +161,6 @@ class AivenS3SourceConfig:
 
 @config
 class AivenS3SourceTaskConfig(AivenS3SourceConfig):
-    """What the connector tells its tasks."""
+    """The configuration that the connector gives its tasks."""
 
     tasks: int = key("tidegate.s3.tasks", default=1, type=KeyType.INT, doc="How many tasks share the objects.")

@@ -21,7 +21,7 @@ _BLOCK_BYTES: Final = 8 * 1024 * 1024
 _IN_MEMORY_BYTES: Final = 32 * 1024 * 1024
 _TIMEOUT_S: Final = 60
 _ERROR: Final = re.compile(r"AWS Error (\w+)(?: \(HTTP status (\d+)\))? during \w+ operation")
-"""How pyarrow begins what it tells of an answer; the SDK's name of the error is UNKNOWN for codes that it has no name for."""
+"""How pyarrow's error messages begin; UNKNOWN is the SDK's name for error codes that it does not know."""
 _FOR_GOOD: Final = frozenset(
     [
         "ACCESS_DENIED",
@@ -37,12 +37,12 @@ _FOR_GOOD: Final = frozenset(
         "VALIDATION",
     ]
 )
-"""Errors of the AWS SDK (``S3Errors.h``, ``CoreErrors.h``) that the same request meets again, however often it is sent."""
+"""Errors of the AWS SDK (``S3Errors.h``, ``CoreErrors.h``) that a repeated request would get again."""
 _STATUS_FOR_GOOD: Final = frozenset({"301", "400", "401", "403", "404", "405"})
 
 
 class S3Access(Protocol):
-    """What reaching a bucket needs of a configuration, under whatever names its keys have."""
+    """What connecting to a bucket needs from a configuration, independent of the names of its keys."""
 
     @property
     def bucket(self) -> str: ...
@@ -70,14 +70,14 @@ class Found(NamedTuple):
 
 
 class S3Objects:
-    """The bucket's objects, to be read."""
+    """Reads the bucket's objects."""
 
     def __init__(self, config: S3Access) -> None:
         self._bucket = config.bucket
         self._files = _file_system(config)
 
     def list(self, prefix: str) -> list[Found]:
-        """All objects whose names begin with ``prefix``, by name."""
+        """All objects whose names begin with ``prefix``, sorted by name."""
         from pyarrow.fs import FileSelector, FileType
 
         folder = prefix.rpartition("/")[0]
@@ -92,8 +92,10 @@ class S3Objects:
 
     @contextmanager
     def open(self, name: str, *, seeks: bool, compression: str | None) -> Iterator[BinaryIO]:
-        """An object as a file; one that is to be sought in is brought here first. The store's failures are ConnectErrors, so
-        that what else goes wrong is the data's fault."""
+        """Open an object as a file; one that needs seeking is downloaded first.
+
+        The store's failures are raised as ConnectErrors, so every other error is caused by the data.
+        """
         import pyarrow as pa
 
         path = f"{self._bucket}/{name}"
@@ -113,7 +115,7 @@ class S3Objects:
 
 
 class _Stream(io.RawIOBase):
-    """An object's bytes from the first to the last."""
+    """An object's bytes in order."""
 
     def __init__(self, opened: Any, path: str) -> None:
         self._opened, self._path = opened, path
@@ -128,9 +130,10 @@ class _Stream(io.RawIOBase):
 
 
 class S3Store(Store):
-    """Objects of one bucket. An upload becomes visible as a whole when it completes."""
+    """Objects of one bucket. An upload becomes visible when it is complete."""
 
-    # A key has 1,024 bytes (Amazon S3 User Guide, "Naming Amazon S3 objects"); its parts have no limit of their own.
+    # A key has at most 1,024 bytes (Amazon S3 User Guide, "Naming Amazon S3 objects"); its parts have no limit of
+    # their own.
     most_segment_bytes = 700
     most_folder_bytes = 700
 
@@ -139,7 +142,7 @@ class S3Store(Store):
         self._files = _file_system(config)
 
     def commit(self, partition: TopicPartition, files: Sequence[Finished], mark: Mark) -> None:
-        del partition, mark  # names hold them; the group has the offset
+        del partition, mark  # the names contain the partition, and the consumer group stores the offset
         for finished in files:
             self._upload(finished)
 
@@ -166,9 +169,10 @@ def _s3_errors(doing: str, path: str) -> Iterator[None]:
 
 
 def _judged(text: str, path: str) -> tuple[str, bool]:
-    """The server's words out of what pyarrow makes of them, and whether a repetition would meet the same.
+    """The server's message extracted from pyarrow's, and whether a retry would get the same error.
 
-    pyarrow has no field for the code. It is read where pyarrow writes it, behind the name of the object, whose words are the user's.
+    pyarrow has no field for the error code. It is read from where pyarrow writes it: after the name of the object,
+    which the user chose.
     """
     bucket, _, key = path.partition("/")
     text = text.partition(f"for key '{key}' in bucket '{bucket}': ")[2] or text

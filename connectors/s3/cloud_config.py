@@ -36,7 +36,7 @@ _PATH: Final = "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH"
 
 @config
 class CloudS3SinkConfig(S3SinkConfig):
-    """S3SinkConnector's keys, with the cloud's defaults, and those that only the cloud has."""
+    """The keys of S3SinkConnector with the cloud's defaults, and the keys that only the cloud has."""
 
     format_class: str | None = inherited(  # type: ignore[assignment]
         default=None, doc="The format of files, in place of output.data.format.", importance="low"

@@ -1,4 +1,4 @@
-"""Which objects a source reads, into which topics, and what their positions are called."""
+"""Which objects a source reads, which topics they go to, and the form of the offsets."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ __all__ = ["Backup", "Item", "Layout", "Objects", "Template"]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An object to read. Those of one source partition are read by ascending ``first``; ``rank`` orders all that are
-    found at once; items of one ``share`` go to one task."""
+    """An object to read.
+
+    Objects of one source partition are read in order of ``first``. ``rank`` sorts all objects found at the same time.
+    Objects of one ``share`` go to one task.
+    """
 
     name: str
     topic: str
@@ -26,27 +29,29 @@ class Item:
     share: str
     partition: int | None = None
     first: int | None = None
-    """The offset that its first record had, where that is its place in the source partition."""
+    """The offset of its first record, where that is its position in the source partition."""
     key: bytes | None = None
     """The key of all its records."""
     stem: str = ""
-    """Its name without what says the format, where the sink gave it."""
+    """Its name without the extension of the format, where the sink wrote it."""
 
 
 class Layout(ABC):
-    """How a bucket is laid out. ``prefix`` is what names of its objects begin with."""
+    """The layout of a bucket. ``prefix`` is the beginning of its objects' names."""
 
     def __init__(self, bucket: str, prefix: str) -> None:
         self.bucket, self.prefix = bucket, prefix
 
     @abstractmethod
     def item(self, listed: Found) -> Item | None:
-        """What the object is, None for one that is not to be read."""
+        """The item for an object; None for one that is not to be read."""
 
 
 class Backup(Layout):
-    """What the S3 sink wrote: ``<folders>/<topic>+<partition>+<first offset><extension>``. In one folder a topic's
-    partition goes on by growing offsets, so one position a folder is enough."""
+    """Objects written by the S3 sink: ``<folders>/<topic>+<partition>+<first offset><extension>``.
+
+    Within a folder the offsets of a topic partition increase, so one offset per folder is enough.
+    """
 
     def __init__(
         self, bucket: str, prefix: str, *, folder_delim: str, file_delim: str, extensions: Sequence[str]
@@ -76,7 +81,7 @@ class Backup(Layout):
 
 
 class Objects(Layout):
-    """Any objects: the first pattern that all of a name matches says the topic."""
+    """Any objects: the topic is that of the first pattern that matches the whole name."""
 
     def __init__(self, bucket: str, prefix: str, topics: Sequence[tuple[str, str]], since_ms: int = 0) -> None:
         super().__init__(bucket, prefix)
@@ -97,8 +102,10 @@ class Objects(Layout):
 
 
 class Template(Layout):
-    """Aiven's ``file.name.template``, which may say topic and partition; names are searched for it. Positions are those of
-    Aiven's connector, which an object's name is the key of all records for."""
+    """Aiven's ``file.name.template``, which may contain topic and partition, and is searched for in names.
+
+    Offsets are those of Aiven's connector, which uses an object's name as the key of all its records.
+    """
 
     def __init__(
         self, bucket: str, prefix: str, template: str, *, topic: str | None, by_partition: bool, after: str | None
@@ -128,7 +135,7 @@ class Template(Layout):
 
 
 def template_pattern(template: str) -> re.Pattern[str]:
-    """The regular expression that a template with ``{{topic}}`` and so on stands for. Raises re.error."""
+    """The regular expression for a template with ``{{topic}}`` and so on. Raises re.error."""
     for name, pattern in _PLACEHOLDERS.items():
         template = template.replace(f"{{{{{name}}}}}", pattern)
     return re.compile(template)

@@ -21,14 +21,14 @@ class S3SinkTask(ObjectSinkTask[S3SinkConfig]):
 
 
 class S3SinkConnector(SinkConnector[S3SinkConfig]):
-    """Validation does not touch S3, as with the original: credentials may exist only where tasks run."""
+    """As in the original, validation does not access S3: credentials may exist only where tasks run."""
 
     config_class = S3SinkConfig
     task_class = S3SinkTask
 
 
 class CloudS3SinkConnector(SinkConnector[CloudS3SinkConfig]):
-    """Confluent Cloud's S3_SINK. Its tasks have the keys of ``S3SinkConnector``."""
+    """Confluent Cloud's S3_SINK. Its tasks use the keys of ``S3SinkConnector``."""
 
     config_class = CloudS3SinkConfig
     task_config_class = S3SinkConfig

@@ -39,7 +39,9 @@ _BATCHES_A_POLL: Final = 50
 
 
 class Position(NamedTuple):
-    """How far a source partition is read: ``rows`` of the object that begins at ``first``, which are all of them if ``done``."""
+    """How far a source partition has been read: ``rows`` of the object that begins at ``first``; all of them if
+    ``done``.
+    """
 
     rows: int = 0
     done: bool = False
@@ -47,7 +49,7 @@ class Position(NamedTuple):
 
     @classmethod
     def of(cls, offset: Mapping[str, Any] | None) -> Position:
-        """Raises ConnectError for an offset that is not of this source."""
+        """Raises ConnectError for an offset that this source did not write."""
         offset = offset or {}
         rows, first = offset.get("recordCount", 0), offset.get("startOffset")
         for name, value in (("recordCount", rows), ("startOffset", first)):
@@ -62,8 +64,10 @@ class Position(NamedTuple):
 
 
 class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
-    """Reads its share of the objects one after the other, and every poll interval looks for new ones. An object is read once:
-    one that is written again under the same name is not read again."""
+    """Reads its share of the objects in turn, and looks for new ones at each poll interval.
+
+    An object is read once; one that is overwritten under the same name is not read again.
+    """
 
     def start(self) -> None:
         from connectors.s3.client import S3Objects
@@ -83,7 +87,7 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
             try:
                 batch = self._next()
             except Exception:
-                self._reading = None  # what has failed is over: it is read again from where the position is
+                self._reading = None  # after a failure it is read again from the offset
                 if batches:
                     return batches
                 raise
@@ -96,7 +100,7 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
         return batches
 
     def _next(self) -> RecordBatch | None:
-        """The next batch, None while there is nothing to read."""
+        """The next batch; None while there is nothing to read."""
         while True:
             if not self._queue:
                 if time.monotonic() < self._next_look:
@@ -121,7 +125,7 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
             self._reading = None
 
     def _unread(self) -> list[Item]:
-        """What is in the bucket, is this task's and was not read to its end."""
+        """This task's objects in the bucket that have not been read to their end."""
         items = (self._layout.item(listed) for listed in self._objects.list(self._layout.prefix))
         unread = (item for item in items if item is not None and self._is_ours(item))
         return sorted((item for item in unread if not self._is_read(item)), key=lambda item: item.rank)
@@ -143,7 +147,7 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
         self._positions[frozenset(item.source_partition.items())] = position
 
     def _batches(self, item: Item) -> Iterator[RecordBatch]:
-        """The object's rows from its position on. The last batch is held back until it is known to be the last."""
+        """The object's rows from its offset on. A batch is held back until it is known whether it is the last one."""
         position = self._position(item)
         read = position.rows if position.first == item.first else 0
         keys = self._keys(item)
@@ -164,7 +168,7 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
         return batch.replace(source_partition=item.source_partition, source_offset=position.offset)
 
     def _chunks(self, item: Item, skip: int) -> Iterator[Chunk]:
-        """Rows behind the first ``skip``, in pieces that make a batch."""
+        """The rows after the first ``skip``, in pieces with the size of a batch."""
         compression = self.config.compression(item.name)
         with self._objects.open(item.name, seeks=self._format.seeks, compression=compression) as file:
             try:
@@ -190,7 +194,7 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
         )
 
     def _keys(self, item: Item) -> Chunk | None:
-        """All keys of an object's records, where they are wanted: those of a file have one schema."""
+        """All keys of an object's records, where keys are read: the keys in a file have one schema."""
         if self._key_format is None:
             return None
         import pyarrow as pa
@@ -210,7 +214,7 @@ def _part(keys: pa.Array, start: int, length: int, item: Item) -> pa.Array:
 
 
 def _pieces(values: pa.Array, most_rows: int) -> Iterator[tuple[int, int]]:
-    """Starts and lengths of batches that are small enough."""
+    """Start and length of batches that are small enough."""
     step = most_rows
     if len(values) and values.nbytes > MAX_BATCH_BYTES // 2:
         step = max(1, min(step, len(values) * (MAX_BATCH_BYTES // 2) // values.nbytes))
@@ -219,7 +223,7 @@ def _pieces(values: pa.Array, most_rows: int) -> Iterator[tuple[int, int]]:
 
 
 class S3SourceConnector(SourceConnector[S3SourceConfig]):
-    """Validation does not touch S3, as with the sink."""
+    """Validation does not access S3, as with the sink."""
 
     config_class: ClassVar[type[Any]] = S3SourceConfig
     task_class = S3SourceTask
@@ -240,7 +244,7 @@ class S3SourceConnector(SourceConnector[S3SourceConfig]):
 
 
 class AivenS3SourceConnector(S3SourceConnector):
-    """Aiven's connector by its keys and positions."""
+    """Runs Aiven's connector's configurations, with its offsets."""
 
     config_class = AivenS3SourceConfig
     task_config_class = AivenS3SourceTaskConfig

@@ -1,4 +1,4 @@
-"""Keys of the S3 source: Confluent's, of the connector for one's own workers (``mode``) and of the one in its cloud."""
+"""Keys of the S3 source: Confluent's, both of the self-managed connector (``mode``) and of the one in Confluent Cloud."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNUSED: Final = "Accepted for compatibility: all folders below topics.dir are r
 
 @config
 class S3SourceConfig(S3AccessConfig):
-    """Which objects are read, and what is in them."""
+    """Which objects are read, and what they contain."""
 
     mode: str | None = key(
         "mode",
@@ -173,7 +173,7 @@ class S3SourceConfig(S3AccessConfig):
         )
 
     def compression(self, name: str) -> str | None:
-        """What the object is compressed with, by the end of its name."""
+        """The compression of an object, derived from the end of its name."""
         return "gzip" if name.endswith(".gz") else None
 
     def problems(self) -> Iterable[Problem]:
@@ -191,6 +191,6 @@ class S3SourceConfig(S3AccessConfig):
 
 @config
 class S3SourceTaskConfig(S3SourceConfig):
-    """What the connector tells its tasks."""
+    """The configuration that the connector gives its tasks."""
 
     tasks: int = key("tidegate.s3.tasks", default=1, type=KeyType.INT, doc="How many tasks share the objects.")

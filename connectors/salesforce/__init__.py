@@ -1,1 +1,3 @@
-"""Salesforce: records into objects, platform events out of and into the bus, of an org or of our own events service."""
+"""Salesforce connectors: write records to objects, publish and receive platform events, with an org or with our own
+events service.
+"""

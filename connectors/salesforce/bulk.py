@@ -1,4 +1,6 @@
-"""A client of the Bulk API 2.0: ingest jobs, which take one file each, and query jobs, whose results come in pages."""
+"""A client of the Bulk API 2.0: ingest jobs, which take one file each, and query jobs, whose results are returned in
+pages.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +20,20 @@ _LONGEST_S: Final = 5.0
 
 
 class Page(NamedTuple):
-    """A part of a query's results: CSV with a first line of names, and where the next part begins (None: nowhere)."""
+    """A page of a query's results: CSV with a header line, and the locator of the next page (None: there is none)."""
 
     data: bytes
     next_locator: str | None
 
 
 class BulkClient:
-    """Jobs of one org. For one thread. All calls raise RetriableConnectError where trying again may help."""
+    """Jobs of one org. For use from one thread. All calls raise RetriableConnectError where a retry may help."""
 
     def __init__(self, client: SalesforceClient) -> None:
         self._client = client
 
     def open_ingest(self, name: str, operation: str, external_id: str) -> str:
-        """A new job that is open for its file; its id."""
+        """Create a job that is open for upload. Returns its id."""
         body = {"object": name, "operation": operation, "contentType": "CSV", "lineEnding": "LF"}
         if operation == "upsert":
             body["externalIdFieldName"] = external_id
@@ -41,34 +43,34 @@ class BulkClient:
         self._client.call("PUT", f"jobs/ingest/{job}/batches", data, "text/csv")
 
     def close_ingest(self, job: str) -> Mapping[str, Any]:
-        """Let Salesforce work off what was uploaded; the job as it is then. Asking twice is no fault."""
+        """Tell Salesforce to process the upload. Returns the job's state. May be called twice."""
         job_state = self.job("ingest", job)
         if job_state["state"] != "Open":
             return job_state
         return self._client.call_json("PATCH", f"jobs/ingest/{job}", {"state": "UploadComplete"})
 
     def failed_rows(self, job: str) -> str:
-        """CSV of the rows that were refused, each with ``sf__Error``."""
+        """The rejected rows as CSV, each with ``sf__Error``."""
         return self._client.call("GET", f"jobs/ingest/{job}/failedResults/").text
 
     def open_query(self, soql: str, *, deleted_too: bool = False) -> Mapping[str, Any]:
-        """A new query job; ``createdDate`` is the org's clock."""
+        """Create a query job; its ``createdDate`` is the org's time."""
         body = {"operation": "queryAll" if deleted_too else "query", "query": soql}
         return self._client.call_json("POST", "jobs/query", body)
 
     def page(self, job: str, locator: str | None, max_rows: int) -> Page:
-        """Results of a job that is complete, from a locator on; ConnectError when the job is not there any more."""
+        """Results of a completed job, from a locator on; ConnectError when the job no longer exists."""
         asked = {"maxRecords": str(max_rows)} | ({"locator": locator} if locator else {})
         answer = self._client.call("GET", f"jobs/query/{job}/results", params=asked)
         following = answer.headers.get("Sforce-Locator", "null")
         return Page(answer.content, None if following in ("null", "") else following)
 
     def job(self, kind: str, job: str) -> Mapping[str, Any]:
-        """A job of ``kind`` query or ingest as it is now."""
+        """The current state of a query or ingest job, according to ``kind``."""
         return self._client.call_json("GET", f"jobs/{kind}/{job}")
 
     def wait(self, kind: str, job: str, *, stopping: Event, timeout_ms: int) -> Mapping[str, Any]:
-        """The job once it has ended, well or badly; raises RetriableConnectError when it has not within the time."""
+        """Wait for the job to end, with success or failure, and return it; raises RetriableConnectError on timeout."""
         deadline, pause_s = time.monotonic() + timeout_ms / 1000, _SHORTEST_S
         while True:
             job_state = self.job(kind, job)
@@ -81,7 +83,7 @@ class BulkClient:
             pause_s = min(pause_s * 1.5, _LONGEST_S)
 
     def complete(self, kind: str, job: Mapping[str, Any]) -> None:
-        """Raise ConnectError with Salesforce's words for a job that ended badly."""
+        """Raise ConnectError with Salesforce's message for a job that failed."""
         if job["state"] != "JobComplete":
             raise ConnectError(
                 f"{kind} job {job['id']} ended as {job['state']}: {job.get('errorMessage') or 'no reason given'}"

@@ -91,7 +91,7 @@ def _is_day(text: str) -> str | None:
 
 @config
 class QueryConfig(SalesforceConfig):
-    """What the sources share that read objects by query jobs."""
+    """Keys of the sources that read objects with query jobs."""
 
     page_rows: int = key(
         "result.max.rows",
@@ -218,7 +218,7 @@ class BulkSourceConfig(QueryConfig):
 
 @config
 class ObjectSourceConfig(QueryConfig):
-    """Source of whole objects and their changes."""
+    """Source that reads whole objects and their changes."""
 
     names: list[str] = key(
         "sobject.names",

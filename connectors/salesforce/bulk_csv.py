@@ -1,6 +1,7 @@
-"""The CSV of the Bulk API 2.0, both ways: columns of records to cells, results of queries to columns.
+"""The CSV format of the Bulk API 2.0, in both directions: columns of records to cells, query results to columns.
 
-In a file for Salesforce an empty cell says nothing about its field, and ``#N/A`` clears it. In results an empty cell is null.
+In a file for Salesforce an empty cell leaves its field unchanged, and ``#N/A`` clears it. In results an empty cell is
+null.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ NULL: Final = "#N/A"
 
 
 def text_columns(batch: RecordBatch) -> pa.Table:
-    """The fields of a batch's records as texts, null where they are null or an empty text, which Salesforce keeps as null.
+    """The fields of a batch's records as texts; null where they are null or an empty text, which Salesforce stores as
+    null.
 
-    ``""`` stands where a record without a schema does not have the field. Structs, arrays and maps are left out: a cell
-    cannot hold them. Raises DataError where records are no structs.
+    ``""`` marks fields that a record without schema does not have. Structs, arrays and maps are left out, because a
+    cell cannot contain them. Raises DataError where records are not structs.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -93,7 +95,7 @@ def _cell(row: Mapping[str, Any] | None, name: str) -> str | None:
 
 
 def to_csv(table: pa.Table) -> bytes:
-    """A table of texts without nulls as a file, its first line the names. Every cell is quoted; lines end with LF."""
+    """A table of texts without nulls as CSV with a header line. Every cell is quoted; lines end with LF."""
     import pyarrow.csv
 
     out = io.BytesIO()
@@ -102,7 +104,7 @@ def to_csv(table: pa.Table) -> bytes:
 
 
 def rows_of(text: str) -> Iterator[dict[str, str]]:
-    """The lines of a file of results by the names in its first; raises ConnectError where it is not CSV."""
+    """The lines of a result as dictionaries; raises ConnectError where it is not valid CSV."""
     if not text.strip():
         return
     try:
@@ -114,7 +116,7 @@ def rows_of(text: str) -> Iterator[dict[str, str]]:
 def from_csv(data: bytes, schema: Schema, names: Sequence[str]) -> dict[str, pa.Array]:
     """The columns ``names`` of a query's results in the types of ``schema``'s fields.
 
-    Raises ConnectError where the file is not CSV, lacks a column or has a value of another type.
+    Raises ConnectError where the CSV is invalid, a column is missing, or a value has another type.
     """
     import pyarrow as pa
     import pyarrow.csv

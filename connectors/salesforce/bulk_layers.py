@@ -1,4 +1,6 @@
-"""Rows that wait for a job, in layers: one operation each, and no record twice, since a job works in no order."""
+"""Rows waiting for a job, in layers: each has one operation and no record twice, because a job processes its rows in
+any order.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ __all__ = ["Layer", "Layers", "Part"]
 
 
 class Part(NamedTuple):
-    """Some rows of a batch as cells; ``rows`` are their places in the batch."""
+    """Some rows of a batch as cells; ``rows`` are their indices in the batch."""
 
     cells: pa.Table
     batch: RecordBatch
@@ -36,7 +38,7 @@ class Layer:
     parts: list[Part] = field(default_factory=list)
 
     def next_parts(self, max_rows: int, max_bytes: int) -> list[Part]:
-        """Take the first rows out, within these bounds but at least one."""
+        """Remove and return the first rows, within these limits but at least one."""
         taken: list[Part] = []
         while self.parts and max_rows > 0 and max_bytes > 0:
             part = self.parts.pop(0)
@@ -54,13 +56,13 @@ class Layer:
 
 
 class Layers:
-    """All layers in the order in which they have to be written."""
+    """All layers, in the order in which they have to be written."""
 
     def __init__(self) -> None:
         self._layers: list[Layer] = []
         self._gone = 0
         self._last: dict[str, int] = {}
-        """In which layer a record's latest row is, counted from the first layer that ever was."""
+        """The number of the layer with a record's latest row, counted from the first layer ever created."""
 
     def __len__(self) -> int:
         return sum(len(part.rows) for part in self.parts())
@@ -70,7 +72,7 @@ class Layers:
             yield from layer.parts
 
     def first(self) -> Layer | None:
-        """The layer to be written next; those that are empty are forgotten."""
+        """The next layer to be written; empty layers are removed."""
         while self._layers and not self._layers[0].parts:
             self._layers.pop(0)
             self._gone += 1
@@ -79,9 +81,10 @@ class Layers:
         return self._layers[0] if self._layers else None
 
     def add(self, batch: RecordBatch, cells: Mapping[str, pa.Table], rows: Sequence[tuple[int, str, str]]) -> None:
-        """Rows of a batch: (place, operation, identity), an empty identity where a row cannot touch another's record.
+        """Add rows of a batch: (index, operation, identity). The identity is empty where a row cannot affect another
+        row's record.
 
-        ``cells`` has all rows of the batch, as each operation writes them.
+        ``cells`` contains all rows of the batch, in the form that each operation writes.
         """
         chosen: dict[int, tuple[str, list[int]]] = {}
         for row, operation, identity in rows:
@@ -104,10 +107,10 @@ class Layers:
         return self._gone + index
 
     def put_back(self, layer: Layer, parts: Sequence[Part]) -> None:
-        """Rows that were taken from the first layer and are to be written again."""
+        """Return rows that were taken from the first layer and have to be written again."""
         layer.parts[:0] = parts
 
     def drop(self, origins: Sequence[Any]) -> None:
-        """Forget the rows of these origins."""
+        """Remove the rows of these origins."""
         for layer in self._layers:
             layer.parts = [part for part in layer.parts if part.batch.origin not in origins]

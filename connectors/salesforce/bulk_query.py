@@ -1,4 +1,4 @@
-"""Reading an object's records by query jobs, window after window, from any row that was reached."""
+"""Reads an object's records with query jobs, window after window, resuming at any row."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ __all__ = ["ObjectQuery", "ObjectReader", "instant", "time_text"]
 logger = get_logger(__name__)
 
 _NOT_IN_BULK: Final = frozenset({"address", "location", "base64", "complexvalue"})
-"""Types that query jobs refuse; the parts of an address are fields of their own."""
+"""Types that query jobs reject; the parts of an address are separate fields."""
 _KEY: Final = Schema(SchemaType.STRING)
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectQuery:
-    """What is read of an object, and where it goes."""
+    """What is read from an object, and where it is written."""
 
     name: str
     topic: str
     offset_field: str = "SystemModstamp"
-    """A time that grows with every change of a record."""
+    """The timestamp field that increases with every change of a record."""
     since: str = ""
-    """Records created from this day on (UTC, ``yyyy-MM-dd``); today's when empty."""
+    """Only records created since this date (UTC, ``yyyy-MM-dd``); today when empty."""
     deleted_too: bool = False
     fields: Sequence[str] = ()
-    """Names of fields; all when empty."""
+    """The fields to read; all when empty."""
     where: str = ""
     as_text: Sequence[str] = ()
-    """Times that stay texts."""
+    """Whether times stay texts."""
     page_rows: int = 1000
     overlap_ms: int = 60_000
-    """How far a window reaches back into the one before: a transaction may commit later than its records' times say."""
+    """How far a window overlaps the previous one: a transaction may commit later than its records' timestamps."""
 
 
 def instant(text: str) -> datetime:
@@ -57,13 +57,15 @@ def instant(text: str) -> datetime:
 
 
 def time_text(at: datetime) -> str:
-    """In UTC, to the millisecond, as SOQL takes it and positions have it."""
+    """UTC with milliseconds, as in SOQL and in offsets."""
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
 
 
 class ObjectReader:
-    """One object. A position has the ``time`` up to which records have been read, by the org's clock; within a window
-    also ``until``, the job and the place in its results: ``jobId``, ``locator`` and ``rows``. For one thread.
+    """Reads one object.
+
+    An offset has the ``time`` (the org's) up to which records have been read; within a window also ``until``, the job
+    and the position in its results: ``jobId``, ``locator`` and ``rows``. For use from one thread.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class ObjectReader:
         position: Mapping[str, Any] | None,
         stopping: Event,
     ) -> None:
-        """Raises ConnectError where the object does not have what is wanted."""
+        """Raises ConnectError where the object lacks what the query needs."""
         self._bulk, self._query, self._partition, self._stopping = bulk, query, partition, stopping
         self._names = self._fields(description)
         kept = [field for field in description["fields"] if field["name"] in self._names]
@@ -85,16 +87,16 @@ class ObjectReader:
         )
         self.position: dict[str, Any] = dict(position or {})
         self._seen: dict[str, int] = {}
-        """When records of the last window changed that this one finds again, in milliseconds by id."""
+        """Change times in milliseconds, by id, of the last window's records that this window finds again."""
         self._fresh: dict[str, int] = {}
-        """Likewise for the next one."""
+        """The same for the next window."""
 
     def window(
         self, offset_of: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
     ) -> Iterator[Sequence[RecordBatch]]:
-        """Read what has changed since ``position``; called again after a break it goes on after the last row.
+        """Read the changes since ``position``; called again after an interruption it continues after the last row.
 
-        ``offset_of`` makes the offset to be committed from each position.
+        ``offset_of`` converts each position to the offset to commit.
         """
         if "jobId" not in self.position:
             self._open()
@@ -125,7 +127,7 @@ class ObjectReader:
         return f"SELECT {', '.join(self._names)} FROM {query.name} WHERE {condition}{more}"
 
     def _begin(self) -> datetime | None:
-        """The first moment of the window; None for the first window of all."""
+        """The start of the window; None for the very first window."""
         if "time" not in self.position:
             return None
         return instant(self.position["time"]) - timedelta(milliseconds=self._query.overlap_ms)
@@ -137,7 +139,7 @@ class ObjectReader:
         self.position |= {"until": until, "jobId": str(job["id"]), "locator": None, "rows": 0}
 
     def _complete(self) -> Generator[Sequence[RecordBatch], None, bool]:
-        """Wait for the job; False when the task is to stop. A job that is not there any more is made anew."""
+        """Wait for the job; False when the task is stopping. A job that no longer exists is created again."""
         pause_s = 0.2
         while not self._stopping.is_set():
             try:
@@ -206,7 +208,7 @@ class ObjectReader:
         )
 
     def _event_types(self, columns: Mapping[str, pa.Array]) -> pa.Array:
-        """``created`` where a record was not there before the window, ``deleted`` where it is gone, else ``updated``."""
+        """``created`` for records created in the window, ``deleted`` for deleted ones, else ``updated``."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -226,7 +228,7 @@ class ObjectReader:
         return kinds
 
     def _unseen(self, batch: RecordBatch) -> RecordBatch:
-        """Without what the window before had already; notes what the next one will find again."""
+        """The records that the previous window did not have; notes those that the next one will find again."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""What a job's file has of a record: its operation, its record's identity, and the fields that may be written."""
+"""Converts records to rows of a job's file: the operation, the record's identity, and the writable fields."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _FLAGS = {"insert": ("createable",), "update": ("updateable",), "upsert": ("crea
 
 
 class BulkRows:
-    """Turns batches into rows for layers. ``refuse`` is told each record that no job can take, and why."""
+    """Converts batches to rows for layers.
+
+    ``refuse`` is called with each record that no job can take, and the reason.
+    """
 
     def __init__(
         self, config: BulkSinkConfig, description: Mapping[str, Any], refuse: Callable[[Record, str], None]
@@ -66,7 +69,7 @@ class BulkRows:
         *,
         tombstone: bool,
     ) -> tuple[int, str, str] | None:
-        """(place, operation, identity); None for a tombstone, which says nothing that could be written."""
+        """(index, operation, identity); None for a tombstone, which has no fields to write."""
         if tombstone:
             return None
         if row in refused:
@@ -87,13 +90,13 @@ class BulkRows:
         return row, operation, id_ or identity
 
     def _needed(self, operation: str) -> str | None:
-        """The field by which a record is found."""
+        """The field that identifies a record."""
         if operation == "insert":
             return None
         return self._config.custom_id if operation == "upsert" else "Id"
 
     def _cells(self, table: pa.Table, operation: str) -> pa.Table:
-        """The columns that an operation writes, without nulls. An insert leaves a null to the object's default."""
+        """The columns that an operation writes, without nulls. An insert uses the object's default for a null."""
         import pyarrow.compute as pc
 
         needed = self._needed(operation)
@@ -117,7 +120,9 @@ class BulkRows:
         return name in self._config.ignore_fields or self._ignored.fullmatch(name) is not None
 
     def _unwritable(self, batch: RecordBatch, table: pa.Table) -> dict[int, str]:
-        """Rows that a file cannot hold: with a field that the object does not have, or with the text that stands for null."""
+        """Rows that cannot be written to a file: they have a field that the object lacks, or contain the text that
+        stands for null.
+        """
         import pyarrow.compute as pc
 
         unwritable: dict[int, str] = {}
@@ -135,7 +140,9 @@ class BulkRows:
         return unwritable
 
     def _without_unchanged(self, batch: RecordBatch, table: pa.Table) -> pa.Table:
-        """Change events of updates hold null for what did not change: these cells become empty, which changes nothing."""
+        """Change events of updates have null for unchanged fields: those cells become empty, which leaves the field
+        unchanged.
+        """
         import pyarrow as pa
 
         if batch.value_schema is None or "ChangeEventHeader" not in batch.value_schema.field_names:

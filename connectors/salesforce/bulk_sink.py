@@ -1,4 +1,4 @@
-"""The Bulk API 2.0 sink: records into objects by ingest jobs, each refused record told by itself."""
+"""The Bulk API 2.0 sink: writes records to objects with ingest jobs; each rejected record is reported separately."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class _Job(NamedTuple):
 
 
 class BulkSinkTask(SinkTask[BulkSinkConfig]):
-    """Gathers rows and has them written by jobs, one at a time.
+    """Collects rows and writes them with jobs, one at a time.
 
-    What has been sent to a job is never sent again while the task lives: a job that takes long is waited for by the
-    next call. Positions are safe up to the first row that waits.
+    Rows that were sent to a job are not sent again while the task runs: the next call waits for a job that takes long.
+    Offsets can be committed up to the first waiting row.
     """
 
     def start(self) -> None:
@@ -70,7 +70,7 @@ class BulkSinkTask(SinkTask[BulkSinkConfig]):
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
         if self._is_full():
-            self._write()  # before anything is taken, so that the same put can be made again
+            self._write()  # before new records are accepted, so that the same put can be repeated
         for batch in batches:
             self._rows.add(batch, self._layers)
         if self._is_full():
@@ -91,7 +91,7 @@ class BulkSinkTask(SinkTask[BulkSinkConfig]):
         return safe
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
-        """Rows that still wait are read again by the partitions' next owner; those of a job under way come twice then."""
+        """The partitions' next owner reads waiting rows again; rows of a running job are then written twice."""
         self._layers.drop([Origin(partition.topic, partition.partition) for partition in partitions])
 
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
@@ -123,7 +123,7 @@ class BulkSinkTask(SinkTask[BulkSinkConfig]):
             logger.warning("rows wait to be written", connector=self.context.connector, error=str(error))
 
     def _write(self) -> None:
-        """Write all layers; raises RetriableConnectError with the rest still waiting."""
+        """Write all layers; raises RetriableConnectError while the rest is still waiting."""
         while True:
             if self._job is None:
                 layer = self._layers.first()
@@ -141,7 +141,7 @@ class BulkSinkTask(SinkTask[BulkSinkConfig]):
             self._judge(job, failed)
 
     def _send(self, layer: Layer) -> _Job:
-        """Make a job of the first rows of a layer. They go back when it cannot be made."""
+        """Create a job from the first rows of a layer. They are put back when that fails."""
         parts = layer.next_parts(self.config.batch_rows, self.config.batch_bytes)
         try:
             cells = _file(parts)
@@ -153,7 +153,7 @@ class BulkSinkTask(SinkTask[BulkSinkConfig]):
         return _Job(made, layer, parts, cells)
 
     def _judge(self, job: _Job, failed: Sequence[Mapping[str, str]]) -> None:
-        """Report what was refused for good, and let the rest of the refused be written again."""
+        """Report rows that were rejected permanently, and schedule the other rejected ones for another attempt."""
         again: dict[int, list[int]] = defaultdict(list)
         message = ""
         reports: list[tuple[Record, str]] = []
@@ -185,7 +185,7 @@ class BulkSinkTask(SinkTask[BulkSinkConfig]):
 
 
 def _file(parts: Sequence[Part]) -> pa.Table:
-    """The cells of some parts below one another; a column that a part does not have is empty there."""
+    """The cells of several parts as one table; a column that a part lacks is empty there."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -194,7 +194,10 @@ def _file(parts: Sequence[Part]) -> pa.Table:
 
 
 def _failed_rows(job: _Job, failed: Sequence[Mapping[str, str]]) -> Iterable[tuple[int, int]]:
-    """Which rows of a job were refused, as (part, place). Salesforce gives them back in no order, so their cells tell."""
+    """The rows of a job that were rejected, as (part, index).
+
+    Salesforce returns them in any order, so they are identified by their cells.
+    """
     if not failed:
         return
     names = job.cells.column_names
@@ -216,7 +219,7 @@ def _plain(cell: str) -> str:
 
 
 class BulkSink(SinkConnector[BulkSinkConfig]):
-    """Records of topics become objects, or platform events, by jobs of the Bulk API 2.0; at least once."""
+    """Writes records of topics to objects or platform events with Bulk API 2.0 jobs; at least once."""
 
     config_class = BulkSinkConfig
     task_class = BulkSinkTask

@@ -1,4 +1,4 @@
-"""The Bulk API 2.0 source: an object's records and then what changes, by queries."""
+"""The Bulk API 2.0 source: reads an object's records and then its changes with queries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["BulkSource", "BulkSourceTask"]
 
 
 class BulkSourceTask(SourceTask[BulkSourceConfig]):
-    """One object, read by a thread of its own: a query job takes as long as Salesforce likes."""
+    """Reads one object in a separate thread, because a query job may take any time."""
 
     def start(self) -> None:
         client = SalesforceClient(self.config)
@@ -40,14 +40,14 @@ class BulkSourceTask(SourceTask[BulkSourceConfig]):
 
 
 class BulkSource(SourceConnector[BulkSourceConfig]):
-    """An object onto a topic; one task, at least once."""
+    """Reads an object into a topic; one task, at least once."""
 
     config_class = BulkSourceConfig
     task_class = BulkSourceTask
 
     @classmethod
     def check(cls, config: BulkSourceConfig) -> Iterable[Problem]:
-        """Log in, and look for the object and its fields."""
+        """Log in, and check that the object and its fields exist."""
 
         def look(client: SalesforceClient) -> None:
             description = client.describe(config.object_name)

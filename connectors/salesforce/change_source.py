@@ -1,4 +1,4 @@
-"""The change data capture source: change events of a channel onto topics, in the form of Confluent's connector."""
+"""The change data capture source: writes a channel's change events to topics, in the form of Confluent's connector."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEY: Final = Schema(SchemaType.STRING)
 
 
 class Changes:
-    """Change events as records, one for each record id, each event by the very schema that it names."""
+    """Converts change events to records, one per record id, using the schema that each event names."""
 
     def __init__(self, client: SalesforceClient) -> None:
         self._client = client
@@ -55,7 +55,7 @@ class Changes:
             )
 
     def _schema(self, schema_id: str) -> tuple[str, Schema]:
-        """The name and the value schema of an event's schema."""
+        """The name and the value schema for an event's schema id."""
         if schema_id not in self._schemas:
             avro = self._client.event_schema(schema_id)
             try:
@@ -79,21 +79,24 @@ class ChangeSourceTask(ChannelTask[ChangeSourceConfig]):
         if self._entities and _entity(event["payload"][_HEADER]["entityName"]) not in self._entities:
             return
         records = list(self._changes.records(event, self.config.topic_of))
-        # Only the last record of an event of several is past it: from those before it, the whole event is read again.
+        # only the last record of an event carries the offset after it; with an earlier one, the whole event is read
+        # again
         for record in records[:-1]:
             yield Placed(record, {OFFSET: before})
         yield Placed(records[-1], {OFFSET: replay_id_of(event)})
 
 
 class ChangeSource(SourceConnector[ChangeSourceConfig]):
-    """Change events onto topics; one task, at least once."""
+    """Writes change events to topics; one task, at least once."""
 
     config_class = ChangeSourceConfig
     task_class = ChangeSourceTask
 
     @classmethod
     def check(cls, config: ChangeSourceConfig) -> Iterable[Problem]:
-        """Log in, and look for the event of a channel of one entity: other channels show only when they are subscribed to."""
+        """Log in, and check that the event of a single-entity channel exists: other channels can only be checked by
+        subscribing.
+        """
         event = config.event
         if event is None:
             return problems_of(config, "salesforce.cdc.channel", SalesforceClient.log_in)
@@ -101,7 +104,7 @@ class ChangeSource(SourceConnector[ChangeSourceConfig]):
 
 
 def _entity(name: str) -> str:
-    """``account`` of Account and AccountChangeEvent, ``order__c`` of Order__c and Order__ChangeEvent."""
+    """``account`` for Account and AccountChangeEvent, ``order__c`` for Order__c and Order__ChangeEvent."""
     lower = name.lower()
     return (
         f"{lower.removesuffix('changeevent')}c"

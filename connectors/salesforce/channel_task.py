@@ -1,4 +1,4 @@
-"""What the tasks share that write the events of one channel of the Streaming API."""
+"""Base class of the tasks that write the events of one Streaming API channel."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ ConfigT = TypeVar("ConfigT", bound=StreamingConfig)
 
 
 class ChannelTask(SourceTask[ConfigT]):
-    """Hands out what a thread receives, since a connect holds for as long as the server likes.
+    """Returns events that a thread receives, because a connect request blocks for as long as the server likes.
 
-    ``start`` has to call ``follow``. ``read`` runs in that thread.
+    ``start`` must call ``follow``. ``read`` runs in the thread.
     """
 
     @abstractmethod
     def read(self, event: Mapping[str, Any], before: int) -> Iterable[Placed]:
-        """The records of one event, which may be none. ``before`` is the replay id from which the event is read again."""
+        """The records for one event, possibly none.
+
+        ``before`` is the replay id from which the event would be read again.
+        """
 
     def follow(self, client: SalesforceClient, channel: str, partition: Mapping[str, str]) -> None:
-        """Begin to receive, after the committed position."""
+        """Start receiving, after the committed offset."""
         self._channel, self._partition = channel, partition
         follower = self._follower = Follower(
             client,

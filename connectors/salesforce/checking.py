@@ -1,4 +1,4 @@
-"""Looking at the org when a configuration is validated, so that a wrong password is known before anything runs."""
+"""Checks against the org during validation, so that a wrong password is found before a task runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ __all__ = ["problems_of"]
 
 
 def problems_of(config: SalesforceConfig, key: str, look: Callable[[SalesforceClient], object]) -> Iterable[Problem]:
-    """What ``look`` raises with a client of the org: of the login where that is refused, else of ``key``."""
+    """The problem that ``look`` raises when called with a client of the org: reported for the login where that was
+    rejected, else for ``key``.
+    """
     client = SalesforceClient(config)
     try:
         look(client)

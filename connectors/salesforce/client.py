@@ -1,4 +1,4 @@
-"""The one importer of simple-salesforce: logins, single calls and the collections API."""
+"""The only module that imports simple-salesforce: logins, single calls and the collections API."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ _OWN_HOSTS: Final = ".salesforce.com"
 
 
 class SalesforceClient:
-    """A session of one org; logs in when it is first used and again when the session has expired. For one thread, but for
-    ``abort``."""
+    """A session with one org.
+
+    It logs in at the first use, and again when the session has expired. For use from one thread, except ``abort``.
+    """
 
     def __init__(self, config: SalesforceConfig) -> None:
         self._config = config
@@ -37,11 +39,13 @@ class SalesforceClient:
         self._http.close()
 
     def abort(self) -> None:
-        """From any thread: have the request that runs end with an error, and every later one too."""
+        """May be called from any thread: makes the running request and all later ones end with an error."""
         abort(self._http)
 
     def new_session(self) -> requests.Session:
-        """An HTTP session by the connector's keys, for protocols that simple-salesforce does not speak; for ``abort``."""
+        """An HTTP session with the connector's settings, for protocols that simple-salesforce does not support; ended
+        by ``abort``.
+        """
         session = abortable_session()
         if self._config.http_proxy:
             session.proxies = {"https": f"http://{_proxy_login(self._config)}{self._config.http_proxy}"}
@@ -57,26 +61,26 @@ class SalesforceClient:
         return str(self._logged_in().session_id)
 
     def forget_session(self) -> None:
-        """Log in anew at the next call."""
+        """Log in again at the next call."""
         self._salesforce = None
 
     def describe(self, name: str) -> Mapping[str, Any]:
-        """Salesforce's description of an object or event; raises ConnectError when there is none of that name."""
+        """Salesforce's description of an object or event; raises ConnectError when it does not exist."""
         description: Mapping[str, Any] = self._call(
             f"describing {name}", lambda sf: sf.restful(f"sobjects/{name}/describe")
         )
         return description
 
     def log_in(self) -> None:
-        """Log in unless there is a session; raises ConnectError when the login is refused."""
+        """Log in unless there is a session; raises ConnectError when the login is rejected."""
         self._logged_in()
 
     def event_schema(self, schema_id: str) -> Mapping[str, Any]:
-        """The Avro schema that an event names."""
+        """The Avro schema with this id."""
         return self._compact(f"event/eventSchema/{quote(schema_id, safe='')}")
 
     def event_schema_of(self, name: str) -> Mapping[str, Any]:
-        """The current Avro schema of an event; raises ConnectError when there is none of that name."""
+        """The current Avro schema of an event; raises ConnectError when the event does not exist."""
         return self._compact(f"sobjects/{name}/eventSchema")
 
     def _compact(self, path: str) -> Mapping[str, Any]:
@@ -115,7 +119,7 @@ class SalesforceClient:
         return results
 
     def query(self, soql: str) -> list[dict[str, Any]]:
-        """The first records, up to 2000, that a SOQL query finds."""
+        """The first records, up to 2000, that a SOQL query returns."""
         answer: dict[str, Any] = self._call(f"asking {soql}", lambda sf: sf.restful("query", params={"q": soql}))
         return list(answer["records"])
 
@@ -127,7 +131,9 @@ class SalesforceClient:
         content_type: str = "application/json; charset=utf-8",
         params: Mapping[str, str] | None = None,
     ) -> requests.Response:
-        """A request below ``/services/data/vNN.0/``, for what simple-salesforce does not do; raises for a refusal."""
+        """A request below ``/services/data/vNN.0/``, for features that simple-salesforce lacks; raises on an error
+        response.
+        """
         headers = {"Content-Type": content_type} if body is not None else {}
 
         def ask(salesforce: Salesforce) -> requests.Response:
@@ -145,7 +151,7 @@ class SalesforceClient:
         return self._call(f"{method} {path}", ask)
 
     def call_json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """As ``call``, with a JSON object each way."""
+        """``call`` with a JSON object as body and response."""
         answer = self.call(method, path, None if body is None else json.dumps(body).encode())
         try:
             decoded = answer.json()
@@ -156,7 +162,7 @@ class SalesforceClient:
         return decoded
 
     def _call(self, doing: str, call: Callable[[Salesforce], T]) -> T:
-        """Once more with a new login when the session was over."""
+        """Repeats the call once with a new login when the session had expired."""
         try:
             with translating(doing):
                 return call(self._logged_in())
@@ -175,7 +181,7 @@ class SalesforceClient:
         return self._salesforce
 
     def _login(self) -> tuple[str, str]:
-        """(session id, instance URL). SOAP without a consumer key, else the OAuth flow of the grant type."""
+        """(session id, instance URL). Uses SOAP without a consumer key, else the OAuth flow for the grant type."""
         config, grant = self._config, self._config.grant_type.upper()
         host = urlsplit(config.instance).hostname or ""
         if grant == "PASSWORD" and not config.consumer_key and host.endswith(_OWN_HOSTS):
@@ -233,8 +239,9 @@ def _proxy_login(config: SalesforceConfig) -> str:
 
 
 def _with_defaults(session: requests.Session, config: SalesforceConfig) -> Any:
-    """Requests with our timeout, since simple-salesforce passes none and a silent server would hold the task for ever;
-    and with our authorities, which a REQUESTS_CA_BUNDLE in the environment would override on the session."""
+    """Requests with our timeout, because simple-salesforce sets none and a silent server would block the task for ever;
+    and with our certificate authorities, because REQUESTS_CA_BUNDLE in the environment would override the session's.
+    """
     original = session.request
 
     def request(method: str, url: str, **more: Any) -> requests.Response:

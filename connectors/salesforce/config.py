@@ -20,7 +20,7 @@ def _is_data_uri(text: Password) -> str | None:
 
 @config
 class SalesforceConfig:
-    """How to reach and log in to an org."""
+    """How to connect and log in to an org."""
 
     instance: str = key(
         "salesforce.instance",

@@ -1,4 +1,4 @@
-"""Salesforce's errors, as the runtime has to treat them."""
+"""Converts Salesforce's errors to those of the runtime."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RETRIABLE_CODES: Final = frozenset(
         "UNABLE_TO_LOCK_ROW",
     }
 )
-"""Error codes of single results, of whole requests and of logins after which the same request may succeed later."""
+"""Error codes of single results, whole requests and logins after which the same request may succeed later."""
 _TOO_MANY: Final = 429
 _NEVER_SENT: Final = (
     requests.exceptions.InvalidURL,
@@ -38,28 +38,31 @@ _NEVER_SENT: Final = (
     requests.exceptions.InvalidHeader,
     requests.exceptions.TooManyRedirects,
 )
-"""What is wrong with a request itself. All else that requests raises is an answer that did not come, or not whole: also a connection
-that was cut in the middle of a body (ChunkedEncodingError) and a body that is no JSON."""
+"""Errors in the request itself.
+
+All other errors of requests mean that the response is missing or incomplete, including a connection that was cut off
+within a body (ChunkedEncodingError) and a body that is not JSON.
+"""
 
 
 class SessionExpired(RetriableConnectError):
-    """The login is over: log in again and repeat."""
+    """The session has expired: log in again and repeat."""
 
 
 class ReplayIdGone(ConnectError):
-    """The org does not keep the event of a replay id any more, or never had it."""
+    """The org no longer keeps the event with a replay id, or never had it."""
 
 
 @contextlib.contextmanager
 def translating(doing: str) -> Iterator[None]:
-    """Turn what simple-salesforce and requests raise into what the runtime understands; ``doing`` begins the message."""
+    """Convert the errors of simple-salesforce and requests; ``doing`` begins the message."""
     try:
         yield
     except SalesforceExpiredSession as error:
         raise SessionExpired(f"{doing}: the session has expired") from error
     except SalesforceAuthenticationFailed as error:
         message = f"{doing}: Salesforce refused the login: {str(error)[:500]}"
-        # The code of an answer that is no SOAP is its HTTP status.
+        # the code of a response that is not SOAP is its HTTP status
         if error.code in RETRIABLE_CODES or (isinstance(error.code, int) and is_passing(error.code)):
             raise RetriableConnectError(message) from error
         raise ConnectError(message) from error
@@ -76,7 +79,7 @@ def translating(doing: str) -> Iterator[None]:
 
 
 def is_passing(status: int) -> bool:
-    """Whether the same request may be answered otherwise later, by the HTTP status."""
+    """Whether a retry may succeed later, according to the HTTP status."""
     return status >= 500 or status == _TOO_MANY
 
 

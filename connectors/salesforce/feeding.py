@@ -1,4 +1,4 @@
-"""Threads that wait for Salesforce in a source task's stead, and the queue between them and ``poll``."""
+"""Threads that wait for Salesforce on behalf of a source task, and the queue between them and ``poll``."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ __all__ = ["Feed", "Feeder"]
 logger = get_logger(__name__)
 
 Feed = Callable[[], Iterable[Sequence[RecordBatch]]]
-"""Yields what has come, nothing now and then as a sign of life. It is called anew, to go on where it was, after a
-RetriableConnectError; what else it raises fails the task."""
+"""Yields batches as they arrive, and an empty list now and then as a sign of life.
+
+After a RetriableConnectError it is called again to continue; any other exception fails the task.
+"""
 _LONGEST_S: Final = 30.0
 _WAITING: Final = 16
-"""How many pieces wait for ``poll`` before the threads stand still: what bounds the memory."""
+"""The most batches that wait for ``poll`` before the threads block; this limits memory."""
 
 
 class Feeder:
-    """A thread for each feed, and what they have brought, in each feed's order."""
+    """Runs a thread for each feed and returns their batches, in each feed's order."""
 
     def __init__(self, context: SourceTaskContext) -> None:
         self._context = context
@@ -36,16 +38,16 @@ class Feeder:
         thread.start()
 
     def end(self, *aborts: Callable[[], None]) -> None:
-        """Wait until the threads have ended; ``aborts`` end the calls that they wait in."""
+        """Wait until the threads have ended; ``aborts`` end the calls that they are blocked in."""
         self._over.set()
         for abort in aborts:
             abort()
         for thread in self._threads:
-            if thread.ident is not None:  # else it could not be started
+            if thread.ident is not None:  # otherwise it could not be started
                 thread.join()
 
     def next_batches(self) -> Sequence[RecordBatch]:
-        """What has come; waits for half a second. Raises what ended a feed."""
+        """The batches that have arrived; waits up to half a second. Raises the exception that ended a feed."""
         try:
             arrived = self._arrived.get(timeout=0.5)
         except queue.Empty:

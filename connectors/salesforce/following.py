@@ -1,4 +1,4 @@
-"""Following one channel of the Streaming API, whatever breaks on the way."""
+"""Follows one channel of the Streaming API through connection failures."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ logger = get_logger(__name__)
 
 OFFSET: Final = "replayId"
 START: Final = {"latest": -1, "all": -2}
-"""Salesforce's replay ids for where to begin."""
+"""Salesforce's replay ids for the start options."""
 _BATCH_ROWS: Final = 500
 
 
 class Placed(NamedTuple):
-    """A record and the position after it."""
+    """A record and the offset after it."""
 
     record: Record
     offset: Mapping[str, Any]
 
 
 def replay_id_of(event: Mapping[str, Any]) -> int:
-    """Raises KeyError and such for what is no event."""
+    """Raises KeyError and similar for an invalid event."""
     return int(event["event"]["replayId"])
 
 
 def batches_of(partition: Mapping[str, Any], rows: Sequence[Placed]) -> Iterator[RecordBatch]:
-    """Batches of one topic and schema each, in order, within the size that a source keeps to."""
+    """Batches with one topic and schema each, in order, limited to the recommended size."""
     for _, same in groupby(rows, key=lambda row: (row.record.topic, id(row.record.value_schema))):
         run = list(same)
         for start in range(0, len(run), _BATCH_ROWS):
@@ -50,17 +50,18 @@ def batches_of(partition: Mapping[str, Any], rows: Sequence[Placed]) -> Iterator
 
 
 def within_bounds(batch: RecordBatch) -> Iterator[RecordBatch]:
-    """The batch in slices of about half of what a source keeps under. It has the position of each row."""
+    """The batch in slices of about half the recommended size. It has an offset for each row."""
     step = max(1, len(batch) * MAX_BATCH_BYTES // (2 * max(batch.nbytes, MAX_BATCH_BYTES // 2, 1)))
     for first in range(0, len(batch), step):
         yield batch.slice(first, step)
 
 
 class Follower:
-    """Follows ``channel`` from the replay id after ``position``, else from ``start``; ``feed`` is for a ``Feeder``.
+    """Follows ``channel`` from the replay id after ``position``, else from ``start``; ``feed`` is meant for a
+    ``Feeder``.
 
-    ``read`` makes batches of events, given the replay id from which these are read again: it may be called again with the same.
-    From the first ``feed`` on, its thread is the only one that uses ``client``.
+    ``read`` converts events to batches, given the replay id from which they would be read again; it may be called twice
+    with the same events. From the first ``feed`` on, only its thread uses ``client``.
     """
 
     def __init__(
@@ -74,15 +75,16 @@ class Follower:
         start: str,
         when_gone: str | None,
     ) -> None:
-        """``when_gone`` says where to go on when the org does not keep the position: ``all``, ``latest``, or None, which
-        lets ``feed`` raise ReplayIdGone."""
+        """``when_gone`` says where to continue when the org no longer keeps the position: ``all``, ``latest``, or None,
+        with which ``feed`` raises ReplayIdGone.
+        """
         self._client, self._version, self._channel, self._read = client, version, channel, read
         self._replay_id = int(position[OFFSET]) if position is not None else START[start]
         self._when_gone = when_gone
         self._stream: StreamingClient | None = None
 
     def feed(self) -> Iterator[Sequence[RecordBatch]]:
-        """Subscribe and yield what comes; begins anew after the last event when it is called again."""
+        """Subscribe and yield events as they arrive; called again, it continues after the last event."""
         self._stream = StreamingClient(self._client, self._version, self._channel)
         try:
             self._subscribe(self._stream)
@@ -90,18 +92,18 @@ class Follower:
                 events = self._stream.events()
                 yield []
                 if events:
-                    # Without a position yet, all that is kept is read again rather than only what is new.
+                    # without an offset, all events that the org keeps are read again, not only new ones
                     yield from self._read(events, self._replay_id if self._replay_id >= 0 else START["all"])
                     self._replay_id = replay_id_of(events[-1])
         finally:
             self._stream.close()
 
     def go_to(self, start: str) -> None:
-        """Let the next ``feed`` begin with ``all`` or the ``latest``."""
+        """Start the next ``feed`` with ``all`` or ``latest``."""
         self._replay_id = START[start]
 
     def abort(self) -> None:
-        """From any thread: have a call that waits end with an error."""
+        """May be called from any thread: makes a waiting call end with an error."""
         if (stream := self._stream) is not None:
             stream.abort()
         self._client.abort()

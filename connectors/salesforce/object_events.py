@@ -1,4 +1,4 @@
-"""Change events of one object in the form of its records, so that a topic has one schema for both."""
+"""Converts an object's change events to the form of its records, so that a topic has one schema for both."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ _TEXT: Final = Schema(SchemaType.STRING)
 
 
 class ObjectEvents:
-    """What an event says of a record; fields that it does not have are null, and headers say which have changed."""
+    """Makes records from change events.
+
+    Fields that are not in the event are null, and headers name the fields that have changed.
+    """
 
     def __init__(
         self, name: str, topic: str, schema: Schema, fields: Sequence[Mapping[str, Any]], tombstones: bool
     ) -> None:
-        """``fields`` are those of the object's describe call; ``tombstones`` follow deletes."""
+        """``fields`` come from the object's describe call; with ``tombstones``, deletes are followed by a tombstone."""
         self._name, self._topic, self._schema, self._tombstones = name, topic, schema, tombstones
         self._parts = {field["name"]: field["compoundFieldName"] for field in fields if field.get("compoundFieldName")}
 
     def records(self, event: Mapping[str, Any]) -> Iterator[Record]:
-        """One for each record id."""
+        """One record per record id."""
         payload = event["payload"]
         header = payload["ChangeEventHeader"]
         kind = EVENT_TYPES[header["changeType"]]
@@ -45,7 +48,7 @@ class ObjectEvents:
                 yield Record(self._topic, None, self._schema, headers=headers, **more)
 
     def _given(self, payload: Mapping[str, Any], name: str) -> Any:
-        """A field's value, be it in the event by itself or as a part of a compound field: Street of MailingAddress."""
+        """A field's value, either from its own member or from a compound field: Street of MailingAddress."""
         if name in payload and not isinstance(payload[name], Mapping):
             return payload[name]
         compound = self._parts.get(name)
@@ -58,7 +61,7 @@ class ObjectEvents:
 
 
 def _is_null(payload: Mapping[str, Any], name: str) -> bool:
-    """Whether the event says that a field has no value now; what it does not have is unknown."""
+    """Whether the event states that a field is now null; a field that is missing in the event is unknown."""
     field, _, part = name.partition(".")
     if part and isinstance(payload.get(field), Mapping):
         return part in payload[field] and payload[field][part] is None

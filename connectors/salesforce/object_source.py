@@ -1,4 +1,4 @@
-"""The source of whole objects: a snapshot by queries, then changes as events or by further queries."""
+"""The source for whole objects: a snapshot by queries, then changes as events or by further queries."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _HEADER: Final = "ChangeEventHeader"
 
 
 def change_channel(name: str) -> str:
-    """``/data/LeadChangeEvent`` of Lead, ``/data/Order__ChangeEvent`` of Order__c."""
+    """``/data/LeadChangeEvent`` for Lead, ``/data/Order__ChangeEvent`` for Order__c."""
     return f"/data/{name.removesuffix('c') if name.endswith('__c') else name}ChangeEvent"
 
 
 class _Object:
-    """One object of a task: its snapshot, then its changes. All of it runs in one thread.
+    """Reads one object of a task: the snapshot, then the changes, all in one thread.
 
-    A position has what an ``ObjectReader`` says, and once changes are followed as events the ``mode`` says so, ``replayId``
-    is that of the last one, and ``time`` is up to when changes are known.
+    An offset has the members of an ``ObjectReader``'s. Once changes are followed as events, ``mode`` says so,
+    ``replayId`` is the last event's, and ``time`` is the time up to which changes are known.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class _Object:
         stopping: Event,
         client: SalesforceClient,
     ) -> None:
-        """Raises ConnectError where the object cannot be read as wanted."""
+        """Raises ConnectError where the object cannot be read as configured."""
         self._config, self._name = config, name
         self.partition = {"object": name}
         self._client = client
@@ -89,13 +89,13 @@ class _Object:
         )
 
     def check(self) -> None:
-        """Raises ConnectError where the query or the channel of changes cannot be."""
+        """Raises ConnectError where the query or the change channel is not possible."""
         self._reader.soql()
         if self._config.streams:
             self._client.event_schema_of(change_channel(self._name).removeprefix("/data/"))
 
     def abort(self) -> None:
-        """From any thread: have a call that waits end with an error."""
+        """May be called from any thread: makes a waiting call end with an error."""
         self._follower.abort()
 
     def feed(self) -> Iterator[Sequence[RecordBatch]]:
@@ -121,7 +121,7 @@ class _Object:
         last, position = self._last, dict(self._position)
         try:
             yield from self._batches(events)
-        except BaseException:  # these events are read again, so positions begin before them
+        except BaseException:  # these events are read again, so the offset must be before them
             self._last, self._position = last, position
             raise
 
@@ -141,7 +141,7 @@ class _Object:
         yield list(batches_of(self.partition, rows))
 
     def _placed(self, event: Mapping[str, Any]) -> Iterator[Placed]:
-        """Records of an event; none of what the snapshot has."""
+        """Records for an event; none where the snapshot contains the change."""
         committed = event["payload"][_HEADER].get("commitTimestamp")
         replay_id = int(event["event"]["replayId"])
         if self._is_in_snapshot(committed):
@@ -151,13 +151,14 @@ class _Object:
             self._position["time"] = time_text(datetime.fromtimestamp(committed / 1000, UTC))
         self._position[OFFSET] = replay_id
         records = list(self._events.records(event))
-        # Only the last record of an event of several is past it: from those before it, the whole event is read again.
+        # only the last record of an event carries the offset after it; with an earlier one, the whole event is read
+        # again
         for record in records[:-1]:
             yield Placed(record, before)
         yield Placed(records[-1], self._offset(replay_id))
 
     def _is_in_snapshot(self, committed: int | None) -> bool:
-        """Until the first event is past the snapshot, those before it are left out."""
+        """Events are left out until one is newer than the snapshot."""
         if OFFSET in self._position or committed is None or "time" not in self._position:
             return False
         newest_ms = instant(self._position["time"]).timestamp() * 1000 - self._config.overlap_ms
@@ -172,7 +173,7 @@ class _Object:
         return offset
 
     def _after_gap(self, event: Mapping[str, Any], kind: str) -> Iterator[Sequence[RecordBatch]]:
-        """Salesforce could not tell some changes: what changed since the last one is read by a query."""
+        """Salesforce reports that it could not send some changes: changes since the last event are read with a query."""
         recovery, replay_id = self._config.when_gap.lower(), int(event["event"]["replayId"])
         if self._is_in_snapshot(event["payload"][_HEADER].get("commitTimestamp")):
             return
@@ -188,7 +189,9 @@ class _Object:
         self._position[OFFSET] = replay_id
 
     def _after_loss(self, error: ReplayIdGone) -> Iterator[Sequence[RecordBatch]]:
-        """The org does not keep the position any more: as after a gap, and then all events that it keeps from there on."""
+        """The org no longer keeps the offset's event: continue as after a gap, followed by all events that it still
+        keeps.
+        """
         recovery = self._config.when_gap.lower()
         if recovery == "fail":
             raise error
@@ -202,7 +205,7 @@ class _Object:
         self._follower.go_to("all")
 
     def _resync(self, before: int) -> Iterator[Sequence[RecordBatch]]:
-        """Until it is done, the position stays before the gap, which is then met again after a break."""
+        """Until it is complete, the offset stays before the gap, which is then handled again after an interruption."""
         if "jobId" not in self._reader.position:
             self._reader.position = {"time": self._position["time"]} if "time" in self._position else {}
         at = self._offset(before)
@@ -212,7 +215,7 @@ class _Object:
 
 
 class ObjectSourceTask(SourceTask[ObjectSourceConfig]):
-    """Some of the objects, each with a thread of its own, so that none waits for another."""
+    """Reads several objects, each in its own thread, so that none waits for another."""
 
     def start(self) -> None:
         objects: list[_Object] = []
@@ -231,7 +234,7 @@ class ObjectSourceTask(SourceTask[ObjectSourceConfig]):
 
 
 class ObjectSource(SourceConnector[ObjectSourceConfig]):
-    """Objects onto a topic each; at least once. Objects are dealt out over the tasks."""
+    """Reads objects into one topic each; at least once. Objects are distributed over tasks."""
 
     config_class = ObjectSourceConfig
     task_class = ObjectSourceTask
@@ -243,7 +246,7 @@ class ObjectSource(SourceConnector[ObjectSourceConfig]):
 
     @classmethod
     def check(cls, config: ObjectSourceConfig) -> Iterable[Problem]:
-        """Log in, and look for each object and its channel."""
+        """Log in, and check that each object and its channel exist."""
         for name in config.names:
             with closing(SalesforceClient(config)) as client:
                 try:

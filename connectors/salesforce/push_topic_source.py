@@ -1,4 +1,4 @@
-"""The PushTopic source: an object's changes, as a push topic of the org tells them."""
+"""The PushTopic source: an object's changes, as notified by a push topic of the org."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ logger = get_logger(__name__)
 
 _KEY: Final = Schema(SchemaType.STRING)
 _NOT_IN_QUERY: Final = frozenset({"address", "location", "base64", "complexvalue", "encryptedstring", "textarea"})
-"""Types that the query of a push topic may not name."""
+"""Types that a push topic's query may not include."""
 _LONGEST: Final = 1300
-"""Characters of a push topic's query. Source: Streaming API Developer Guide, "PushTopic Queries"."""
+"""The most characters in a push topic's query. Source: Streaming API Developer Guide, "PushTopic Queries"."""
 
 
 def query_of(config: PushTopicSourceConfig, description: Mapping[str, Any]) -> str:
-    """A query of all fields that a push topic can tell; raises ConnectError where that is too long for one."""
+    """A query for all fields that a push topic supports; raises ConnectError where it is too long."""
     fields = [field["name"] for field in description["fields"] if field["type"] not in _NOT_IN_QUERY]
     soql = f"SELECT {', '.join(fields)} FROM {config.object_name}"
     if len(soql) > _LONGEST:
@@ -39,7 +39,9 @@ def query_of(config: PushTopicSourceConfig, description: Mapping[str, Any]) -> s
 
 
 def find(config: PushTopicSourceConfig, client: SalesforceClient) -> bool:
-    """Whether there is the push topic; raises ConnectError where it is of another object, or is not to be created."""
+    """Whether the push topic exists; raises ConnectError where it belongs to another object, or is missing and may not
+    be created.
+    """
     name = config.push_topic.replace("\\", "\\\\").replace("'", "\\'")
     rows = client.query(f"SELECT Id, Query FROM PushTopic WHERE Name = '{name}'")
     if not rows and not config.create:
@@ -54,7 +56,7 @@ def find(config: PushTopicSourceConfig, client: SalesforceClient) -> bool:
 
 
 def create(config: PushTopicSourceConfig, client: SalesforceClient, description: Mapping[str, Any]) -> None:
-    """Make the push topic; raises ConnectError with Salesforce's words."""
+    """Create the push topic; raises ConnectError with Salesforce's message."""
     logger.info("creating a push topic", name=config.push_topic, object=config.object_name)
     client.call_json(
         "POST",
@@ -101,14 +103,14 @@ class PushTopicSourceTask(ChannelTask[PushTopicSourceConfig]):
 
 
 class PushTopicSource(SourceConnector[PushTopicSourceConfig]):
-    """What a push topic tells onto topics; one task, at least once."""
+    """Writes a push topic's notifications to topics; one task, at least once."""
 
     config_class = PushTopicSourceConfig
     task_class = PushTopicSourceTask
 
     @classmethod
     def check(cls, config: PushTopicSourceConfig) -> Iterable[Problem]:
-        """Log in, and look for the object and the push topic, which is created by the start only."""
+        """Log in, and check the object and the push topic, which is only created at the start."""
 
         def look(client: SalesforceClient) -> None:
             description = client.describe(config.object_name)

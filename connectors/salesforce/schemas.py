@@ -1,4 +1,6 @@
-"""Connect schemas of Salesforce's objects and events, and its JSON values in the Python forms of these schemas."""
+"""Connect schemas for Salesforce's objects and events, and conversion of its JSON values to Python values for these
+schemas.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ __all__ = ["EVENT_TYPE", "EVENT_TYPES", "OBJECT_TYPE", "change_schema", "event_s
 OBJECT_TYPE: Final = "_ObjectType"
 EVENT_TYPE: Final = "_EventType"
 EVENT_TYPES: Final = {"CREATE": "created", "UPDATE": "updated", "DELETE": "deleted", "UNDELETE": "undeleted"}
-"""What ``_EventType`` is for a change event's type."""
+"""Maps a change event's type to the value of ``_EventType``."""
 _TEXT: Final = Schema(SchemaType.STRING, optional=True)
 _DOUBLE: Final = Schema(SchemaType.FLOAT64, optional=True)
 _LONG: Final = Schema(SchemaType.INT64, optional=True)
@@ -52,14 +54,14 @@ _DESCRIBED: Final = {
     "address": _ADDRESS,
     "location": _LOCATION,
 }
-"""By the type in a describe call; what is not here is text, a currency too, as with the original."""
+"""By the type in a describe call; all others are text, including currency, as in the original."""
 _BY_DOC: Final = {
     "DateOnly": Schema.date(optional=True),
     "DateTime": Schema.timestamp(optional=True),
     "TimeOnly": Schema.time(optional=True),
     "Currency": _TEXT,
 }
-"""By the second part of an Avro field's ``doc``: what its Avro type does not say."""
+"""By the second part of an Avro field's ``doc``, which says more than its Avro type."""
 _BY_AVRO: Final = {
     "boolean": _BOOLEAN,
     "int": Schema(SchemaType.INT32, optional=True),
@@ -85,7 +87,9 @@ _HEADER: Final = Schema.struct(
 
 
 def object_schema(name: str, fields: Iterable[Mapping[str, Any]]) -> Schema:
-    """The value schema of an object's records from fields of its describe call: the id first, then what the source adds."""
+    """The value schema of an object's records, from the fields in its describe call: the id first, then the fields that
+    the source adds.
+    """
     members = [Field(described["name"], _DESCRIBED.get(described["type"], _TEXT)) for described in fields]
     members.sort(key=lambda member: member.name != "Id")
     return _struct(name, [*members, Field(OBJECT_TYPE, _TEXT), Field(EVENT_TYPE, _TEXT)])
@@ -126,7 +130,9 @@ def _avro_field(form: Mapping[str, Any]) -> Schema:
 
 
 def python_value(value: Any, schema: Schema) -> Any:
-    """A JSON value of Salesforce in the Python form of its field's schema; raises DataError for what is none."""
+    """Convert a JSON value of Salesforce to the Python value for its field's schema; raises DataError where it is
+    invalid.
+    """
     if value is None:
         return None
     try:

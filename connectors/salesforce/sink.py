@@ -1,4 +1,4 @@
-"""Sinks: records into objects (insert, update, upsert, delete), and records as platform events."""
+"""Sinks: write records to objects (insert, update, upsert, delete), and publish records as platform events."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from connectors.salesforce.errors import RETRIABLE_CODES
 __all__ = ["EventSink", "EventSinkTask", "ObjectSink", "ObjectSinkTask", "check_login", "operation_of"]
 
 _OPERATIONS: Final = {"created": "insert", "updated": "update", "deleted": "delete", "undeleted": "insert"}
-"""What a record asks for in ``_EventType``, as the Salesforce sources write it."""
+"""Maps the value of ``_EventType``, as the Salesforce sources write it, to an operation."""
 
 
 def operation_of(event_type: Any) -> str | None:
-    """What a record's ``_EventType`` asks for, None when it asks for nothing; raises DataError for a gap."""
+    """The operation for a record's ``_EventType``, None where it is not set; raises DataError for a gap."""
     kind = str(event_type or "")
     if kind.startswith("gap_"):
         raise DataError(
@@ -41,7 +41,7 @@ def operation_of(event_type: Any) -> str | None:
 
 
 def _references(client: SalesforceClient, name: str) -> set[str]:
-    """The fields of an object that refer to other records, in small letters: Salesforce takes names in any case."""
+    """The fields of an object that refer to other records, in lower case: Salesforce accepts names in any case."""
     return {field["name"].lower() for field in client.describe(name)["fields"] if field.get("type") == "reference"}
 
 
@@ -49,12 +49,14 @@ Writer = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
 
 
 def check_login(config: SalesforceConfig, required: str, key: str) -> Iterable[Problem]:
-    """Log in and look for an object."""
+    """Log in and check that an object exists."""
     return problems_of(config, key, lambda client: client.describe(required))
 
 
 class _SalesforceSinkTask(SinkTask[Any]):
-    """What both sinks share: one client, requests of at most ``batch_size`` records, results told record by record."""
+    """Base class of both sinks' tasks: one client, requests of at most ``batch_size`` records, results reported per
+    record.
+    """
 
     def start(self) -> None:
         self.client = SalesforceClient(self.config)
@@ -64,10 +66,10 @@ class _SalesforceSinkTask(SinkTask[Any]):
         self.client.abort()
 
     def _write(self, records: Sequence[tuple[Record, Mapping[str, Any]]], writer: Writer) -> None:
-        """Send records; those that Salesforce refuses for good go to ``errors.*``, one by one.
+        """Send records; those that Salesforce rejects permanently are reported to ``errors.*``, one by one.
 
-        A result that may succeed later makes the whole ``put`` retriable: what was created before is then written
-        again, so inserts are at least once, as with the original.
+        If any result may succeed later, the whole ``put`` is retriable. Records that were created are then written
+        again, so inserts are at least once, as in the original.
         """
         for start in range(0, len(records), self.config.batch_size):
             chunk = records[start : start + self.config.batch_size]
@@ -97,7 +99,7 @@ class _SalesforceSinkTask(SinkTask[Any]):
 
 
 class ObjectSinkTask(_SalesforceSinkTask):
-    """Writes each record to one kind of object."""
+    """Writes records to one object type."""
 
     config: ObjectSinkConfig
 
@@ -119,7 +121,7 @@ class ObjectSinkTask(_SalesforceSinkTask):
             yield f"{operation} {self.config.object_name}: {_shown(fields)}"
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
-        # Runs of one operation in the records' order, so that an update never overtakes the insert before it.
+        # runs of one operation in the order of the records, so that an update never overtakes the insert before it
         for operation, run in groupby(self._readable(batches), key=lambda item: item[0]):
             self._write([(record, fields) for _, record, fields in run], self._writer(operation))
 
@@ -127,7 +129,7 @@ class ObjectSinkTask(_SalesforceSinkTask):
         for batch in batches:
             for record in batch.records():
                 if record.value is None and self.config.operation != "delete":
-                    continue  # a tombstone says nothing that could be written
+                    continue  # a tombstone has no fields to write
                 try:
                     yield self._prepared(record)
                 except DataError as error:
@@ -170,7 +172,7 @@ class ObjectSinkTask(_SalesforceSinkTask):
 
 
 class ObjectSink(SinkConnector[ObjectSinkConfig]):
-    """Records of a topic become objects: a message creates an Account."""
+    """Writes records of topics to objects: each record creates, for example, an Account."""
 
     config_class = ObjectSinkConfig
     task_class = ObjectSinkTask
@@ -206,7 +208,7 @@ class EventSinkTask(_SalesforceSinkTask):
 
 
 class EventSink(SinkConnector[EventSinkConfig]):
-    """Records of a topic are published as platform events; fields that do not end in __c are left out."""
+    """Publishes records of topics as platform events; fields that do not end in __c are left out."""
 
     config_class = EventSinkConfig
     task_class = EventSinkTask
@@ -217,7 +219,7 @@ class EventSink(SinkConnector[EventSinkConfig]):
 
 
 def _unchanged(fields: Mapping[str, Any]) -> frozenset[str]:
-    """Fields that a change event of an update holds as null because they did not change: to write them would clear them."""
+    """Fields that a change event of an update has as null because they did not change: writing them would clear them."""
     header = fields.get("ChangeEventHeader")
     if not isinstance(header, Mapping) or header.get("changeType") != "UPDATE":
         return frozenset()
@@ -232,7 +234,7 @@ def _shown(fields: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as Salesforce's JSON takes it."""
+    """The value in the form that Salesforce's JSON accepts."""
     if isinstance(value, dt.datetime):
         return value.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
     if isinstance(value, dt.date | dt.time):

@@ -1,4 +1,4 @@
-"""The platform event source: events of one kind onto a topic, from the replay id after the last one written."""
+"""The platform event source: writes events of one type to a topic, from the replay id after the last one written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["EventSource", "EventSourceTask"]
 
 
 class EventSourceTask(ChannelTask[EventSourceConfig]):
-    """Follows one event through the Streaming API."""
+    """Follows one platform event through the Streaming API."""
 
     def start(self) -> None:
         client = SalesforceClient(self.config)
@@ -44,7 +44,7 @@ class EventSourceTask(ChannelTask[EventSourceConfig]):
 
 
 class EventSource(SourceConnector[EventSourceConfig]):
-    """Platform events onto a topic; one task, at least once."""
+    """Writes platform events to a topic; one task, at least once."""
 
     config_class = EventSourceConfig
     task_class = EventSourceTask

@@ -15,11 +15,11 @@ from tidegate.kit.requests_abort import abort
 __all__ = ["StreamingClient"]
 
 _GRACE_S: Final = 30
-"""How much longer than the server's own timeout a connect may take before the connection counts as dead."""
+"""How much longer than the server's own timeout a connect may take before the connection counts as broken."""
 
 
 class StreamingClient:
-    """One subscription to one channel. For one thread, but for ``abort``."""
+    """One subscription to one channel. For use from one thread, except ``abort``."""
 
     def __init__(self, client: SalesforceClient, version: str, channel: str) -> None:
         self._client, self._channel = client, channel
@@ -30,10 +30,10 @@ class StreamingClient:
         self._timeout_s = 110.0
 
     def subscribe(self, replay_id: int) -> None:
-        """Handshake and subscribe: events after ``replay_id``, or -1 for new ones, -2 for all that are kept.
+        """Handshake and subscribe: to events after ``replay_id``, or -1 for new ones, -2 for all that are kept.
 
-        Raises ConnectError with the server's words when it refuses (an unknown channel), of it ReplayIdGone for a replay
-        id that is no longer kept; RetriableConnectError when it did not answer.
+        Raises ConnectError with the server's message when it refuses (an unknown channel); its subclass ReplayIdGone
+        for a replay id that is no longer kept; RetriableConnectError when there is no response.
         """
         self._http.cookies.clear()
         hello = {"channel": "/meta/handshake", "version": "1.0", "supportedConnectionTypes": ["long-polling"]}
@@ -47,7 +47,7 @@ class StreamingClient:
         self._one(message)
 
     def events(self) -> list[Mapping[str, Any]]:
-        """Wait for events and return their ``data``; an empty list when the server's wait ended without one."""
+        """Wait for events and return their ``data``; an empty list when the server's timeout ended without events."""
         messages = self._send({"channel": "/meta/connect", "connectionType": "long-polling"})
         events = [message["data"] for message in messages if message.get("channel") == self._channel]
         for message in messages:
@@ -56,7 +56,7 @@ class StreamingClient:
         return events
 
     def abort(self) -> None:
-        """From any thread: have a call that waits end with an error."""
+        """May be called from any thread: makes a waiting call end with an error."""
         abort(self._http)
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class StreamingClient:
             words = f"{self._channel}: the streaming session ended: {message.get('error')}"
             if str(message.get("error", "")).startswith("401"):
                 self._client.forget_session()
-            raise RetriableConnectError(words)  # subscribing anew from the last replay id loses nothing
+            raise RetriableConnectError(words)  # subscribing again from the last replay id loses nothing
 
     def _one(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
         for answer in self._send(message):

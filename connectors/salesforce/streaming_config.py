@@ -1,4 +1,4 @@
-"""Keys of the sources that follow a channel of the Streaming API, under the names of Confluent's."""
+"""Keys of the sources that follow a Streaming API channel, under the names of Confluent's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STANDARD: Final = "ChangeEvents"
 
 @config
 class StreamingConfig(SalesforceConfig):
-    """Where events go, and where to begin."""
+    """Where events are written, and where reading begins."""
 
     topic: str = key(
         "kafka.topic",
@@ -112,7 +112,7 @@ class ChangeSourceConfig(StreamingConfig):
 
     @property
     def event(self) -> str | None:
-        """The one change event of the channel; None for a channel of several."""
+        """The only change event of the channel; None for a channel with several."""
         return self.path.removeprefix("/data/") if self.path.endswith("ChangeEvent") else None
 
 

@@ -1,1 +1,3 @@
-"""What connectors to databases share: ``jdbc:`` URLs, engines, reflected tables, types, and columns in Connect's form."""
+"""The parts that database connectors share: ``jdbc:`` URLs, engines, reflected tables, types, and columns in Connect's
+form.
+"""

@@ -1,4 +1,4 @@
-"""Columns as a driver delivers them, in the Arrow form of their Connect schema: no Python call per row."""
+"""Converts columns from a driver to the Arrow form of their Connect schema: no Python call per row."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MICROS: Final = (-719_162 * 86_400_000_000, 2_932_897 * 86_400_000_000 - 1)
 def to_connect(
     column: pa.Array, schema: Schema, *, name: str, timezone: str = "UTC", granularity: str = ""
 ) -> pa.Array:
-    """The column in ``schema.arrow_type``. Timestamps without a zone are of ``timezone``; ``granularity`` is the JDBC
-    source's, for a timestamp whose schema is a plain number or text.
+    """The column in ``schema.arrow_type``. Timestamps without a zone have the zone ``timezone``. ``granularity`` is the
+    JDBC source's, for a timestamp whose schema is a plain number or text.
 
-    Raises DataError, with the column's name, for a value that the schema cannot hold exactly.
+    Raises DataError, with the column's name, for a value that the schema cannot represent exactly.
     """
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
@@ -50,7 +50,7 @@ def to_connect(
 
 
 def _lists(column: pa.Array, schema: Schema, name: str, timezone: str) -> pa.Array:
-    """Items go the way of columns."""
+    """Items are converted like columns."""
     assert schema.value_schema is not None
     items = to_connect(column.flatten(), schema.value_schema, name=name, timezone=timezone)
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
@@ -59,7 +59,7 @@ def _lists(column: pa.Array, schema: Schema, name: str, timezone: str) -> pa.Arr
 
 
 def _decimals(column: pa.Array, schema: Schema) -> pa.Array:
-    """Text casts exactly; a double is rounded to the scale, and refused where it has no digits left for that."""
+    """Texts are cast exactly; a double is rounded to the scale, and rejected where it has too few digits for that."""
     if pa.types.is_floating(column.type):
         extremes = pc.min_max(column).as_py()
         if any(abs(value or 0) >= _EXACT_IN_DOUBLE for value in extremes.values()):
@@ -78,14 +78,14 @@ def _dates(column: pa.Array) -> pa.Array:
 
 
 def _refuse_outside(numbers: pa.Array, low: int, high: int) -> None:
-    """PostgreSQL's infinity, for one, arrives as a number that is no date."""
+    """PostgreSQL's infinity, for example, arrives as a number outside the range of dates."""
     extremes = pc.min_max(numbers).as_py()
     if extremes["min"] is not None and not low <= extremes["min"] <= extremes["max"] <= high:
         raise ValueError("a date outside of the years 1 to 9999, or infinity")
 
 
 def _times(column: pa.Array) -> pa.Array:
-    """Texts are ISO times, or milliseconds since midnight, as SQLite's users store them."""
+    """Texts are ISO times or milliseconds since midnight, as SQLite's users store them."""
     if pa.types.is_string(column.type):
         numbers = pc.match_substring_regex(column, r"^[0-9]+$")
         text = pc.if_else(numbers, pa.scalar(None, pa.string()), column)
@@ -114,9 +114,9 @@ def _iso(micros: pa.Array, digits: int) -> pa.Array:
 
 
 def epoch_micros(column: pa.Array, timezone: str) -> pa.Array:
-    """Timestamps as int64 microseconds since the epoch, UTC; those without a zone are of ``timezone``.
+    """Timestamps as int64 microseconds since the epoch, UTC; those without a zone have the zone ``timezone``.
 
-    Integers are milliseconds already since the epoch, and texts ISO dates and times, as SQLite's users store them.
+    Integers are already milliseconds since the epoch, and texts are ISO dates and times, as SQLite's users store them.
     """
     if pa.types.is_string(column.type):
         column = _from_text(column, pa.timestamp("us"))
@@ -128,7 +128,7 @@ def epoch_micros(column: pa.Array, timezone: str) -> pa.Array:
 
 
 def _from_text(column: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    """Texts of dates and times, read as ``arrow_type``; digits alone are milliseconds since the epoch."""
+    """Texts of dates and times, parsed as ``arrow_type``; digits alone are milliseconds since the epoch."""
     if not pa.types.is_string(column.type):
         return column
     try:

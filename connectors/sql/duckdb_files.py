@@ -1,4 +1,7 @@
-"""DuckDB's databases. A process may hold a file open in one way only, to read or to write, so all open it here."""
+"""Opens DuckDB databases.
+
+A process can hold a file open in only one mode, reading or writing, so all connectors open files here.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,11 @@ __all__ = ["open_duckdb"]
 
 
 def open_duckdb(path: str, *, writing: bool = False) -> Any:
-    """A connection whose time zone is UTC. A reader shares the file with readers of other processes, and with a writer of
-    this one; where another process writes, DuckDB's IOException tells of its lock. Raises PermissionError where the owner of
-    the connector has no right to the file; its queries then read no other files either.
+    """A connection whose time zone is UTC.
+
+    A reader shares the file with readers in other processes, and with a writer in this one; where another process
+    writes, DuckDB raises IOException about its lock. Raises PermissionError if the
+    connector's owner has no right to the file; its queries then read no other files either.
     """
     import duckdb
 

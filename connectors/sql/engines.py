@@ -1,7 +1,7 @@
-"""SQLAlchemy engines for reflection and DDL, and how drivers' errors become ours.
+"""SQLAlchemy engines for reflection and DDL, and the conversion of drivers' errors to ours.
 
-SQLite is reached through its ADBC driver here too: two copies of the SQLite library in one process would drop one
-another's file locks (sqlite.org, "How To Corrupt An SQLite Database File", 2.2.1).
+SQLite is reached through its ADBC driver here as well: two copies of the SQLite library in one process would drop each
+other's file locks (sqlite.org, "How To Corrupt An SQLite Database File", 2.2.1).
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from connectors.sql.urls import Database
 __all__ = ["AdbcSqliteDialect", "database_errors", "open_engine"]
 
 _SQLITE_OF_THE_DRIVER = (3, 40, 0)
-"""At least this: what SQLAlchemy asks the version for (hidden columns, RETURNING) came before."""
+"""A version that is at least as new as the features for which SQLAlchemy checks the version (hidden columns,
+RETURNING).
+"""
 
 
 class _AdbcSqlite:
-    """The driver's DBAPI module with the one attribute that SQLAlchemy's dialect asks for besides."""
+    """The driver's DBAPI module with the one additional attribute that SQLAlchemy's dialect needs."""
 
     sqlite_version_info = _SQLITE_OF_THE_DRIVER
 
@@ -39,7 +41,7 @@ class _AdbcSqlite:
 
 
 class AdbcSqliteDialect(SQLiteDialect):
-    """SQLAlchemy's SQLite over the ADBC driver, in autocommit: made for reading."""
+    """SQLAlchemy's SQLite dialect over the ADBC driver, in autocommit mode: meant for reading."""
 
     driver = "adbc"
     supports_statement_cache = True
@@ -61,7 +63,7 @@ class AdbcSqliteDialect(SQLiteDialect):
         """Nothing to commit in autocommit."""
 
 
-ischema_names.setdefault("xml", sqlalchemy.Text)  # SQLAlchemy warns of it as unknown
+ischema_names.setdefault("xml", sqlalchemy.Text)  # SQLAlchemy warns about it as unknown otherwise
 registry.register("sqlite.adbc", __name__, "AdbcSqliteDialect")
 
 
@@ -71,7 +73,8 @@ def open_engine(database: Database, *, timeout_s: int = 10) -> sqlalchemy.Engine
         require_file(database.name)
     arguments: dict[str, Any] = {}
     if database.kind == "postgresql":
-        arguments["isolation_level"] = "AUTOCOMMIT"  # a connection that waits for the next look holds no snapshot
+        # a connection that waits for the next poll must not hold a snapshot
+        arguments["isolation_level"] = "AUTOCOMMIT"
         if "connect_timeout" not in database.parameters:
             arguments["connect_args"] = {"connect_timeout": timeout_s}
     return sqlalchemy.create_engine(database.sqlalchemy_url(), poolclass=NullPool, **arguments)
@@ -83,10 +86,10 @@ _EXTRAS = {"postgresql": "postgres", "mysql": "mysql", "duckdb": "duckdb"}
 
 @contextmanager
 def database_errors(database: Database, doing: str) -> Iterator[None]:
-    """Turn what a driver raises inside into one line that names the database and what was being done.
+    """Convert a driver's errors to one line that names the database and the action.
 
-    A connection that failed or was lost is retriable; anything else the server said (no such column, no permission)
-    fails for good.
+    A connection that failed or was lost is retriable; all other errors of the server (no such column, no permission)
+    are permanent.
     """
     try:
         yield
@@ -122,7 +125,7 @@ _ADVICE = (
     (r"[Cc]onnection refused|Can't connect to MySQL server", "is the server running there? Check host and port in connection.url"),
     (r"Could not set lock on file", "another process holds the file open; it is tried again"),
 )  # fmt: skip
-"""What to do about what servers say of a configuration."""
+"""Advice for servers' error messages about a configuration."""
 
 
 def _advice(said: str) -> str:
@@ -130,7 +133,7 @@ def _advice(said: str) -> str:
 
 
 def _first_lines(error: Exception) -> str:
-    """What the server said, without SQLAlchemy's links and the statement's text."""
+    """The server's message, without SQLAlchemy's links and the statement's text."""
     original = getattr(error, "orig", None) or error
     text = str(original.args[1]) if mysql_code(original) is not None and len(original.args) > 1 else str(original)
     lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -1,7 +1,7 @@
-"""What an error of a database's driver comes to, by its type and its codes.
+"""Classifies drivers' errors by their type and codes.
 
-Never by words that may be a name or a value of the user's: a table may be called ``connection refused``. Some drivers have
-no code for a thing; their fixed words are looked for only where the driver itself writes them.
+Never by text that may be a user's name or value: a table may be called ``connection refused``. Where a driver reports
+no code, its fixed messages are only looked for where the driver itself writes them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ __all__ = ["LoginFault", "is_locked_sqlite", "is_lost_connection", "login_fault"
 LoginFault = Literal["database", "password", "user"]
 
 _LOST_STATES: Final = ("08", "57P", "53")
-"""Classes of SQLSTATE (PostgreSQL, appendix A): connection exceptions, the server goes down or comes up, it has no room."""
+"""Classes of SQLSTATE (PostgreSQL, appendix A): connection exceptions, the server is shutting down or starting,
+insufficient resources.
+"""
 _ADBC_IO: Final = 10
 """``ADBC_STATUS_IO`` (adbc.h)."""
 _SQLITE_LOCKS: Final = frozenset({5, 6})
 """``SQLITE_BUSY`` and ``SQLITE_LOCKED``."""
 
-# Before a login libpq has no SQLSTATE for the server's answer (PQerrorMessage): it writes "... failed: FATAL:  <the answer>".
+# Before login, libpq has no SQLSTATE for the server's error (PQerrorMessage): it writes "... failed: FATAL: <the
+# message>".
 _REFUSED_LOGIN: Final = re.compile(
     r"failed: (?:FATAL:  (?:(?P<password>password authentication failed|[A-Z0-9-]+ authentication failed)|(?P<user>role \")|"
     r"(?P<database>database \".*\" does not exist)|no pg_hba\.conf entry|permission denied for database|must be )|"
@@ -31,13 +34,13 @@ _REFUSED_LOGIN: Final = re.compile(
 _LOCKED_SQLITE: Final = re.compile(
     r"[A-Z_]+: (?:\[SQLite\] )?[Ff]ailed to \w+(?: \w+)?: database (?:is locked|(?:table|schema) is locked(?:: .*)?)"
 )
-"""The whole of what ADBC's driver says: it keeps no code."""
+"""The complete message of ADBC's driver, which reports no code."""
 _LOCKED_DUCKDB: Final = "IO Error: Could not set lock on file"
 _MYSQL_FAULTS: Final[dict[int, LoginFault]] = {1044: "user", 1045: "password", 1049: "database", 1698: "password"}
 
 
 def is_lost_connection(error: BaseException, kind: str) -> bool:
-    """Whether the same may succeed over another connection, or later over this one. ``kind`` is the database's."""
+    """Whether a retry may succeed over another connection, or later over this one. ``kind`` is the database's."""
     original = _original(error)
     if getattr(error, "connection_invalidated", False):  # SQLAlchemy's dialects know the codes of their drivers
         return True
@@ -61,18 +64,20 @@ def is_lost_connection(error: BaseException, kind: str) -> bool:
         case "builtins" | "socket":
             return isinstance(original, OSError)
         case _:
-            # A driver that is not known here: SQLAlchemy says what failed before there was a statement.
+            # for an unknown driver, SQLAlchemy shows whether the failure came before there was a statement
             connecting = getattr(error, "statement", "") is None
             return connecting and type(error).__name__ in ("InterfaceError", "OperationalError")
 
 
 def login_fault(error: BaseException) -> LoginFault | Literal["refused"] | None:
-    """What of a login the server did not take; ``refused`` for another reason of its own, None for no such answer."""
+    """The part of the login that the server rejected; ``refused`` for another reason; None where the error is not about
+    a login.
+    """
     original = _original(error)
     if (code := mysql_code(original)) is not None:
         return _MYSQL_FAULTS.get(code)
     if _driver(original) not in ("psycopg", "adbc_driver_manager") or getattr(original, "sqlstate", None):
-        return None  # with a code it is the answer to a statement, whose names and values may say anything
+        return None  # an error with a code belongs to a statement, whose names and values may be any text
     match = _REFUSED_LOGIN.search(str(original))
     if match is None:
         return None
@@ -82,7 +87,7 @@ def login_fault(error: BaseException) -> LoginFault | Literal["refused"] | None:
 
 
 def is_locked_sqlite(error: BaseException) -> bool:
-    """Whether another process or connection writes just now."""
+    """Whether another process or connection is currently writing."""
     original = _original(error)
     if (code := getattr(original, "sqlite_errorcode", None)) is not None:
         return code & 0xFF in _SQLITE_LOCKS
@@ -90,13 +95,13 @@ def is_locked_sqlite(error: BaseException) -> bool:
 
 
 def mysql_code(error: BaseException) -> int | None:
-    """MySQL's number of an error; None where a server did not give one."""
+    """MySQL's error number; None where the error did not come from a server."""
     code = error.args[0] if error.args else None
     return code if isinstance(code, int) and _driver(error) == "pymysql" else None
 
 
 def _original(error: BaseException) -> BaseException:
-    """The driver's error in one of SQLAlchemy's."""
+    """The driver's error that SQLAlchemy's wraps."""
     return getattr(error, "orig", None) or error
 
 

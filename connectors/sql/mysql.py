@@ -1,4 +1,4 @@
-"""Connections to MySQL and MariaDB through PyMySQL, as a ``jdbc:`` URL's parameters ask for them."""
+"""Connections to MySQL and MariaDB through PyMySQL, according to a ``jdbc:`` URL's parameters."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["LOST_CONNECTION", "abort_mysql", "connect_mysql"]
 LOST_CONNECTION: Final = frozenset(
     {1040, 1053, 1079, 1152, 1159, 1160, 1161, 1205, 1213, 1927, 2002, 2003, 2006, 2013, 2055}
 )
-"""Error codes after which the same may succeed later: lost or full connections, locks, deadlocks."""
+"""Error codes after which a retry may succeed later: lost or full connections, locks, deadlocks."""
 
 
 def connect_mysql(database: Database, **options: Any) -> Any:
-    """A connection with the session's time zone at UTC; the first host that answers. Raises PyMySQL's errors."""
+    """A connection to the first host that responds; its session's time zone is UTC. Raises PyMySQL's errors."""
     import pymysql
 
     parameters = database.parameters
@@ -60,8 +60,8 @@ def connect_mysql(database: Database, **options: Any) -> Any:
 
 
 def abort_mysql(connection: Any) -> None:
-    """From another thread: have the call that runs on a connection end as when the connection is lost."""
+    """Called from another thread: makes a connection's running call end as if the connection were lost."""
     sock: socket.socket | None = getattr(connection, "_sock", None)
     if sock is not None:
-        with suppress(OSError):  # it was closed in the meantime
+        with suppress(OSError):  # it was closed meanwhile
             sock.shutdown(socket.SHUT_RDWR)

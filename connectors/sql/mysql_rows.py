@@ -20,22 +20,22 @@ __all__ = ["Packets", "StreamedRows", "columns_of_rows", "texts_over"]
 _READ_BYTES: Final = 256 * 1024
 
 _WHOLE = 0xFFFFFF
-"""The length of a packet whose payload goes on in the next one."""
+"""The length of a packet whose payload continues in the next packet."""
 
 
 class Packets:
-    """Gathers the bytes of a result and cuts them between rows. ``read`` delivers the next bytes, none at the end."""
+    """Collects the bytes of a result and splits them between rows. ``read`` returns the next bytes, none at the end."""
 
     def __init__(self, read: Callable[[], bytes], *, chunk_bytes: int) -> None:
         self._read, self._chunk_bytes = read, chunk_bytes
         self._bytes = bytearray()
         self.last: bytes | None = None
-        """The payload of the packet after the rows, once it came: an EOF or an ERR packet."""
+        """The payload of the packet after the rows, once it has arrived: an EOF or an ERR packet."""
 
     def next(self) -> tuple[bytes, list[int]]:
-        """The bytes of some whole rows, and where in them each payload begins; no row at all at the end.
+        """The bytes of some whole rows, and the start of each payload in them; no rows at the end.
 
-        Raises EOFError where the stream ends among them.
+        Raises EOFError where the stream ends within the rows.
         """
         starts: list[int] = []
         buffer, at = self._bytes, 0
@@ -49,7 +49,7 @@ class Packets:
                     break
                 if length == _WHOLE and (following := self._joined(following)) < 0:
                     break
-                size = len(buffer)  # joining took headers out
+                size = len(buffer)  # joining removed headers
                 first = buffer[at + 4] if length else 0
                 if first >= 0xFE and (first == 0xFF or length < 9):
                     self.last = bytes(buffer[at + 4 : following])
@@ -66,7 +66,7 @@ class Packets:
         return block, starts
 
     def _joined(self, end: int) -> int:
-        """Cut the headers out of a row's further packets; where it ends then, or -1 while it is not whole yet."""
+        """Remove the headers of a row's further packets. Returns the row's new end, or -1 while it is incomplete."""
         headers, at = [], end
         while True:
             if at + 4 > len(self._bytes):
@@ -84,9 +84,10 @@ class Packets:
 
 
 class StreamedRows:
-    """A SELECT run over a PyMySQL connection, its rows taken from the stream. Close it before the next statement.
+    """A SELECT run over a PyMySQL connection, whose rows are read from the stream. Must be closed before the next
+    statement.
 
-    A statement that is not read to its end leaves the rest in the stream: its connection is given up then.
+    If a statement is not read to its end, the rest stays in the stream, and its connection is abandoned.
     """
 
     def __init__(self, connection: Any, statement: str, *, chunk_bytes: int) -> None:
@@ -94,7 +95,7 @@ class StreamedRows:
         import pymysql.cursors
 
         self._connection = connection
-        self._cursor = connection.cursor(pymysql.cursors.SSCursor)  # one that is forgotten would read the rows itself
+        self._cursor = connection.cursor(pymysql.cursors.SSCursor)  # a discarded cursor would read the rows itself
         self._cursor.execute(statement)
         self._result = self._cursor._result
         self.fields = self._result.fields
@@ -123,7 +124,7 @@ class StreamedRows:
         return columns_of_rows(block, starts, len(self.fields))
 
     def _forget(self) -> None:
-        """The result is whole: PyMySQL, which did not see it go by, is told."""
+        """The result was read to its end: inform PyMySQL, which has not seen that."""
         self._result.unbuffered_active = False
         self._result.connection = None
 
@@ -134,7 +135,7 @@ class StreamedRows:
 
 
 def columns_of_rows(block: bytes, starts: list[int], count: int) -> list[pa.Array]:
-    """Each of ``count`` columns as an array of binaries. Raises ValueError for bytes that are no such rows."""
+    """Each of ``count`` columns as an array of binaries. Raises ValueError for invalid bytes."""
     data = np.frombuffer(block, np.uint8)
     at = np.array(starts, np.int64)
     memory = pa.py_buffer(block)
@@ -155,7 +156,7 @@ _Numbers = npt.NDArray[np.int64]
 
 
 def _texts(data: npt.NDArray[np.uint8], at: _Numbers) -> tuple[_Numbers, _Numbers, npt.NDArray[np.bool_]]:
-    """Where the texts at these places begin and end, and which are NULL."""
+    """Start and end of the texts at these positions, and which are NULL."""
     first = data[at]
     lengths = first.astype(np.int64)
     begins = at + 1
@@ -177,9 +178,9 @@ def _texts(data: npt.NDArray[np.uint8], at: _Numbers) -> tuple[_Numbers, _Number
 
 
 def texts_over(memory: pa.Buffer, begins: _Numbers, ends: _Numbers, null: npt.NDArray[np.bool_]) -> pa.Array:
-    """The texts between these places, which ascend, as binaries over ``memory``.
+    """The texts between these positions, which ascend, as binaries over ``memory``.
 
-    Texts and the bytes between them are the elements of one array; every second is a text.
+    The texts and the bytes between them are the elements of one array; every second element is a text.
     """
     count = len(begins)
     if not count:

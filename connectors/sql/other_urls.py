@@ -1,6 +1,7 @@
-"""``jdbc:`` URLs of databases that are reached through SQLAlchemy and whatever driver is installed for it.
+"""``jdbc:`` URLs of databases that are reached through SQLAlchemy and any installed driver.
 
-Written by the drivers' manuals (Microsoft's JDBC driver, Oracle's thin driver); nothing here was ever connected.
+Written from the drivers' manuals (Microsoft's JDBC driver, Oracle's thin driver); no connection to these databases was
+ever made.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _ODBC: Final[Mapping[str, str]] = {
     "multisubnetfailover": "MultiSubnetFailover",
     "workstationid": "WSID",
 }
-"""Properties of Microsoft's JDBC driver, in lower case, as its ODBC driver has them."""
+"""Properties of Microsoft's JDBC driver, in lower case, with their names in its ODBC driver."""
 
 
 def sqlserver(rest: str, user: str | None, password: Password | None) -> Parts:

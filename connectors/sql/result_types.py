@@ -1,4 +1,4 @@
-"""SQLAlchemy's types for the columns of a result, from what a DBAPI driver says of them (PEP 249, ``Cursor.description``)."""
+"""SQLAlchemy's types for the columns of a result, from a DBAPI driver's description (PEP 249, ``Cursor.description``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BY_CLASS: Final[Mapping[type, types.TypeEngine[Any]]] = {
     dt.time: types.Time(),
     uuid.UUID: types.Uuid(),
 }
-"""pyodbc names the Python class of a column's values."""
+"""pyodbc describes columns by the Python class of their values."""
 _BY_NAME: Final[Mapping[str, types.TypeEngine[Any]]] = {
     "DB_TYPE_BINARY_FLOAT": types.REAL(),
     "DB_TYPE_BINARY_DOUBLE": types.Double(),
@@ -39,11 +39,11 @@ _BY_NAME: Final[Mapping[str, types.TypeEngine[Any]]] = {
     ),
     **dict.fromkeys(("DB_TYPE_RAW", "DB_TYPE_BLOB", "DB_TYPE_LONG_RAW"), types.LargeBinary()),
 }
-"""oracledb has objects with a name."""
+"""oracledb describes columns by objects with a name."""
 
 
 def type_of_result(described: Sequence[Any]) -> types.TypeEngine[Any]:
-    """NullType for what is not known: such a column is left out."""
+    """NullType for unknown types: such a column is left out."""
     code, precision, scale = described[1], described[4], described[5]
     name = getattr(code, "name", "")
     if code is Decimal or name == "DB_TYPE_NUMBER":

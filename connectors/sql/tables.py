@@ -1,4 +1,4 @@
-"""Tables and their columns as a database describes them, through SQLAlchemy."""
+"""Tables and their columns as the database describes them, through SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class TableId(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """Catalog, schema and name with points between, unquoted: as it stands in offsets."""
+        """Catalog, schema and name separated by dots, unquoted, as in offsets."""
         return ".".join(part for part in self if part is not None)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a configuration may call it, the most exact first."""
+        """The names by which a configuration may refer to it, most specific first."""
         parts = [part for part in self if part is not None]
         return tuple(".".join(parts[start:]) for start in range(len(parts)))
 
     def quoted(self) -> str:
-        """The full name with each part in double quotes, as task configurations hold it."""
+        """The full name with each part in double quotes, as in task configurations."""
         return ".".join('"{}"'.format(part.replace('"', '""')) for part in self if part is not None)
 
 
@@ -54,7 +54,7 @@ def parse_table_ids(text: str) -> list[TableId]:
 
 @dataclass(frozen=True, slots=True)
 class ReflectedColumn:
-    """A column: ``type`` as SQLAlchemy has it, ``increments`` where the database numbers rows by it."""
+    """A column: ``type`` is SQLAlchemy's; ``increments`` says whether the database numbers rows with it."""
 
     name: str
     type: sqlalchemy.types.TypeEngine[Any]
@@ -69,9 +69,9 @@ def find_tables(
     catalog_pattern: str | None = None,
     schema_pattern: str | None = None,
 ) -> list[TableId]:
-    """All tables of the given JDBC types (TABLE, VIEW) outside the system's schemas, by name.
+    """All tables of the given JDBC types (TABLE, VIEW) outside the system schemas, sorted by name.
 
-    The patterns are JDBC's: ``%`` for anything, ``_`` for one character; None for no restriction.
+    The patterns are JDBC's: ``%`` for any text, ``_`` for one character; None for no restriction.
     """
     inspector = sqlalchemy.inspect(connection)
     kinds = {kind.upper() for kind in types}
@@ -98,13 +98,13 @@ def _names(inspector: sqlalchemy.Inspector, schema: str | None, kinds: set[str])
 
 
 def like(pattern: str, text: str) -> bool:
-    """SQL's LIKE: ``%`` for anything, ``_`` for one character."""
+    """SQL's LIKE: ``%`` matches any text, ``_`` one character."""
     parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
     return re.fullmatch("".join(parts), text, re.DOTALL) is not None
 
 
 def columns_of(connection: sqlalchemy.Connection, table: TableId) -> list[ReflectedColumn]:
-    """The columns of a table or view in their order; raises ConnectError where there is no such table."""
+    """The columns of a table or view in order; raises ConnectError where it does not exist."""
     inspector = sqlalchemy.inspect(connection)
     try:
         columns: Sequence[Any] = inspector.get_columns(table.name, schema=table.schema)
@@ -128,8 +128,10 @@ def _increments(column: Any) -> bool:
 
 
 def _sqlite_row_id(connection: Any, inspector: Any, table: TableId, columns: Sequence[Any]) -> str | None:
-    """The column that stands for SQLite's row id: a primary key of one column of exactly the type INTEGER. It is never
-    null, whatever the table's definition says."""
+    """The column that is SQLite's row id: a primary key of one column with exactly the type INTEGER.
+
+    It is never null, even if the table's definition allows it.
+    """
     if connection.dialect.name != "sqlite":
         return None
     key = inspector.get_pk_constraint(table.name, schema=table.schema)["constrained_columns"]

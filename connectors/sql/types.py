@@ -20,13 +20,14 @@ from connect.api import Schema, SchemaType
 __all__ = ["UNBOUNDED_SCALE", "TypeOptions", "schema_of"]
 
 UNBOUNDED_SCALE: Final = 18
-"""Digits after the point for a number whose column names neither precision nor scale."""
+"""Digits after the point of a number whose column declares neither precision nor scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypeOptions:
     """``numeric``: none, precision_only, best_fit or best_fit_eager_double; ``timestamps``: the JDBC source's
-    ``timestamp.granularity``; ``wide``: SQLite, where a declared type bounds nothing."""
+    ``timestamp.granularity``; ``wide``: SQLite, where a declared type does not restrict values.
+    """
 
     numeric: str = "none"
     timestamps: str = "connect_logical"
@@ -34,7 +35,7 @@ class TypeOptions:
 
 
 def schema_of(kind: types.TypeEngine[Any], *, optional: bool, options: TypeOptions) -> Schema | None:
-    """The schema of a column of this type; None for a type that Connect's model has no place for."""
+    """The schema of a column of this type; None for a type that Connect's model cannot represent."""
     if isinstance(kind, postgresql.DOMAIN):
         return schema_of(kind.data_type, optional=optional, options=options)
     if isinstance(kind, types.ARRAY):
@@ -44,7 +45,9 @@ def schema_of(kind: types.TypeEngine[Any], *, optional: bool, options: TypeOptio
 
 
 def _array(kind: types.ARRAY[Any], optional: bool, options: TypeOptions) -> Schema | None:
-    """Arrays of one dimension; ``timestamp.granularity`` does not reach into them, so those of timestamps have Connect's alone."""
+    """Arrays of one dimension; ``timestamp.granularity`` does not apply to items, so those that are timestamps always
+    have Connect's schema.
+    """
     items = schema_of(kind.item_type, optional=True, options=options)
     plain = options.timestamps == "connect_logical" or not isinstance(kind.item_type, types.DateTime)
     if items is None or not plain or not isinstance(kind.item_type, _ITEMS):
@@ -53,7 +56,7 @@ def _array(kind: types.ARRAY[Any], optional: bool, options: TypeOptions) -> Sche
 
 
 def _integer(kind: Any, options: TypeOptions) -> Schema:
-    """An unsigned one takes the next size; BIGINT has none, a value beyond int64 is an error."""
+    """An unsigned type uses the next larger one; there is none above BIGINT, so a value beyond int64 is an error."""
     unsigned = bool(getattr(kind, "unsigned", False))
     if options.wide or isinstance(kind, types.BigInteger):
         return Schema(SchemaType.INT64)
@@ -65,7 +68,7 @@ def _integer(kind: Any, options: TypeOptions) -> Schema:
 
 
 def _bits(kind: Any, _options: TypeOptions) -> Schema:
-    """MySQL's BIT(n): the smallest integer that holds n bits and a sign."""
+    """MySQL's BIT(n): the smallest integer type that holds n bits and a sign."""
     length = kind.length or 1
     for bound, made in ((7, SchemaType.INT8), (15, SchemaType.INT16), (31, SchemaType.INT32)):
         if length <= bound:
@@ -106,7 +109,7 @@ def _timestamp(_kind: Any, options: TypeOptions) -> Schema:
 
 
 def _time(kind: Any, _options: TypeOptions) -> Schema | None:
-    """A time of day with an offset has no place in Connect's model."""
+    """Connect's model cannot represent a time of day with an offset."""
     return None if kind.timezone else Schema.time(is_java_sql=True)
 
 
@@ -129,7 +132,7 @@ _RULES: Final[tuple[tuple[Any, Callable[[Any, TypeOptions], Schema | None]], ...
     (postgresql.OID, _always(Schema(SchemaType.INT64))),
     (postgresql.MONEY, _always(Schema(SchemaType.FLOAT64))),
 )
-"""Looked through in order; the first class that fits decides."""
+"""Searched in order; the first matching class is used."""
 
 _ITEMS: Final = (
     *(types.Boolean, types.Integer, types.Float, types.Numeric, types.String, types.Uuid, types.JSON, _Binary),

@@ -1,7 +1,7 @@
-"""``jdbc:`` URLs as people have them in their configurations, taken apart and turned into SQLAlchemy's and libpq's.
+"""Parses ``jdbc:`` URLs and converts them to SQLAlchemy's and libpq's.
 
 Parameters follow the drivers' manuals (pgjdbc, sqlite-jdbc, MySQL Connector/J). Those that only tune a Java driver are
-left out; those that would change what is read or how safely are translated.
+ignored; those that affect the data or security are translated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Database", "parse_jdbc_url"]
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A database as a ``jdbc:`` URL names it: which kind, where, and the parameters its own client library understands.
+    """A database from a ``jdbc:`` URL: its kind, its location, and the parameters that its client library understands.
 
     ``name`` is the database's name, for SQLite the path of its file (``:memory:`` for none).
     """
@@ -36,13 +36,13 @@ class Database:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """The place without the secrets, for messages."""
+        """The location without secrets, for messages."""
         if not self.hosts:
             return f"{self.kind}:{self.name}"
         return f"{self.kind}://{self._address()}/{self.name}"
 
     def sqlalchemy_url(self) -> sqlalchemy.URL:
-        """The same place for SQLAlchemy, password and all."""
+        """The location for SQLAlchemy, including the password."""
         from sqlalchemy import URL
 
         if self.kind == "sqlite":
@@ -57,7 +57,7 @@ class Database:
         return URL.create(driver, self.user, secret, host, port or None, self.name or None, query)
 
     def libpq_uri(self) -> str:
-        """The same place for libpq, password and all."""
+        """The location for libpq, including the password."""
         credentials = ""
         if self.user is not None:
             credentials = quote(self.user, safe="")
@@ -68,7 +68,7 @@ class Database:
         return f"postgresql://{credentials}{self._address()}/{quote(self.name, safe='')}{query}"
 
     def sqlite_uri(self) -> str:
-        """The same place for SQLite, which is not to create a file that is missing."""
+        """The location for SQLite, which must not create a missing file."""
         return self.name if self.name == ":memory:" else f"file:{quote(self.name)}?mode=rw"
 
     def _address(self) -> str:
@@ -84,13 +84,13 @@ _DRIVERS: Final = {
     "oracle": "oracle+oracledb",
     "db2": "db2+ibm_db",
 }
-"""SQLAlchemy's names; a kind that is not here is one that its dialect calls itself."""
+"""SQLAlchemy's names; for a kind that is not here, the dialect has the same name."""
 
 
 def parse_jdbc_url(url: str, user: str | None = None, password: Password | None = None) -> Database:
-    """Take a ``jdbc:`` URL apart. ``user`` and ``password`` win over those in the URL unless they are empty.
+    """Parse a ``jdbc:`` URL. ``user`` and ``password`` take precedence over those in the URL unless they are empty.
 
-    Raises ConnectError for what is not one, or names a kind of database that is not known.
+    Raises ConnectError for an invalid URL or an unknown kind of database.
     """
     match = re.fullmatch(r"jdbc:([a-z0-9]+):(.*)", url.strip(), re.IGNORECASE | re.DOTALL)
     if match is None:
@@ -104,25 +104,25 @@ def parse_jdbc_url(url: str, user: str | None = None, password: Password | None 
 
 
 def _masked(url: str) -> str:
-    """The URL without what may be a password in it."""
+    """The URL with everything removed that may be a password."""
     return re.sub(r"//[^@/]*@", "//[hidden]@", re.sub(r"(?i)(password=)[^&;]*", r"\1[hidden]", url))
 
 
 def _sqlite(rest: str, _user: str | None, _password: Password | None) -> Database:
-    """``jdbc:sqlite:path[?pragma=value]``; an empty path is a database in memory, as in sqlite-jdbc."""
+    """``jdbc:sqlite:path[?pragma=value]``; an empty path is an in-memory database, as in sqlite-jdbc."""
     path, _, _ = rest.partition("?")
     path = path.removeprefix("file:")
     return Database("sqlite", path or ":memory:")
 
 
 def _duckdb(rest: str, _user: str | None, _password: Password | None) -> Database:
-    """``jdbc:duckdb:path``; an empty path is a database in memory."""
+    """``jdbc:duckdb:path``; an empty path is an in-memory database."""
     path = rest.partition("?")[0].partition(";")[0]
     return Database("duckdb", path or ":memory:")
 
 
 def _other(kind: str, rest: str, user: str | None, password: Password | None) -> Database:
-    """``//host:port/name?key=value`` of a kind that SQLAlchemy may have a dialect for; parameters are passed on."""
+    """``//host:port/name?key=value`` of a kind for which SQLAlchemy may have a dialect; parameters are passed on."""
     if not re.match(r"//[^/]", rest):
         raise ConnectError(f"there is no driver for such jdbc:{kind}: URLs; there is one for {', '.join(_KNOWN)}")
     address, name, options = _server(rest, 0)
@@ -152,7 +152,7 @@ def _postgresql(rest: str, user: str | None, password: Password | None) -> Datab
 
 
 def _mysql(rest: str, user: str | None, password: Password | None) -> Database:
-    """Connector/J's and MariaDB Connector/J's URLs; of several hosts the first that answers is taken."""
+    """The URLs of Connector/J and MariaDB Connector/J; of several hosts, the first that responds is used."""
     rest = re.sub(r"^(loadbalance|replication|sequential|failover|aurora):", "", rest, flags=re.IGNORECASE)
     address, name, options = _server(rest, 3306)
     lowered = {key.lower(): value for key, value in options}
@@ -214,7 +214,7 @@ _LIBPQ: Final = {
     "sslpassword": "sslpassword",
     "sslrootcert": "sslrootcert",
 }
-"""pgjdbc's connection parameters, in lower case, that libpq has under another or the same name."""
+"""pgjdbc's connection parameters, in lower case, that libpq supports under the same or another name."""
 
 _TARGETS: Final = {"primary": "read-write", "master": "read-write", "secondary": "read-only", "any": "any"}
 

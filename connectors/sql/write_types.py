@@ -1,4 +1,4 @@
-"""The columns that records ask for: their names, kinds and defaults, from Connect's schemas and Debezium's named ones."""
+"""The columns for records' fields: names, kinds and defaults, from Connect's schemas and Debezium's named ones."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ __all__ = ["ColumnSpec", "spec_of"]
 
 @dataclass(frozen=True, slots=True)
 class ColumnSpec:
-    """A column as records have it.
+    """A column for a field of records.
 
-    ``kind`` is a primitive type's name in Connect, or decimal, date, time, timestamp, timestamptz, json, uuid, xml; an
-    array has the kind of its items and ``array``. ``unit`` is that of a temporal column which arrives as a number or text.
+    ``kind`` is the name of a primitive type in Connect, or decimal, date, time, timestamp, timestamptz, json, uuid,
+    xml. An array has the kind of its items and ``array``. ``unit`` is the unit of a temporal column that arrives as a
+    number or text.
     """
 
     name: str
@@ -43,15 +44,16 @@ _DEBEZIUM: Final = {
     "io.debezium.data.Uuid": ("uuid", ""),
     "io.debezium.data.Xml": ("xml", ""),
 }
-"""What Debezium's schema names say of a number or a text (debezium.io, JDBC sink, "Data and column types")."""
+"""The meaning of Debezium's schema names for a number or a text (debezium.io, JDBC sink, "Data and column types")."""
 
 
 def spec_of(
     name: str, schema: Schema, *, key: bool = False, debezium: bool = False, timestamp_unit: str = ""
 ) -> ColumnSpec:
-    """The column for a field. ``debezium``: its named types are told apart; ``timestamp_unit``: a number or text is an instant.
+    """The column for a field. ``debezium``: named types are recognized; ``timestamp_unit``: a number or text is an
+    instant.
 
-    Raises DataError for what no column takes.
+    Raises DataError for a type that no column can hold.
     """
     more: dict[str, Any] = {"optional": schema.optional and not key, "key": key, "default": schema.default}
     if timestamp_unit and schema.type in (SchemaType.INT64, SchemaType.STRING):

@@ -1,4 +1,4 @@
-"""Rows of the change log, and of tables, as batches of events."""
+"""Converts rows of the change log and of tables to batches of events."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ LogRow = tuple[Any, ...]
 """``(seq, op, at, *old values, *new values)``."""
 _I64: Final = pa.int64()
 _OPS: Final = {"s": "u"}
-"""Rows that are told again, for columns that are new, are updates."""
+"""Rows that are repeated because of new columns count as updates."""
 
 
 class Events:
-    """Makes batches for one connector."""
+    """Builds batches for one connector."""
 
     def __init__(self, config: SqliteConfig, database: str, headers: ContextHeaders) -> None:
         self._server, self._database, self._headers = config.prefix, database, headers
@@ -35,7 +35,7 @@ class Events:
         self._tombstones = config.tombstones
 
     def of_changes(self, shape: Shape, rows: Sequence[LogRow], position: Mapping[str, Any]) -> RecordBatch | None:
-        """The events of some changes of one shape, in their order; None where all are of skipped operations."""
+        """The events for some changes with one shape, in order; None where all of their operations are skipped."""
         width = len(shape.forms)
         seqs, ops, times, *cells = zip(*rows, strict=True)
         old, new = cells[:width], cells[width:]
@@ -54,7 +54,7 @@ class Events:
     def _plan(
         self, shape: Shape, ops: Sequence[str], old: Sequence[Sequence[Any]], new: Sequence[Sequence[Any]]
     ) -> list[tuple[int, str | None, bool, bool, tuple[Header, ...]]]:
-        """For each event: the row, the op (None: a tombstone), whether it has a before, whether an after, its headers."""
+        """For each event: the row, the op (None: a tombstone), whether it has a before and an after state, its headers."""
         plan: list[tuple[int, str | None, bool, bool, tuple[Header, ...]]] = []
         keyed = bool(shape.key_positions)
         skipped = self._skipped
@@ -87,7 +87,7 @@ class Events:
 
     @staticmethod
     def _side(shape: Shape, cells: Sequence[Sequence[Any]], at: Sequence[int], has: Sequence[bool]) -> pa.Array | None:
-        """The rows before, or after, the events that have them."""
+        """The rows before or after the events; null for events that have none."""
         if not any(has):
             return None
         positions = [i for i, there in zip(at, has, strict=True) if there]
@@ -116,7 +116,7 @@ class Events:
     def of_rows(
         self, shape: Shape, rows: Sequence[Sequence[Any]], marks: pa.Array, millis: int, position: Mapping[str, Any]
     ) -> RecordBatch:
-        """The events of rows that were read from the table; ``marks`` is the source block's ``snapshot``."""
+        """The events for rows read from the table; ``marks`` is the source block's ``snapshot``."""
         columns = [column_of(shape, k, values) for k, values in enumerate(zip(*rows, strict=True))]
         after = struct_column(shape.layout.row, columns)
         keys = self._keys(shape, None, after, len(rows))

@@ -22,7 +22,10 @@ _PRUNED_AT_ONCE = 20_000
 
 
 class ChangeLog:
-    """One connector's log over one connection. Methods raise sqlite3.Error; what they write is one transaction each."""
+    """One connector's change log, accessed over one connection.
+
+    Methods raise sqlite3.Error; each writes in one transaction.
+    """
 
     def __init__(self, connection: sqlite3.Connection, name: str, server: str) -> None:
         self._connection, self._name, self._server = connection, name, server
@@ -40,7 +43,10 @@ class ChangeLog:
         return row[0], row[1], row[2]
 
     def open(self) -> str:
-        """Make the log where it is missing; returns its id. Raises ConnectError where it is another connector's."""
+        """Create the log if it does not exist; returns its id.
+
+        Raises ConnectError where it belongs to another connector.
+        """
         if not self.exists:
             with writing(self._connection):
                 if not self.exists:
@@ -67,17 +73,19 @@ class ChangeLog:
         run(f"INSERT INTO {self._owner_table} VALUES (?, ?, 0)", [str(uuid.uuid4()), self._server])
 
     def shapes(self) -> dict[int, Table]:
-        """All shapes by their numbers."""
+        """All shapes by number."""
         rows = self._connection.execute(f"SELECT id, description FROM {self._shapes_table}")
         return {number: Table.from_description(text) for number, text in rows}
 
     def last(self) -> int:
-        """The latest change that was ever written."""
+        """The number of the latest change ever written."""
         row = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", [self._name]).fetchone()
         return row[0] if row else 0
 
     def _stale(self, tables: Sequence[Table]) -> tuple[list[Table], dict[str, tuple[int, Table]], set[str], set[str]]:
-        """(tables whose triggers are to be made, current shapes by table, the log's triggers, those of them to drop)."""
+        """(tables whose triggers have to be created, current shapes by table, the log's triggers, those of them to
+        drop).
+        """
         rows = self._connection.execute(f"SELECT id, description FROM {self._shapes_table} WHERE current")
         current = {table.name: (number, table) for number, table in ((n, Table.from_description(t)) for n, t in rows)}
         prefix = trigger_prefix(self._name)
@@ -99,10 +107,10 @@ class ChangeLog:
         return stale, current, set(existing), set(existing) - kept
 
     def renew(self, look: Callable[[], Sequence[Table]], *, copy: bool) -> list[str]:
-        """Make the triggers follow the tables as ``look`` finds them; returns the names of those that were new or had changed.
+        """Update the triggers to match the tables that ``look`` returns. Returns the names of new and changed tables.
 
-        With ``copy``, of a table that is new, or whose triggers had gone with it because it was made again, all rows are
-        written to the log; of one that has new columns, the rows that have more than the default there.
+        With ``copy``, rows are also written to the log: all rows of a table that is new or was recreated without its
+        triggers; for a table with new columns, the rows whose values there differ from the default.
         """
         if not self._work(look()):
             return []
@@ -171,7 +179,7 @@ class ChangeLog:
             note("s", "WHERE " + " OR ".join(f"{quoted(c.name)} IS NOT ({c.default or 'NULL'})" for c in added))
 
     def prune(self, done: int) -> bool:
-        """Forget changes up to ``done``, some at a time; whether there may be more to forget."""
+        """Delete changes up to ``done``, a limited number at a time. Returns whether there may be more to delete."""
         with writing(self._connection):
             run = self._connection.execute
             pruned = int(run(f"SELECT pruned FROM {self._owner_table}").fetchone()[0])

@@ -1,4 +1,7 @@
-"""Chunks of incremental snapshots. A chunk and the log's end are read in one transaction, so nothing has to be marked."""
+"""Chunks of incremental snapshots.
+
+A chunk and the end of the log are read in one transaction, so no marks are needed.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ __all__ = ["SqliteChunks"]
 
 
 class SqliteChunks:
-    """``shapes`` gives the captured tables as they are now."""
+    """``shapes`` returns the captured tables in their current form."""
 
     def __init__(self, config: SqliteConfig, events: Events, shapes: Callable[[], Sequence[Shape]]) -> None:
         self._config, self._events, self._shapes = config, events, shapes
@@ -41,7 +44,7 @@ class SqliteChunks:
         return self._opened
 
     def _shape(self, part: TablePart) -> tuple[Shape, list[str]]:
-        """The table and the columns that it is read by."""
+        """The table, and the columns that it is read by."""
         shape = next((shape_ for shape_ in self._shapes() if shape_.table.full_name == part.table), None)
         if shape is None:
             raise unknown_table(part)
@@ -86,7 +89,7 @@ class SqliteChunks:
         return Chunk(batch, tuple(rows[-1][index] for index in indexes), last_seq)
 
     def _asked(self, query: str, values: Sequence[Any], rows: int = 1) -> list[Any]:
-        """The first piece of the rows, bounded in bytes. A condition that is no SQL is the signal's fault."""
+        """The first rows of a result, limited in bytes. An invalid condition is reported as an error of the signal."""
         try:
             cursor = self._connection().execute(query, values)
             first_piece = next(pieces(cursor, rows + 64), [])
@@ -98,14 +101,14 @@ class SqliteChunks:
         return first_piece
 
     def behind(self, part: TablePart) -> None:
-        """Nobody alters tables without the triggers being made anew."""
+        """Never: when a table is altered its triggers are recreated as well."""
 
     def mark(self, mark_id: str, kind: str, data: Mapping[str, Any]) -> None: ...
 
     def whole(
         self, tables: Sequence[str], request: SnapshotRequest, offset: Mapping[str, Any]
     ) -> Iterator[list[RecordBatch]]:
-        """Read in one transaction; changes from the position on come again after it, and end as the tables are."""
+        """Read in one transaction; changes from the offset on follow, and lead to the tables' current state."""
         shapes = [shape for shape in self._shapes() if shape.table.full_name in tables]
         selects = {name: request.condition(name) for name in tables}
         self._snapshot = Snapshot(self._config, self._events)

@@ -1,4 +1,4 @@
-"""Keys of the SQLite source: its own, and those that all change data capture shares."""
+"""Keys of the SQLite source: its own, and those that all change data capture connectors share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _log_name(value: str) -> str | None:
 
 @config
 class SqliteConfig(CaptureConfig):
-    """How to follow a SQLite database."""
+    """How a SQLite database is followed."""
 
     path: str = key(
         "database.path",

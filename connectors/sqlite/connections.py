@@ -1,4 +1,4 @@
-"""Opens the database; its errors as ours."""
+"""Opens the database, and converts its errors to ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PASSING: Final = frozenset(
         sqlite3.SQLITE_PROTOCOL,
     ]
 )
-"""What another process, or time, may mend."""
+"""Errors that may disappear with time or through another process."""
 
 
 def quoted(name: str) -> str:
@@ -33,7 +33,7 @@ def quoted(name: str) -> str:
 
 
 def connect(config: SqliteConfig) -> sqlite3.Connection:
-    """A connection without transactions of its own making; never makes a file. Raises sqlite3.Error."""
+    """A connection that starts no transactions by itself and never creates a file. Raises sqlite3.Error."""
     return sqlite3.connect(
         f"{Path(config.path).absolute().as_uri()}?mode=rw",
         uri=True,
@@ -53,7 +53,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 @contextmanager
 def database_errors(config: SqliteConfig, doing: str) -> Iterator[None]:
-    """SQLite's errors as ours: a lock, a full disk, a file that is not there can be tried again."""
+    """Convert SQLite's errors to ours: a lock, a full disk and a missing file are retriable."""
     try:
         yield
     except sqlite3.Error as error:
@@ -66,7 +66,9 @@ def database_errors(config: SqliteConfig, doing: str) -> Iterator[None]:
 
 @contextmanager
 def writing(connection: sqlite3.Connection) -> Iterator[None]:
-    """One transaction that may write from its beginning on, so that nothing comes between what it reads and writes."""
+    """A transaction that takes the write lock at its beginning, so that no other write comes between its reads and
+    writes.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -1,4 +1,4 @@
-"""Reads changes from the log and rows from tables, so many at a time that they stay within a bound of memory."""
+"""Reads changes from the log and rows from tables, in pieces limited in memory."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["BATCH_BYTES", "changes", "pieces", "select"]
 
 BATCH_BYTES: Final = 4 * 1024 * 1024
 _STEP: Final = 64
-"""Rows between two looks at their size."""
+"""The number of rows after which their size is checked."""
 
 
 def _size(rows: Sequence[Sequence[Any]]) -> int:
-    """About how many bytes the values of rows have."""
+    """The approximate size of rows in bytes."""
     cells = sum(len(value) for row in rows for value in row if isinstance(value, str | bytes))
     return cells + 8 * len(rows) * len(rows[0])
 
 
 def pieces(cursor: sqlite3.Cursor, rows: int) -> Iterator[list[Any]]:
-    """What a cursor has, in pieces of at most so many rows and about ``BATCH_BYTES``."""
+    """A cursor's rows, in pieces of at most this many rows and about ``BATCH_BYTES``."""
     piece: list[Any] = []
     size = 0
     while fetched_rows := cursor.fetchmany(_STEP):
@@ -39,7 +39,7 @@ def pieces(cursor: sqlite3.Cursor, rows: int) -> Iterator[list[Any]]:
 
 
 def select(shape: Shape, chosen: str = "") -> str:
-    """The captured columns of a table's rows: of all, or of those that another SELECT gives."""
+    """Selects the captured columns of a table: of all rows, or of those that another SELECT returns."""
     names = ", ".join(quoted(column.name) for column in shape.table.columns)
     return f"SELECT {names} FROM {f'({chosen})' if chosen else quoted(shape.table.name)}"
 
@@ -47,9 +47,10 @@ def select(shape: Shape, chosen: str = "") -> str:
 def changes(
     connection: sqlite3.Connection, log: str, shapes: Mapping[int, Shape], after: int, rows: int
 ) -> tuple[list[tuple[Shape, list[LogRow]]], int]:
-    """Changes after a position, by shape and in order within each, and the last one's position. Call it in a transaction.
+    """Changes after a position, by shape and in order within each, and the position of the last one. Call it in a
+    transaction.
 
-    Changes of shapes that are not among ``shapes`` (tables that are not captured any more) are passed over.
+    Changes with shapes that are not in ``shapes`` (of tables that are no longer captured) are skipped.
     """
     heads = connection.execute(
         f"SELECT shape, max(seq) FROM (SELECT shape, seq FROM {quoted(log)} WHERE seq > ? AND op <> '{REPLACED}' "
@@ -74,6 +75,6 @@ def changes(
             until = piece[-1][0]
         cursor.close()
         changes_.append((shapes[number], piece))
-    # a shape that was cut short holds the others back: what is later than its last comes with the next call
+    # if a shape was cut short, later changes of other shapes wait for the next call
     kept = [(shape, [row for row in piece if row[0] <= until]) for shape, piece in changes_]
     return [(shape, piece) for shape, piece in kept if piece], until

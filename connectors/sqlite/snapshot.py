@@ -20,9 +20,9 @@ __all__ = ["Snapshot"]
 
 
 class Snapshot:
-    """Reads tables within one read transaction; ``seq`` is the last change that they show. Close it in any case.
+    """Reads tables in one read transaction; ``seq`` is the last change that they contain. Must be closed in every case.
 
-    In a database with journal_mode=WAL nobody waits for it; in others who commits waits until it is over.
+    With journal_mode=WAL it blocks no other connection; otherwise commits wait until it has ended.
     """
 
     def __init__(self, config: SqliteConfig, events: Events) -> None:
@@ -39,8 +39,11 @@ class Snapshot:
         selects: Mapping[str, str] | None = None,
         ends: Mapping[str, Any] | None = None,
     ) -> Iterator[list[RecordBatch]]:
-        """Batches to hand on, table by table. ``offset`` is their position and ``ends`` the very last one's, by default the same
-        as completed; ``selects`` has, by a table's whole name, a SELECT to read its rows by."""
+        """Batches, table by table.
+
+        ``offset`` is their offset and ``ends`` the very last one's, by default the same marked as complete; ``selects``
+        maps a table's full name to a SELECT that limits its rows.
+        """
         marks, millis = SnapshotMarks(), time.time_ns() // 1_000_000
         position = {"source_partition": {"server": self._config.prefix}, "source_offset": dict(offset)}
         pending: tuple[Shape, list[Any]] | None = None
@@ -62,7 +65,7 @@ class Snapshot:
             yield [made(pending, ends_table=True, ends_all=True).replace(source_offset=done)]
 
     def interrupt(self) -> None:
-        """From another thread: have the statement that runs end with an error."""
+        """Called from another thread: makes the running statement end with an error."""
         self._connection.interrupt()
 
     def close(self) -> None:

@@ -85,7 +85,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
         elif mode == "initial_only":
             self._finished = True
         else:
-            # without a position from the log's beginning: what it has was written since the triggers were made
+            # without an offset, start at the beginning of the log: it was written since the triggers were created
             self._seq = int(position["seq"]) if position and not beginning else self._log.owner()[2]
             self._offset = self._position(self._seq)
         return []
@@ -104,7 +104,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
         return captured(self._connection, self._filters, self.config.log)
 
     def _follow_tables(self, *, copy: bool) -> None:
-        """Let the triggers follow the tables as they are now."""
+        """Update the triggers to match the tables."""
         assert self._connection is not None and self._log is not None
         version = self._pragma("schema_version")
         while changed := self._log.renew(self._tables, copy=copy):
@@ -165,7 +165,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
         self._seq = changes.position
 
     def _read(self) -> tuple[Changes, bool]:
-        """The next changes, and whether to look again at once."""
+        """The next changes, and whether to read again immediately."""
         assert self._connection is not None and self._log is not None
         connection, config = self._connection, self.config
         connection.execute("BEGIN")
@@ -177,7 +177,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
         if schema != self._schema_version:
             self._follow_tables(copy=True)
             return self._at(self._seq), True
-        if until == self._seq:  # numbers up to the last one may have gone to rows that are no changes
+        if until == self._seq:  # numbers up to the last one may belong to rows that are not changes
             return self._at(last), False
         still = {"source_partition": self._partition, "source_offset": self._offset}
         batches = [batch for shape, rows in read if (batch := self._events.of_changes(shape, rows, still)) is not None]
@@ -190,7 +190,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
         self._connection.execute(statement)
 
     def _prune(self) -> None:
-        """Forget what the topics have; when another process writes, later."""
+        """Delete changes that are already in the topics; later if another process is writing."""
         assert self._log is not None
         if not self._done or time.monotonic() < self._next_prune:
             return
@@ -218,7 +218,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
     def _abort(self) -> None:
         for part in (self._connection, self._snapshot):
             if part is not None:
-                with suppress(sqlite3.Error):  # it may have been closed
+                with suppress(sqlite3.Error):  # the connection may have been closed
                     part.interrupt()
 
     def _clean_up(self) -> None:
@@ -227,7 +227,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
 
 
 def _drop_log(config: SqliteConfig) -> None:
-    """Remove triggers and log, unless they are another connector's."""
+    """Remove triggers and log, unless they belong to another connector."""
     with database_errors(config, "removing the change log of"):
         connection = connect(config)
         try:
@@ -259,7 +259,7 @@ class SqliteSource(SourceConnector[SqliteConfig]):
 
     @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
-        """To forget the position removes the triggers and the log too: without a position nothing in it is of use."""
+        """Deleting the offset also removes the triggers and the log: without an offset its contents cannot be used."""
         config = parse(SqliteConfig, properties)
         for partition, offset in offsets:
             if partition != {"server": config.prefix}:

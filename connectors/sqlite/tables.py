@@ -1,4 +1,4 @@
-"""Tables as SQLite describes them, and the shape of their events."""
+"""Tables from SQLite's catalog, and the shape of their events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from connectors.sqlite.types import Form, Modes, form_of, source_parameters
 __all__ = ["SCHEMA", "SOURCE", "Column", "Shape", "Shapes", "Table", "Unique", "captured", "tables_of"]
 
 SCHEMA: Final = "main"
-"""SQLite's own name for the file that is opened."""
+"""SQLite's name for the main database file."""
 SOURCE: Final = source_block(
     "tidegate.sqlite.Source",
     [
@@ -42,16 +42,19 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """A unique index besides the key's: columns with their collations."""
+    """A unique index other than the key's: columns with their collations."""
 
     columns: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The captured columns of a table. ``key`` are those of its primary key, else of a unique index over columns that are
-    never null, else what message.key.columns says; ``identity`` those that find a row again: its rowid, under a name that no
-    column has, or the primary key of a table WITHOUT ROWID."""
+    """The captured columns of a table.
+
+    ``key`` are the columns of its primary key, else of a unique index whose columns are all NOT NULL, else those in
+    message.key.columns. ``identity`` are the columns that identify a row: its rowid, under a name that no column has,
+    or the primary key of a table WITHOUT ROWID.
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -64,7 +67,7 @@ class Table:
         return f"{SCHEMA}.{self.name}"
 
     def described(self) -> str:
-        """As JSON, under which the change log knows the shape of its rows."""
+        """The JSON form under which the change log stores the shape of its rows."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
     @classmethod
@@ -80,7 +83,7 @@ class Table:
 
 
 def captured(connection: sqlite3.Connection, filters: Filters, log: str) -> list[Table]:
-    """The tables that a configuration means, in order of their names, with the columns that it means."""
+    """The tables that a configuration selects, sorted by name, with the columns that it selects."""
     return [
         _table(connection, name, bool(without), filters)
         for name, without in tables_of(connection)
@@ -89,7 +92,7 @@ def captured(connection: sqlite3.Connection, filters: Filters, log: str) -> list
 
 
 def tables_of(connection: sqlite3.Connection) -> list[tuple[str, int]]:
-    """Name of every table that is the user's, and whether it is WITHOUT ROWID."""
+    """The name of every user table, and whether it is WITHOUT ROWID."""
     return connection.execute(
         f"SELECT name, wr FROM pragma_table_list WHERE schema = '{SCHEMA}' AND type = 'table' "
         "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
@@ -144,7 +147,7 @@ def _table(connection: sqlite3.Connection, name: str, without_rowid: bool, filte
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a table's rows become events; ``forms`` by column."""
+    """How a table's rows become events; ``forms`` has one form per column."""
 
     table: Table
     layout: Layout
@@ -153,7 +156,7 @@ class Shape:
 
 
 class Shapes:
-    """Makes shapes by the configuration."""
+    """Builds shapes from the configuration."""
 
     def __init__(self, config: SqliteConfig, filters: Filters) -> None:
         self.filters = filters
@@ -191,7 +194,7 @@ _LITERAL: Final = re.compile(
 
 
 def _default(expression: str, form: Form) -> Any:
-    """The value of a default that is a literal; None of any other."""
+    """The value of a default that is a literal; None for any other."""
     match = _LITERAL.fullmatch(expression.strip())
     if match is None:
         return None

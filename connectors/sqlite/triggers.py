@@ -1,11 +1,12 @@
-"""The triggers that write a table's changes to the change log, as SQL.
+"""The SQL of the triggers that write a table's changes to the change log.
 
-A row of the log has its shape, an ``op``, milliseconds since 1970, and the old and the new values of the shape's columns as
-``o1``, ``n1``, ``o2``, … in their own storage classes. The new ones are read back from the table, not taken from NEW: another
-trigger may have changed the row already, and which of two fires first SQLite does not promise.
+A row of the log has its shape, an ``op``, milliseconds since 1970, and the old and the new values of the shape's
+columns as ``o1``, ``n1``, ``o2``, … in their own storage classes. The new values are read from the table, not from NEW:
+another trigger may already have changed the row, and SQLite does not define which of two triggers runs first.
 
-INSERT OR REPLACE deletes the rows in its way without firing delete triggers (sqlite.org, "ON CONFLICT"). So what a new row is
-in conflict with by a unique index is noted before as ``p``; what is gone after becomes a deletion, the rest is forgotten.
+INSERT OR REPLACE deletes conflicting rows without running delete triggers (sqlite.org, "ON CONFLICT"). So the rows that
+a new row conflicts with through a unique index are noted beforehand as ``p``. Those that are gone afterwards become
+deletions, and the other notes are removed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def columns_of_log(kind: str, width: int) -> list[str]:
 
 
 def triggers(log: str, shape: int, table: Table) -> dict[str, str]:
-    """Each trigger's name with the statement that makes it."""
+    """Maps each trigger's name to the statement that creates it."""
     width = len(table.columns)
     old, new = columns_of_log("o", width), columns_of_log("n", width)
     names = [quoted(column.name) for column in table.columns]

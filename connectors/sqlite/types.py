@@ -1,7 +1,7 @@
-"""Which schema a declared type gets, and how SQLite's values become its column.
+"""The schema for a declared type, and the conversion of SQLite's values to its column.
 
-SQLite bounds nothing by a declared type (sqlite.org, "Datatypes In SQLite"): a value is taken where it fits without loss,
-whatever its storage class, and refused by name where it does not.
+A declared type does not restrict values in SQLite (sqlite.org, "Datatypes In SQLite"): a value with any storage class
+is accepted where it can be converted without loss, and otherwise rejected with an error that names it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Convert = Callable[[Sequence[Any]], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """``decimal.handling.mode``, ``time.precision.mode`` and ``binary.handling.mode``, in small letters."""
+    """``decimal.handling.mode``, ``time.precision.mode`` and ``binary.handling.mode``, in lower case."""
 
     decimal: str = "precise"
     time: str = "adaptive"
@@ -36,9 +36,9 @@ class Modes:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A column's schema, not optional, and how a list of SQLite's values becomes a column of it.
+    """A column's non-optional schema, and the conversion of a list of SQLite's values to a column of it.
 
-    ``convert`` raises DataError for a value that the schema cannot hold.
+    ``convert`` raises DataError for a value that the schema cannot represent.
     """
 
     schema: Schema
@@ -50,7 +50,7 @@ _TIMES: Final = frozenset(["date", "datetime", "timestamp", "time"])
 
 
 def form_of(declared: str, modes: Modes) -> Form:
-    """The form of a declared type: its name where that is telling, else by SQLite's rules of affinity."""
+    """The form of a declared type: by its name where that is specific, else by SQLite's affinity rules."""
     match = _DECLARED.fullmatch(declared)
     name, first, second = match.groups() if match else (declared, None, None)
     word = name.lower().split(" ")[0] if name else ""
@@ -82,7 +82,7 @@ def _each(read: Callable[[Any], Any], arrow: pa.DataType) -> Convert:
 
 
 def _quick(arrow: pa.DataType, read: Callable[[Any], Any]) -> Convert:
-    """All at once where every value is of the expected class; else each by ``read``."""
+    """Converts all values at once where every value has the expected class; else each with ``read``."""
     slow = _each(read, arrow)
 
     def convert(values: Sequence[Any]) -> pa.Array:
@@ -114,7 +114,7 @@ def _double(value: Any) -> float:
 
 
 def _text(value: Any) -> str:
-    """Texts as they are, numbers as SQLite shows them; bytes only where they are UTF-8."""
+    """Texts unchanged, numbers as SQLite prints them; bytes only where they are UTF-8."""
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -151,7 +151,7 @@ def _binary(modes: Modes) -> Form:
 
 
 def _decimal(value: Any) -> Decimal:
-    """A double stands for the shortest number that reads as it."""
+    """A double becomes the shortest decimal number that converts back to it."""
     try:
         made = Decimal(repr(value) if isinstance(value, float) else str(value).strip())
     except ArithmeticError:
@@ -184,7 +184,7 @@ def _numeric(precision: int | None, scale: int, modes: Modes) -> Form:
 
 
 def _scaled(value: Decimal) -> dict[str, Any]:
-    """The unscaled number in as few bytes as hold it with its sign, and how many digits are after the point."""
+    """The unscaled number in as few bytes as possible, including the sign, and the number of digits after the point."""
     sign, digits, exponent = value.as_tuple()
     number = int("".join(map(str, digits)))
     scale = -int(exponent)
@@ -214,7 +214,7 @@ def _named(kind: SchemaType, name: str) -> Schema:
 
 
 def _iso(micros: pa.Array, pattern: str) -> pa.Array:
-    """Text as Java's: digits after the second in threes, as many as are needed."""
+    """Text in Java's format: digits after the second in groups of three, as many as needed."""
     text = pc.strftime(micros.cast(pa.timestamp("us")), format=pattern)
     return pc.binary_join_element_wise(pc.replace_substring_regex(text, r"\.?(000)+$", ""), "Z", "")
 
@@ -261,7 +261,7 @@ def _time(modes: Modes) -> Form:
 
 
 def source_parameters(name: str, declared: str) -> dict[str, str]:
-    """What ``column.propagate.source.type`` adds to a schema."""
+    """The schema parameters that ``column.propagate.source.type`` adds."""
     match = _DECLARED.fullmatch(declared)
     kind, length, scale = match.groups() if match else (declared, None, None)
     made = {"type": kind.upper(), "length": length, "scale": scale, "name": name}

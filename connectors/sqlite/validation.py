@@ -1,4 +1,4 @@
-"""What a look at the database shows to be wrong."""
+"""Problems that opening the database shows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["find_problems"]
 
 _LEAST: Final = (3, 37, 0)
 _MOST_COLUMNS: Final = 900
-"""A table of the log has two for each, and SQLite's limit is 2000."""
+"""The most columns of a table: the log has two for each, and SQLite's limit is 2000."""
 
 
 def find_problems(config: SqliteConfig) -> Iterable[Problem]:
-    """Each says what to do."""
+    """Each problem says what to do."""
     if sqlite3.sqlite_version_info < _LEAST:
         yield Problem(
             "database.path",

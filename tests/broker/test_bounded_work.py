@@ -74,17 +74,17 @@ class Connected:
         return self.receive()
 
     def create(self, topic: str, configs: Mapping[str, str] = MappingProxyType({})) -> None:
-        wanted = [{"name": key, "value": value} for key, value in configs.items()]
-        topics = [{"name": topic, "num_partitions": 1, "replication_factor": 1, "configs": wanted}]
+        configs_asked = [{"name": key, "value": value} for key, value in configs.items()]
+        topics = [{"name": topic, "num_partitions": 1, "replication_factor": 1, "configs": configs_asked}]
         self.ask(frame_of(CREATE_TOPICS, 5, {"topics": topics, "timeout": 9000}))
 
     def offset_for(self, topic: str, timestamp: int) -> tuple[int, int]:
         """(error code, offset) by ListOffsets v7."""
         partitions = [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": timestamp}]
-        wanted = {"replica_id": -1, "isolation_level": 0, "topics": [{"name": topic, "partitions": partitions}]}
-        answer = self.ask(frame_of(LIST_OFFSETS, 7, wanted))
-        found: tuple[int, int] = struct.unpack_from(">h8xq", answer, len(answer) - 1 - 1 - 1 - 4 - 8 - 8 - 2)
-        return found
+        request = {"replica_id": -1, "isolation_level": 0, "topics": [{"name": topic, "partitions": partitions}]}
+        answer = self.ask(frame_of(LIST_OFFSETS, 7, request))
+        answered: tuple[int, int] = struct.unpack_from(">h8xq", answer, len(answer) - 1 - 1 - 1 - 4 - 8 - 8 - 2)
+        return answered
 
     def close(self) -> None:
         self._socket.close()
@@ -117,11 +117,11 @@ class Witness(threading.Thread):
                 time.sleep(0.001)
 
     def _bytes(self) -> int:
-        found = 0
-        for one in (self._process, *self._process.children(recursive=True)):
+        total = 0
+        for process in (self._process, *self._process.children(recursive=True)):
             with contextlib.suppress(psutil.NoSuchProcess):
-                found += one.memory_info().rss
-        return found
+                total += process.memory_info().rss
+        return total
 
     def end(self) -> None:
         self._over.set()
@@ -163,8 +163,8 @@ def judged(broker: TidegateBroker, topic: str, batch: bytes) -> int:
 
 def cases(some: Sequence[tuple[Any, ...]], more: Iterable[tuple[Any, ...]]) -> list[Any]:
     """The first in every run, the rest among the proofs: each takes a while."""
-    rest = [one for one in more if one not in some]
-    return [*some, *(pytest.param(*one, marks=[pytest.mark.proof, pytest.mark.timeout(600)]) for one in rest)]
+    rest = [case for case in more if case not in some]
+    return [*some, *(pytest.param(*case, marks=[pytest.mark.proof, pytest.mark.timeout(600)]) for case in rest)]
 
 
 COMPRESSED: Final = (Codec.ZSTD, Codec.GZIP, Codec.LZ4)
@@ -218,8 +218,8 @@ def test_looking_up_a_time_in_batches_of_millions_of_records_holds_nobody_up(
         for _ in range(2):
             assert judged(broker, topic, batch) == NONE
         with witnessed(broker):
-            error, found = client.offset_for(topic, timestamp)
-        assert (error, found) == (NONE, -1) or (count == MANY and error == REQUEST_TIMED_OUT)
+            error, offset = client.offset_for(topic, timestamp)
+        assert (error, offset) == (NONE, -1) or (count == MANY and error == REQUEST_TIMED_OUT)
 
 
 def test_what_comes_behind_a_long_batch_does_not_overtake_it(broker: TidegateBroker) -> None:
@@ -227,9 +227,9 @@ def test_what_comes_behind_a_long_batch_does_not_overtake_it(broker: TidegateBro
         client.create("ordered", {"cleanup.policy": "compact"})
         for count in (MANY // 16, 1, MANY // 16, 1, 1):
             client.send(produce_frame("ordered", 0, many_records(Codec.ZSTD, count)))
-        found = [produced(client.receive()) for _ in range(5)]
+        answers = [produced(client.receive()) for _ in range(5)]
     many = MANY // 16
-    assert found == [(NONE, 0), (NONE, many), (NONE, many + 1), (NONE, 2 * many + 1), (NONE, 2 * many + 2)]
+    assert answers == [(NONE, 0), (NONE, many), (NONE, many + 1), (NONE, 2 * many + 1), (NONE, 2 * many + 2)]
 
 
 def test_clients_that_leave_meanwhile_hold_nobody_up(broker: TidegateBroker) -> None:

@@ -1,4 +1,4 @@
-"""What a request costs does not grow with its records: counted in calls of functions, of Python's and of C's."""
+"""The cost of a request does not grow with its number of records; measured in function calls, both Python's and C's."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def counted(tmp_path):
 
 
 def test_a_thousand_times_the_records_take_no_more_calls(counted):
-    one, many = counted(1), counted(1000)
-    assert many[0] <= one[0] + 4, f"produce: {one[0]} calls for one record, {many[0]} for a thousand"
-    assert many[1] <= one[1] + 4, f"fetch: {one[1]} calls for one record, {many[1]} for a thousand"
-    assert one[0] < 200 and one[1] < 200
+    single, many = counted(1), counted(1000)
+    assert many[0] <= single[0] + 4, f"produce: {single[0]} calls for one record, {many[0]} for a thousand"
+    assert many[1] <= single[1] + 4, f"fetch: {single[1]} calls for one record, {many[1]} for a thousand"
+    assert single[0] < 200 and single[1] < 200

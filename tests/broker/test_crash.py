@@ -75,9 +75,9 @@ def test_every_acknowledged_record_is_there_once_and_in_order(tmp_path: Path, du
         assert load.failed == []
         assert len(load.acknowledged) == RECORDS
         for partition in range(PARTITIONS):
-            found = everything(broker.bootstrap_servers, partition)
-            assert [value for _, value in found] == list(range(partition, RECORDS, PARTITIONS))
-            assert all(load.acknowledged[partition, offset] == value for offset, value in found)
+            records = everything(broker.bootstrap_servers, partition)
+            assert [value for _, value in records] == list(range(partition, RECORDS, PARTITIONS))
+            assert all(load.acknowledged[partition, offset] == value for offset, value in records)
     finally:
         broker.stop()
 
@@ -87,10 +87,10 @@ def everything(bootstrap_servers: str, partition: int) -> list[tuple[int, int]]:
     where = TopicPartition("load", partition, 0)
     _, end = consumer.get_watermark_offsets(where, 60)
     consumer.assign([where])
-    found: list[tuple[int, int]] = []
-    while len(found) < end:
-        messages = consumer.consume(min(1000, end - len(found)), 60)
-        assert messages, f"{len(found)} of {end} records came"
-        found += [(message.offset(), int(message.value())) for message in messages]
+    records: list[tuple[int, int]] = []
+    while len(records) < end:
+        messages = consumer.consume(min(1000, end - len(records)), 60)
+        assert messages, f"{len(records)} of {end} records came"
+        records += [(message.offset(), int(message.value())) for message in messages]
     consumer.close()
-    return found
+    return records

@@ -39,22 +39,22 @@ class Consumer:
         self.sizes: dict[int, int] = {}
 
     def request(
-        self, wanted: dict[int, int] | None = None, forget: list[int] | None = None, **given: Any
+        self, offsets: dict[int, int] | None = None, forget: list[int] | None = None, **more: Any
     ) -> FetchRequest:
-        self.offsets |= wanted or {}
-        partitions = [FetchPartition(index, offset, 1 << 20) for index, offset in (wanted or {}).items()]
-        given = {"max_wait_ms": 0, "isolation_level": self.isolation_level, **given}
+        self.offsets |= offsets or {}
+        partitions = [FetchPartition(index, offset, 1 << 20) for index, offset in (offsets or {}).items()]
+        more = {"max_wait_ms": 0, "isolation_level": self.isolation_level, **more}
         return FetchRequest(
             [("t", partitions)] if partitions else [],
             session_id=self.session,
             session_epoch=self.epoch,
             forgotten=[("t", forget)] if forget else (),
-            **given,
+            **more,
         )
 
-    async def fetch(self, *wanted: dict[int, int], **given: Any) -> list[int]:
+    async def fetch(self, *offsets: dict[int, int], **more: Any) -> list[int]:
         """The partitions that the answer names."""
-        return await self.answer(fetch(self.context, self.request(*wanted, **given)))
+        return await self.answer(fetch(self.context, self.request(*offsets, **more)))
 
     async def answer(self, outcome: FetchResponse | Pending) -> list[int]:
         if isinstance(outcome, Pending):
@@ -62,19 +62,23 @@ class Consumer:
         assert isinstance(outcome, FetchResponse)
         self.session = outcome.session_id
         self.epoch += 1
-        results = [one for _, partitions in outcome.topics for one in partitions]
-        for one in results:
-            self.told[one.partition] = (one.error_code, one.high_watermark, one.log_start_offset)
-        self.sizes = {one.partition: one.records.size if one.records else 0 for one in results}
-        return [one.partition for one in results]
+        results = [partition for _, partitions in outcome.topics for partition in partitions]
+        for partition in results:
+            self.told[partition.partition] = (
+                partition.error_code,
+                partition.high_watermark,
+                partition.log_start_offset,
+            )
+        self.sizes = {partition.partition: partition.records.size if partition.records else 0 for partition in results}
+        return [partition.partition for partition in results]
 
 
 Test = Callable[[Broker], Awaitable[None]]
 
 
-def run(directory: Path, test: Test, **given: str) -> None:
+def run(directory: Path, test: Test, **overrides: str) -> None:
     async def whole() -> None:
-        broker = Broker(parse(BrokerConfig, support.settings(directory, **given)))
+        broker = Broker(parse(BrokerConfig, support.settings(directory, **overrides)))
         broker.topics.create("t", partitions=4)
         with contextlib.closing(_Closing(broker)):
             await test(broker)
@@ -95,10 +99,10 @@ def log_of(broker: Broker, partition: int) -> PartitionLog:
     return broker.partitions.find("t", partition)
 
 
-def append(broker: Broker, partition: int, count: int = 1, **given: Any) -> None:
+def append(broker: Broker, partition: int, count: int = 1, **fields: Any) -> None:
     records = [Record(b"key", b"value", (), 1)] * count
     broker.partitions.append(
-        log_of(broker, partition), memoryview(encode_batch(records, **given)), acks=1, transaction_version=0
+        log_of(broker, partition), memoryview(encode_batch(records, **fields)), acks=1, transaction_version=0
     )
 
 
@@ -238,13 +242,13 @@ def test_a_fetch_that_was_overtaken_is_told_so(tmp_path: Path) -> None:
 def test_readers_of_committed_records_are_woken_by_the_marker(tmp_path: Path, in_session: bool) -> None:
     async def test(broker: Broker) -> None:
         consumer = Consumer(broker, isolation_level=1)
-        wanted = {0: 0}
+        offsets = {0: 0}
         if in_session:
-            await consumer.fetch(wanted)
-            wanted = {}
+            await consumer.fetch(offsets)
+            offsets = {}
         else:
             consumer.epoch = -1
-        pending = fetch(consumer.context, consumer.request(wanted, max_wait_ms=60_000))
+        pending = fetch(consumer.context, consumer.request(offsets, max_wait_ms=60_000))
         assert isinstance(pending, Pending)
         for sequence in range(2):
             append(broker, 0, producer_id=7, producer_epoch=0, base_sequence=sequence, transactional=True)
@@ -313,15 +317,16 @@ def test_sessions_work_by_topic_id(tmp_path: Path) -> None:
     async def test(broker: Broker) -> None:
         topic_id = broker.metadata.topic("t").id
         context = Context(broker, 17, "c", "127.0.0.1", "PLAINTEXT")
-        wanted = [FetchPartition(0, 0, 1000)]
+        partitions = [FetchPartition(0, 0, 1000)]
         first = fetch(
-            context, FetchRequest([(topic_id, wanted), (uuid.UUID(int=9), wanted)], session_epoch=0, max_wait_ms=0)
+            context,
+            FetchRequest([(topic_id, partitions), (uuid.UUID(int=9), partitions)], session_epoch=0, max_wait_ms=0),
         )
         assert isinstance(first, FetchResponse)
         append(broker, 0)
         again = fetch(context, FetchRequest([], session_id=first.session_id, session_epoch=1, max_wait_ms=0))
         assert isinstance(again, FetchResponse)
-        assert {topic: [one.error_code for one in found] for topic, found in again.topics} == {
+        assert {topic: [result.error_code for result in results] for topic, results in again.topics} == {
             topic_id: [0],
             uuid.UUID(int=9): [100],
         }

@@ -1,4 +1,4 @@
-"""What some keys of a broker change for its clients."""
+"""Effects of some of a broker's configuration keys on its clients."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def commit(broker: BrokerThread) -> None:
 
 
 def test_group_protocols_that_are_not_named_are_not_served(tmp_path: Path) -> None:
-    given = settings(tmp_path, group_coordinator_rebalance_protocols="classic")
-    with BrokerThread(given) as broker, Wire(broker.port) as wire:
+    broker_settings = settings(tmp_path, group_coordinator_rebalance_protocols="classic")
+    with BrokerThread(broker_settings) as broker, Wire(broker.port) as wire:
         request = ConsumerGroupHeartbeatRequest(
             group_id="g", member_id="m", member_epoch=0, rebalance_timeout_ms=1000, subscribed_topic_names=["t"]
         )
@@ -46,10 +46,10 @@ def test_group_protocols_that_are_not_named_are_not_served(tmp_path: Path) -> No
 
 def test_metrics_of_clients_are_not_taken_unless_they_are_wanted(tmp_path: Path) -> None:
     request = GetTelemetrySubscriptionsRequest(client_instance_id=uuid.UUID(int=0))
-    for wanted in (True, False):
-        given = settings(tmp_path / str(wanted), client_telemetry_enable=str(wanted).lower())
-        with BrokerThread(given) as broker, Wire(broker.port) as wire:
-            if wanted:
+    for enabled in (True, False):
+        broker_settings = settings(tmp_path / str(enabled), client_telemetry_enable=str(enabled).lower())
+        with BrokerThread(broker_settings) as broker, Wire(broker.port) as wire:
+            if enabled:
                 assert wire.send(request, GetTelemetrySubscriptionsResponse, 0).error_code == 0
             else:
                 with pytest.raises(AssertionError, match="closed the connection"):

@@ -1,4 +1,4 @@
-"""What few users need is not loaded until somebody asks for it."""
+"""Modules for rarely used features are loaded only at their first use."""
 
 from __future__ import annotations
 

@@ -126,13 +126,13 @@ def test_metrics_count_what_happened(tmp_path: Path) -> None:
 def test_connections_above_the_limit_wait_for_room(tmp_path: Path) -> None:
     with BrokerThread(settings(tmp_path, max_connections="2")) as broker:
         address = ("127.0.0.1", broker.port)
-        with socket.create_connection(address) as one:
+        with socket.create_connection(address) as sock:
             with socket.create_connection(address) as two:
-                assert exchange(one, API_VERSIONS)
+                assert exchange(sock, API_VERSIONS)
                 assert exchange(two, API_VERSIONS)
                 three = socket.create_connection(address)
                 three.sendall(struct.pack(">i", len(API_VERSIONS)) + API_VERSIONS)
-                assert exchange(one, API_VERSIONS)
+                assert exchange(sock, API_VERSIONS)
                 assert len(broker.server._connections) == 2
             with three:
                 assert receive_frame(three)

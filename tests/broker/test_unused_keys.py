@@ -42,11 +42,13 @@ def test_what_must_not_be_passed_over_is_refused(key: str, value: str) -> None:
 
 
 def test_what_kafkas_files_usually_say_is_taken() -> None:
-    given = {
+    broker_settings = {
         "process.roles": "broker,controller",
         "remote.log.storage.system.enable": "false",
         "create.topic.policy.class.name": "",
         "cordoned.log.dirs": "*",
         "num.network.threads": "3",
     }
-    assert parse(BrokerConfig, {"log.dirs": "/nowhere", **given}).properties.items() >= given.items()
+    assert (
+        parse(BrokerConfig, {"log.dirs": "/nowhere", **broker_settings}).properties.items() >= broker_settings.items()
+    )

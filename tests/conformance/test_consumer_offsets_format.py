@@ -101,7 +101,7 @@ def test_what_kafka_wrote_is_read_and_would_be_written_alike(apache_kafka: Any, 
         group: work_as_a_group(apache_kafka.bootstrap_servers, group, instance) for group, instance in groups.items()
     }
     entries = stored(apache_kafka.directory / "log")
-    found: dict[str, set[type]] = {group: set() for group in groups}
+    classes: dict[str, set[type]] = {group: set() for group in groups}
     for partition, written in enumerate(entries):
         for key, data in written:
             match decode_key(key):
@@ -114,8 +114,8 @@ def test_what_kafka_wrote_is_read_and_would_be_written_alike(apache_kafka: Any, 
                 case _:
                     continue
             assert partition == partition_for(group, PARTITIONS)
-            found[group].add(type(decode_key(key)))
-    assert all(kinds == {OffsetCommitKey, GroupMetadataKey} for kinds in found.values())
+            classes[group].add(type(decode_key(key)))
+    assert all(kinds == {OffsetCommitKey, GroupMetadataKey} for kinds in classes.values())
     log = ListLog(clock, PARTITIONS)
     log.entries = entries
     coordinator = GroupCoordinator(log, GroupConfig(), ListTopics(), clock)
@@ -151,9 +151,9 @@ def test_only_offsets_of_committed_transactions_are_taken_over(apache_kafka: Any
         log.entries = stored(apache_kafka.directory / "log")
         coordinator = GroupCoordinator(log, GroupConfig(), ListTopics(), clock)
         coordinator.start()
-        found = coordinator.fetch_offsets(topic)
+        offsets = coordinator.fetch_offsets(topic)
         coordinator.stop()
-        return {where: committed.offset for where, committed in found.items()}
+        return {where: committed.offset for where, committed in offsets.items()}
 
     wait_until(lambda: loaded() == {(topic, 0): 5}, "the commit's marker")
 
@@ -172,11 +172,11 @@ def test_kafkas_dump_tool_reads_what_we_wrote(kafka_tools: Callable[..., str], t
     payloads = [json.loads(text) for text in re.findall(r"payload: (\{.*\})\s*$", dumped, re.MULTILINE)]
     keys = [json.loads(text) for text in re.findall(r" key: (\{.*?\}) payload:", dumped)]
     assert len(payloads) == len(keys) >= 3
-    offsets = [one["data"] for one, key in zip(payloads, keys, strict=True) if key["type"] == "1"]
-    assert [(one["offset"], one["metadata"]) for one in offsets] == [(1, METADATA)]
-    assert all(one["topicId"] for one in offsets)
+    offsets = [payload["data"] for payload, key in zip(payloads, keys, strict=True) if key["type"] == "1"]
+    assert [(payload["offset"], payload["metadata"]) for payload in offsets] == [(1, METADATA)]
+    assert all(payload["topicId"] for payload in offsets)
     assert {key["data"].get("topic") for key in keys} == {topic, None}
-    generation = [one["data"] for one, key in zip(payloads, keys, strict=True) if key["type"] == "2"][-1]
+    generation = [payload["data"] for payload, key in zip(payloads, keys, strict=True) if key["type"] == "2"][-1]
     assert (generation["protocolType"], generation["protocol"], generation["generation"]) == ("consumer", "range", 1)
     (member,) = generation["members"]
     assert (member["groupInstanceId"], member["clientId"], member["sessionTimeout"]) == ("instance", "member", 30_000)
@@ -195,8 +195,8 @@ def test_what_was_committed_survives_a_kill(tmp_path: Path) -> None:
         broker.start()
         for group, expected in (("simple", 199), ("killed", 1)):
             reader = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
-            (found,) = reader.committed([TopicPartition(topic, 0)], timeout=60)
-            assert found.offset == expected
+            (position,) = reader.committed([TopicPartition(topic, 0)], timeout=60)
+            assert position.offset == expected
             reader.close()
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         described = admin.describe_consumer_groups(["killed"])["killed"].result(60)

@@ -98,27 +98,27 @@ Make = Callable[..., Reader]
 def reader(bootstrap_servers: str) -> Iterator[Make]:
     made: list[Reader] = []
 
-    def make(*given: Any, **more: Any) -> Reader:
-        made.append(Reader(bootstrap_servers, *given, **more))
+    def make(*arguments: Any, **more: Any) -> Reader:
+        made.append(Reader(bootstrap_servers, *arguments, **more))
         return made[-1]
 
     yield make
-    for one in made:
-        one.consumer.close()
+    for reader in made:
+        reader.consumer.close()
 
 
 def poll_until(readers: list[Reader], condition: Callable[[], bool], what: str) -> None:
     def turn() -> bool:
-        for one in readers:
-            one.poll()
+        for reader in readers:
+            reader.poll()
         return condition()
 
     wait_until(turn, what, pause_s=0)
 
 
 def shared(*readers: Reader) -> bool:
-    given = [partition for one in readers for partition in one.assigned]
-    return sorted(given) == list(range(PARTITIONS)) and all(one.assigned for one in readers)
+    assigned = [partition for reader in readers for partition in reader.assigned]
+    return sorted(assigned) == list(range(PARTITIONS)) and all(reader.assigned for reader in readers)
 
 
 def entries_of(server: Any, group: str) -> list[tuple[bytes, bytes | None]]:
@@ -140,7 +140,7 @@ def uuid_bits(topic_id: Any) -> int:
 
 async def look_with_our_client(bootstrap_servers: str, group: str) -> None:
     async with Admin(ClientConfig(bootstrap_servers)) as admin:
-        listed = {one.group_id: one for one in await admin.list_groups()}
+        listed = {listed_group.group_id: listed_group for listed_group in await admin.list_groups()}
         assert (listed[group].type, listed[group].state) == ("consumer", "Stable")
         described = await admin.describe_group(group)
         assert (described.type, described.state, described.protocol) == ("consumer", "Stable", "uniform")
@@ -167,9 +167,9 @@ def test_members_share_partitions_and_take_over(
     assert described.type.name == "CONSUMER"
     assert described.partition_assignor == "uniform"
     members = {member.client_id: member for member in described.members}
-    for name, one in (("first", first), ("second", second)):
-        assert {where.partition for where in members[name].assignment.topic_partitions} == one.assigned
-    listed = {one.group_id: one for one in admin.list_consumer_groups().result(60).valid}
+    for name, each in (("first", first), ("second", second)):
+        assert {where.partition for where in members[name].assignment.topic_partitions} == each.assigned
+    listed = {each.group_id: each for each in admin.list_consumer_groups().result(60).valid}
     assert (listed[group].type.name, listed[group].state.name) == ("CONSUMER", "STABLE")
     with pytest.raises(KafkaException, match="(?i)non.?empty|not empty|members"):
         admin.delete_consumer_groups([group])[group].result(60)
@@ -178,8 +178,8 @@ def test_members_share_partitions_and_take_over(
     poll_until([first], lambda: shared(first), "one is left")
     assert second.values == [], "what was committed is not read again"
     first.consumer.close()
-    found = admin.list_consumer_group_offsets([GroupOffsets(group)])[group].result(60)
-    assert {where.partition: where.offset for where in found.topic_partitions} == dict.fromkeys(range(PARTITIONS), 25)
+    offsets = admin.list_consumer_group_offsets([GroupOffsets(group)])[group].result(60)
+    assert {where.partition: where.offset for where in offsets.topic_partitions} == dict.fromkeys(range(PARTITIONS), 25)
     # Every record that either broker wrote, ours would write in the very bytes.
     entries = entries_of(server, group)
     assert {key[:2] for key, _ in entries} >= {number.to_bytes(2) for number in (3, 5, 6, 7, 8)}
@@ -199,15 +199,15 @@ def test_a_regular_expression_is_resolved_by_the_broker(
     bootstrap_servers: str, admin: AdminClient, reader: Make
 ) -> None:
     topic = new_topic(bootstrap_servers, admin, "regex")
-    one = reader(quick_group(admin), f"^{topic[:-1]}[a-f0-9]$")
-    poll_until([one], lambda: len(one.values) == RECORDS_SENT, "all was read")
+    only = reader(quick_group(admin), f"^{topic[:-1]}[a-f0-9]$")
+    poll_until([only], lambda: len(only.values) == RECORDS_SENT, "all was read")
 
 
 def test_a_classic_group_is_taken_over_and_given_back(bootstrap_servers: str, admin: AdminClient, reader: Make) -> None:
     group, topic = quick_group(admin), new_topic(bootstrap_servers, admin)
 
     def kind() -> str:
-        listed = {one.group_id: one for one in admin.list_consumer_groups().result(60).valid}
+        listed = {listed_group.group_id: listed_group for listed_group in admin.list_consumer_groups().result(60).valid}
         return str(listed[group].type.name)
 
     old = reader(group, topic, "classic")
@@ -244,8 +244,8 @@ def test_a_group_has_the_same_configuration(admin: AdminClient) -> None:
         admin, group, {"consumer.session.timeout.ms": "50000", "share.auto.offset.reset": "by_duration:PT1H"}
     )
     resource = ConfigResource(ResourceType.GROUP, group)
-    found = admin.describe_configs([resource])[resource].result(60)
-    values = {name: (entry.value, entry.source) for name, entry in found.items()}
+    entries = admin.describe_configs([resource])[resource].result(60)
+    values = {name: (entry.value, entry.source) for name, entry in entries.items()}
     group_source, default_source, static_source = 8, 5, 4
     assert values["consumer.session.timeout.ms"] == ("50000", group_source)
     assert values["share.auto.offset.reset"] == ("by_duration:PT1H", group_source)
@@ -283,9 +283,9 @@ def test_members_go_on_after_the_broker_was_killed(tmp_path: Path) -> None:
         readers = [Reader(bootstrap_servers, group, topic) for _ in range(2)]
         poll_until(readers, lambda: shared(*readers), "two share")
         rebalances: list[str] = []
-        before = [one.assigned for one in readers]
-        for one in readers:
-            one.consumer.subscribe([topic], on_revoke=lambda *_: rebalances.append("revoked"))
+        before = [reader.assigned for reader in readers]
+        for reader in readers:
+            reader.consumer.subscribe([topic], on_revoke=lambda *_: rebalances.append("revoked"))
         broker.kill()
         broker.start()
         producer = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
@@ -293,14 +293,14 @@ def test_members_go_on_after_the_broker_was_killed(tmp_path: Path) -> None:
             producer.produce(topic, str(1000 + number).encode(), partition=number)
         assert producer.flush(60) == 0
         poll_until(
-            readers, lambda: {1000, 1001, 1002, 1003} <= {v for one in readers for v in one.values}, "all goes on"
+            readers, lambda: {1000, 1001, 1002, 1003} <= {v for reader in readers for v in reader.values}, "all goes on"
         )
-        assert [one.assigned for one in readers] == before
+        assert [reader.assigned for reader in readers] == before
         assert rebalances == []
         members = admin.describe_consumer_groups([group])[group].result(60).members
         assert len(members) == len(readers)
-        for one in readers:
-            one.consumer.commit(offsets=[TopicPartition(topic, p, 1) for p in one.assigned], asynchronous=False)
-            one.consumer.close()
+        for reader in readers:
+            reader.consumer.commit(offsets=[TopicPartition(topic, p, 1) for p in reader.assigned], asynchronous=False)
+            reader.consumer.close()
     finally:
         broker.stop()

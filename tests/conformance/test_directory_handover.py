@@ -49,15 +49,15 @@ def consumer(broker: KafkaBroker | TidegateBroker) -> Consumer:
 
 
 def take(broker: KafkaBroker | TidegateBroker, count: int) -> list[Any]:
-    reader, found = consumer(broker), []
+    reader, records_read = consumer(broker), []
     reader.subscribe(["t0"])
-    while len(found) < count:
-        messages = reader.consume(count - len(found), 60)
-        assert messages, f"{len(found)} of {count} records came"
-        found += [message.value() for message in messages]
+    while len(records_read) < count:
+        messages = reader.consume(count - len(records_read), 60)
+        assert messages, f"{len(records_read)} of {count} records came"
+        records_read += [message.value() for message in messages]
     reader.commit(asynchronous=False)
     reader.close()
-    return found
+    return records_read
 
 
 def produce(broker: KafkaBroker | TidegateBroker, values: range) -> None:
@@ -120,16 +120,16 @@ def test_a_directory_with_a_snapshot_opens_with_all_that_is_in_it(kafka: KafkaBr
     assert re.search(r"SnapshotHeader|SNAPSHOT_HEADER", dumped)
 
     kafka.start()
-    assert [one.value() for one in read_all(kafka)] == [b"%d" % value for value in range(210)]
+    assert [message.value() for message in read_all(kafka)] == [b"%d" % value for value in range(210)]
 
 
 def read_all(broker: KafkaBroker) -> list[Any]:
     reader = consumer(broker)
     reader.assign([TopicPartition("t0", 0, 0)])
-    found: list[Any] = []
-    while len(found) < 210:
-        messages = reader.consume(210 - len(found), 60)
-        assert messages, f"{len(found)} came"
-        found += messages
+    records_read: list[Any] = []
+    while len(records_read) < 210:
+        messages = reader.consume(210 - len(records_read), 60)
+        assert messages, f"{len(records_read)} came"
+        records_read += messages
     reader.close()
-    return found
+    return records_read

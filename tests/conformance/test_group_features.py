@@ -52,13 +52,13 @@ def set_level(peer: Peer, feature: str, level: int) -> None:
 
     def in_use() -> bool:
         answer = peer.ask(18, 3, {"client_software_name": "test", "client_software_version": "1"})
-        return any(one["name"] == feature for one in answer["finalized_features"]) == bool(level)
+        return any(entry["name"] == feature for entry in answer["finalized_features"]) == bool(level)
 
     wait_until(in_use, f"{feature} is {level}")
 
 
 def refusals(answer: dict[str, Any]) -> list[str]:
-    return [answer["error_code"]] if "error_code" in answer else [one["error_code"] for one in answer["groups"]]
+    return [answer["error_code"]] if "error_code" in answer else [group["error_code"] for group in answer["groups"]]
 
 
 def test_a_protocol_whose_feature_is_off_is_refused(peer: Peer) -> None:
@@ -68,7 +68,7 @@ def test_a_protocol_whose_feature_is_off_is_refused(peer: Peer) -> None:
             answer = peer.ask(key, version, body)
             assert set(refusals(answer)) == {"unsupported_version"}, (feature, key)
             if key in (69, 77, 89):
-                assert [one["group_id"] for one in answer["groups"]] == ["g", "h"]
+                assert [group["group_id"] for group in answer["groups"]] == ["g", "h"]
         set_level(peer, feature, 1)
         for key, version, body in requests:
             assert "unsupported_version" not in refusals(peer.ask(key, version, body)), (feature, key)

@@ -91,14 +91,14 @@ def reader(bootstrap_servers: str, group: str, topic: str) -> Iterator[Callable[
         return made[-1]
 
     yield make
-    for one in made:
-        one.consumer.close()
+    for made_reader in made:
+        made_reader.consumer.close()
 
 
 def poll_until(readers: list[Reader], condition: Callable[[], bool], what: str) -> None:
     def turn() -> bool:
-        for one in readers:
-            one.poll()
+        for reader in readers:
+            reader.poll()
         return condition()
 
     wait_until(turn, what, pause_s=0)
@@ -106,8 +106,8 @@ def poll_until(readers: list[Reader], condition: Callable[[], bool], what: str) 
 
 def shared(*readers: Reader) -> bool:
     """All partitions are given out, each to one reader, and nobody is without."""
-    given = [partition for one in readers for partition in one.assigned]
-    return sorted(given) == list(range(PARTITIONS)) and all(one.assigned for one in readers)
+    assigned = [partition for reader in readers for partition in reader.assigned]
+    return sorted(assigned) == list(range(PARTITIONS)) and all(reader.assigned for reader in readers)
 
 
 def test_members_share_the_partitions_and_take_over_from_who_leaves(reader: Callable[..., Reader]) -> None:
@@ -196,27 +196,27 @@ def test_members_of_different_clients_work_together(
 def test_groups_can_be_looked_at_and_changed(
     admin: AdminClient, reader: Callable[..., Reader], group: str, topic: str
 ) -> None:
-    one = reader(client_id="looked-at")
-    poll_until([one], lambda: len(one.values) == RECORDS, "all was read")
-    one.commit()
+    only = reader(client_id="looked-at")
+    poll_until([only], lambda: len(only.values) == RECORDS, "all was read")
+    only.commit()
     described = admin.describe_consumer_groups([group])[group].result(60)
     assert described.state.name == "STABLE"
     assert described.partition_assignor == "range"
     (member,) = described.members
     assert member.client_id == "looked-at"
     assert {where.partition for where in member.assignment.topic_partitions} == set(range(PARTITIONS))
-    listed = {one.group_id: one for one in admin.list_consumer_groups().result(60).valid}
+    listed = {only.group_id: only for only in admin.list_consumer_groups().result(60).valid}
     assert listed[group].state.name == "STABLE"
     with pytest.raises(KafkaException, match="(?i)non.?empty|not empty"):
         admin.delete_consumer_groups([group])[group].result(60)
-    one.consumer.close()
+    only.consumer.close()
     changed = GroupOffsets(group, [TopicPartition(topic, 0, 7)])
     admin.alter_consumer_group_offsets([changed])[group].result(60)
-    found = admin.list_consumer_group_offsets([GroupOffsets(group)])[group].result(60)
-    offsets = {where.partition: where.offset for where in found.topic_partitions}
+    committed_offsets = admin.list_consumer_group_offsets([GroupOffsets(group)])[group].result(60)
+    offsets = {where.partition: where.offset for where in committed_offsets.topic_partitions}
     assert offsets == {0: 7, 1: 50, 2: 50, 3: 50}
     admin.delete_consumer_groups([group])[group].result(60)
-    assert group not in {one.group_id for one in admin.list_consumer_groups().result(60).valid}
+    assert group not in {only.group_id for only in admin.list_consumer_groups().result(60).valid}
 
 
 @pytest.mark.servers
@@ -228,10 +228,10 @@ def test_kafkas_own_tool_shows_resets_and_deletes_groups(
     group: str,
     topic: str,
 ) -> None:
-    one = reader()
-    poll_until([one], lambda: len(one.values) == RECORDS, "all was read")
-    one.commit()
-    one.consumer.close()
+    only = reader()
+    poll_until([only], lambda: len(only.values) == RECORDS, "all was read")
+    only.commit()
+    only.consumer.close()
 
     def tool(*arguments: str) -> str:
         return kafka_tools("kafka-consumer-groups", "--bootstrap-server", bootstrap_servers, *arguments)

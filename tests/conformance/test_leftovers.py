@@ -1,4 +1,4 @@
-"""What is wrong with a log that a test leaves is said, and nothing of one that is right."""
+"""Errors in a log that a test leaves behind are reported, and a correct log gets no report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_changed_byte_and_a_gap_are_found(tmp_path: Path) -> None:
     path = tmp_path / "gapped-0" / "00000000000000000000.log"
     data, size = path.read_bytes(), path.stat().st_size // 3
     path.write_bytes(data[:size] + data[2 * size :])
-    found = complaints(sorted(tmp_path.glob("*-0")))
-    assert any("changed-0" in line and "isvalid: false" in line for line in found), found
-    assert any("gapped-0" in line and "offset 4 at position" in line for line in found), found
-    assert not any("right-0" in line for line in found), found
+    lines = complaints(sorted(tmp_path.glob("*-0")))
+    assert any("changed-0" in line and "isvalid: false" in line for line in lines), lines
+    assert any("gapped-0" in line and "offset 4 at position" in line for line in lines), lines
+    assert not any("right-0" in line for line in lines), lines

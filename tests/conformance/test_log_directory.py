@@ -66,9 +66,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def files(folder: Path, *suffixes: str) -> str:
-    found = [str(path) for path in sorted(folder.iterdir()) if path.suffix in suffixes]
-    assert found
-    return ",".join(found)
+    paths = [str(path) for path in sorted(folder.iterdir()) if path.suffix in suffixes]
+    assert paths
+    return ",".join(paths)
 
 
 @pytest.mark.parametrize(("partition", "records"), [("orders-0", 633), ("table-0", 120)])

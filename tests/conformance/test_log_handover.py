@@ -64,15 +64,15 @@ def consume(kafka: KafkaBroker) -> list[tuple[Any, Any]]:
         }
     )
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
-    found = []
+    values = []
     while (message := consumer.poll(30)) is not None:
         error = message.error()
         if error is not None:
             assert error.code() == KafkaError._PARTITION_EOF, error
             break
-        found.append((message.key(), message.value()))
+        values.append((message.key(), message.value()))
     consumer.close()
-    return found
+    return values
 
 
 def test_a_partition_goes_to_us_and_back_with_every_record(kafka: KafkaBroker, tmp_path: Path) -> None:

@@ -112,14 +112,14 @@ def set_password(bootstrap_servers: str) -> None:
         change = UserScramCredentialUpsertion("tide", ScramCredentialInfo(mechanism, 4096), b"gate", b"salt")
         for future in admin.alter_user_scram_credentials([change]).values():
             future.result(60)
-    wanted = {(ScramMechanism.SCRAM_SHA_256, 4096), (ScramMechanism.SCRAM_SHA_512, 4096)}
+    expected = {(ScramMechanism.SCRAM_SHA_256, 4096), (ScramMechanism.SCRAM_SHA_512, 4096)}
 
     def known() -> bool:
         try:
             told = admin.describe_user_scram_credentials(["tide"])["tide"].result(60)
         except KafkaException:
             return False  # Apache Kafka's brokers hear of it some time after its controller
-        return {(one.mechanism, one.iterations) for one in told.scram_credential_infos} == wanted
+        return {(info.mechanism, info.iterations) for info in told.scram_credential_infos} == expected
 
     wait_until(known, "the credentials")
 
@@ -199,7 +199,11 @@ async def test_a_client_that_stopped_or_was_refused_leaves_no_socket(secured: di
         await admin.start()
         await admin.stop()
     port = int(secured["SASL_SSL"].rpartition(":")[2])
-    assert [one for one in psutil.Process().net_connections() if one.raddr and one.raddr.port == port] == []
+    assert [
+        connection
+        for connection in psutil.Process().net_connections()
+        if connection.raddr and connection.raddr.port == port
+    ] == []
 
 
 async def test_a_certificate_nobody_trusts_is_refused(secured: dict[str, str]) -> None:
@@ -261,7 +265,7 @@ class Caller:
         return self.call(request, CreateDelegationTokenResponse, 3)
 
     def describe(self, *owners: str) -> Any:
-        asked = [DescribeDelegationTokenOwner(principal_type="User", principal_name=one) for one in owners] or None
+        asked = [DescribeDelegationTokenOwner(principal_type="User", principal_name=name) for name in owners] or None
         return self.call(DescribeDelegationTokenRequest(owners=asked), DescribeDelegationTokenResponse, 3)
 
     def renew(self, secret: bytes, period_ms: int) -> Any:
@@ -286,13 +290,13 @@ def test_a_delegation_token_is_made_used_and_ended(secured: dict[str, str]) -> N
         assert (len(made.token_id), len(made.hmac)) == (22, 64)
 
         def known() -> list[Any]:
-            return [one for one in caller.describe().tokens if one.token_id == made.token_id]
+            return [token for token in caller.describe().tokens if token.token_id == made.token_id]
 
         wait_until(lambda: len(known()) == 1, "the token")  # Apache Kafka's brokers hear of it after its controller
         (described,) = known()
         assert (described.hmac, described.principal_name) == (made.hmac, "tide")
-        assert [(one.principal_type, one.principal_name) for one in described.renewers] == [("User", "bob")]
-        assert [one.token_id for one in caller.describe("bob").tokens] == [made.token_id]
+        assert [(renewer.principal_type, renewer.principal_name) for renewer in described.renewers] == [("User", "bob")]
+        assert [renewer.token_id for renewer in caller.describe("bob").tokens] == [made.token_id]
         assert not caller.describe("eve").tokens
         with Caller(secured, (made.token_id, bytes(made.hmac))) as bearer:
             assert bearer.create().error_code == NOT_ALLOWED
@@ -346,7 +350,7 @@ def test_credentials_that_cannot_be_are_told_by_user(secured: dict[str, str]) ->
             ],
         )
         told = caller.call(request, AlterUserScramCredentialsResponse, 0)
-        assert {one.user: (one.error_code, one.error_message) for one in told.results} == {
+        assert {result.user: (result.error_code, result.error_message) for result in told.results} == {
             "nobody": (91, "Attempt to delete a user credential that does not exist"),
             "odd": (33, "Unknown SCRAM mechanism"),
             "": (93, "Username must not be empty"),
@@ -359,12 +363,12 @@ def test_credentials_that_cannot_be_are_told_by_user(secured: dict[str, str]) ->
 
         def described() -> dict[str, Any]:
             asked = DescribeUserScramCredentialsRequest(
-                users=[UserName(name=one) for one in ("right", "no", "tide", "tide")]
+                users=[UserName(name=user) for user in ("right", "no", "tide", "tide")]
             )
             answer = caller.call(asked, DescribeUserScramCredentialsResponse, 0)
             return {
-                one.user: (one.error_code, [(info.mechanism, info.iterations) for info in one.credential_infos])
-                for one in answer.results
+                user.user: (user.error_code, [(info.mechanism, info.iterations) for info in user.credential_infos])
+                for user in answer.results
             }
 
         wait_until(lambda: described()["right"][0] == 0, "the credential")

@@ -65,8 +65,8 @@ def new_topic(bootstrap_servers: str) -> str:
 
 def produce(bootstrap_servers: str, topic: str, numbers: range, **settings: str) -> Producer:
     """Records whose values are these numbers, in small batches."""
-    given = {key.replace("_", "."): value for key, value in settings.items()}
-    producer = Producer({"bootstrap.servers": bootstrap_servers, "batch.num.messages": 10, **given})
+    configs = {key.replace("_", "."): value for key, value in settings.items()}
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "batch.num.messages": 10, **configs})
     if "transactional_id" in settings:
         producer.init_transactions(30)
         producer.begin_transaction()
@@ -86,13 +86,13 @@ def consume(bootstrap_servers: str, group: str) -> Iterator[Callable[..., ShareC
         return members[-1]
 
     yield member
-    for one in members:
-        one.close()
+    for each in members:
+        each.close()
 
 
 def share_consumer(bootstrap_servers: str, group: str, topic: str, **settings: str) -> ShareConsumer:
-    given = {key.replace("_", "."): value for key, value in settings.items()}
-    consumer = ShareConsumer({"bootstrap.servers": bootstrap_servers, "group.id": group, **given})
+    configs = {key.replace("_", "."): value for key, value in settings.items()}
+    consumer = ShareConsumer({"bootstrap.servers": bootstrap_servers, "group.id": group, **configs})
     consumer.subscribe([topic])
     return consumer
 
@@ -117,11 +117,11 @@ def test_members_share_the_records_of_one_partition(
     bootstrap_servers: str, topic: str, consume: Callable[..., ShareConsumer]
 ) -> None:
     produce(bootstrap_servers, topic, range(100))
-    one, other = consume(topic, max_poll_records="10"), consume(topic, max_poll_records="10")
+    first, other = consume(topic, max_poll_records="10"), consume(topic, max_poll_records="10")
     got: tuple[list[int], list[int]] = ([], [])
 
     def take() -> bool:
-        got[0].extend(values(poll(one)))
+        got[0].extend(values(poll(first)))
         got[1].extend(values(poll(other)))
         return len(got[0]) + len(got[1]) >= 100
 
@@ -193,7 +193,7 @@ def test_the_tools_show_and_set_offsets(
 
 @pytest.mark.parametrize("which", ["tidegate_broker", "apache_kafka"])
 def test_the_records_are_kafkas(request: pytest.FixtureRequest, which: str) -> None:
-    """What both brokers write for the same group: kinds and values, but for ids and times."""
+    """Both brokers write the same records for the same group: the same types and values, except ids and times."""
     broker = request.getfixturevalue(which)
     topic, group = new_topic(broker.bootstrap_servers), new_group(broker.bootstrap_servers)
     with share_consumer(broker.bootstrap_servers, group, topic) as member:
@@ -208,14 +208,14 @@ def test_the_records_are_kafkas(request: pytest.FixtureRequest, which: str) -> N
         until(take)
         member.commit_sync(10.0)
     state = [decoded(key, value) for key, value in records(broker.directory, "__share_group_state", group)]
-    assert [one._replace(created_ms=0, written_ms=0) for one in state if isinstance(one, Snapshot)] == [
+    assert [record._replace(created_ms=0, written_ms=0) for record in state if isinstance(record, Snapshot)] == [
         Snapshot(0, 2, 0, -1, 0, 0, -1, [])
     ]
-    updates = [one for one in state if isinstance(one, Update)]
+    updates = [record for record in state if isinstance(record, Update)]
     assert updates
-    for one in updates:
-        assert one.snapshot_epoch == one.leader_epoch == 0
-        assert all(batch[2:] == (1, 2) for batch in one.batches), "delivered once, acknowledged"
+    for record in updates:
+        assert record.snapshot_epoch == record.leader_epoch == 0
+        assert all(batch[2:] == (1, 2) for batch in record.batches), "delivered once, acknowledged"
     changes = [
         decode_entry(RECORDS, key, value) for key, value in records(broker.directory, "__consumer_offsets", group)
     ]
@@ -253,10 +253,10 @@ def decoded(key: bytes, value: bytes | None) -> Snapshot | Update | None:
     kind, share = decode_key(key)
     if value is None:
         return None
-    found = decode_snapshot(value) if kind == 0 else decode_update(value)
-    again = encode_snapshot(share, found) if isinstance(found, Snapshot) else encode_update(share, found)
+    decoded = decode_snapshot(value) if kind == 0 else decode_update(value)
+    again = encode_snapshot(share, decoded) if isinstance(decoded, Snapshot) else encode_update(share, decoded)
     assert again == (key, value)
-    return found
+    return decoded
 
 
 def test_what_was_acknowledged_outlives_a_kill(tmp_path: Path) -> None:

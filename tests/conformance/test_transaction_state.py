@@ -64,28 +64,28 @@ def committed(broker: Any, topic: str, partition: int = 0) -> list[str]:
         }
     )
     consumer.assign([TopicPartition(topic, partition, 0)])
-    found: list[str] = []
+    values: list[str] = []
     while (message := consumer.poll(20)) is not None:
         error = message.error()
         if error is not None:
             assert error.code() == KafkaError._PARTITION_EOF, error
             consumer.close()
-            return found
-        found.append(message.value().decode())
+            return values
+        values.append(message.value().decode())
     raise AssertionError(f"no end of {topic}-{partition}")
 
 
 def stored(log: Path) -> list[tuple[int, bytes, bytes | None]]:
     """(partition, key, value) of what is in ``__transaction_state``."""
-    found = []
+    records = []
     for partition in range(PARTITIONS):
         for segment in sorted((log / f"__transaction_state-{partition}").glob("*.log")):
             view = memoryview(segment.read_bytes())
             for position, header in batches(view):
                 for record in decode_batch(view[position : position + header.size]):
                     value = None if record.value is None else bytes(record.value)
-                    found.append((partition, bytes(record.key or b""), value))
-    return found
+                    records.append((partition, bytes(record.key or b""), value))
+    return records
 
 
 @pytest.mark.servers
@@ -139,9 +139,9 @@ def test_kafkas_tools_know_our_transactions(ours: TidegateBroker, kafka_tools: C
     assert described[4] == "Ongoing"
     assert set(described[-1].split(",")) == {f"{topic}-0", f"{topic}-1"}
     hung = hang(ours, topic)
-    found = table("find-hanging", "--broker-id", "1", "--topic", topic, "--max-transaction-timeout", "0")
-    assert [(line[0], line[1], line[2]) for line in found if line] == [(topic, "0", str(hung[0]))]
-    start = found[0][5]
+    listed = table("find-hanging", "--broker-id", "1", "--topic", topic, "--max-transaction-timeout", "0")
+    assert [(line[0], line[1], line[2]) for line in listed if line] == [(topic, "0", str(hung[0]))]
+    start = listed[0][5]
     kafka_tools(
         "kafka-transactions", *connection, "abort", "--topic", topic, "--partition", "0", "--start-offset", start
     )

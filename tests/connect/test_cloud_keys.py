@@ -31,7 +31,7 @@ def plugins():
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "more"),
+    ("kind", "config", "more"),
     [
         (SOURCE, {"output.data.format": "AVRO"}, {"value.converter": AVRO}),
         (SINK, {"data.format": "AVRO"}, {"value.converter": AVRO}),
@@ -75,8 +75,8 @@ def plugins():
         (SOURCE, {"after.state.only": "true", "transforms": "unwrap", "transforms.unwrap.type": "own"}, {}),
     ],
 )
-def test_keys_stand_for_others(kind, given, more):
-    assert with_cloud_keys(given, kind) == {**given, **more}
+def test_keys_stand_for_others(kind, config, more):
+    assert with_cloud_keys(config, kind) == {**config, **more}
 
 
 def test_a_format_that_there_is_not_is_found_fault_with(plugins):
@@ -114,7 +114,7 @@ def test_changes_arrive_as_rows(tidegate_broker, tmp_path):
         shop.execute("create table orders (id integer primary key, country text)")
         shop.execute("insert into orders values (1, 'de')")
         prefix = f"p{uuid.uuid4().hex[:8]}"
-        given = {
+        properties = {
             "database.path": str(tmp_path / "shop.db"),
             "topic.prefix": prefix,
             "poll.interval.ms": "10",
@@ -126,26 +126,30 @@ def test_changes_arrive_as_rows(tidegate_broker, tmp_path):
         worker.create(
             "shop",
             connector_class="SqliteCdcSource",
-            **{k.replace(".", "_"): v for k, v in given.items()},
+            **{k.replace(".", "_"): v for k, v in properties.items()},
         )
         config = ClientConfig(tidegate_broker.bootstrap_servers, {"auto.offset.reset": "earliest"})
         with BatchConsumer(config) as consumer:
             consumer.assign([(f"{prefix}.main.orders", 0)])
-            found = []
+            values = []
 
             def arrived(count):
-                found.extend((r.key, r.value) for part in consumer.fetch(200) for r in part.records())
-                return len(found) >= count
+                values.extend((r.key, r.value) for part in consumer.fetch(200) for r in part.records())
+                return len(values) >= count
 
             wait_until(lambda: arrived(1), "the snapshot")
             shop.execute("update orders set country = 'fr'")
             shop.execute("delete from orders")
             wait_until(lambda: arrived(3), "the changes")
-        rows = [value and json.loads(value)["payload"] for _, value in found]
+        rows = [value and json.loads(value)["payload"] for _, value in values]
         assert rows == [{"id": 1, "country": "de"}, {"id": 1, "country": "fr"}, None]
-        assert {json.loads(key)["id"] for key, _ in found} == {1}
+        assert {json.loads(key)["id"] for key, _ in values} == {1}
         shown = worker.ask("GET", "/connectors/shop/config", expect=200)
-        assert {k: shown[k] for k in given} == given and "transforms" not in shown and "value.converter" not in shown
+        assert (
+            {k: shown[k] for k in properties} == properties
+            and "transforms" not in shown
+            and "value.converter" not in shown
+        )
     finally:
         shop.close()
         worker.stop()

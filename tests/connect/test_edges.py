@@ -17,12 +17,12 @@ NUMBERS, SOURCE, SINK = "org.toys.NumbersConnector", "org.toys.TroubledSource", 
 
 
 def worker_of(broker, folder, **settings):
-    given = {
+    config = {
         "task.host.processes": "1",
         "scheduled.rebalance.max.delay.ms": "500",
         **{name.replace("_", "."): value for name, value in settings.items()},
     }
-    made = ConnectWorker(folder, broker.bootstrap_servers, given, name=f"w{uuid.uuid4().hex[:8]}")
+    made = ConnectWorker(folder, broker.bootstrap_servers, config, name=f"w{uuid.uuid4().hex[:8]}")
     made.start()
     return made
 
@@ -101,7 +101,7 @@ def test_a_put_that_returns_after_the_task_was_cancelled_commits_nothing(hasty, 
     assert hasty.committed(f"{name}-rows").get(name, 0) == 0
 
 
-# What a plugin raises
+# Exceptions of plugins
 
 
 @pytest.mark.parametrize("what", ["exit", "panic", "interrupt", "generator", "error"])
@@ -180,8 +180,8 @@ def test_a_connector_that_does_not_return_holds_nobody_up(worker, tmp_path, name
         worker.wait_for(fourth, connector="RUNNING", task0="RUNNING")
     finally:
         second.stop()
-    for one in (name, third, fourth):
-        worker.ask("DELETE", f"/connectors/{one}", expect=204)
+    for connector in (name, third, fourth):
+        worker.ask("DELETE", f"/connectors/{connector}", expect=204)
     worker.wait_for(other, connector="RUNNING", task0="RUNNING")
     gate.touch()
     worker.ask("DELETE", f"/connectors/{other}", expect=204)

@@ -20,9 +20,9 @@ JSON = {"value.converter": "org.apache.kafka.connect.json.JsonConverter", "value
 
 @pytest.fixture(scope="module")
 def worker(tidegate_broker, tmp_path_factory):
-    given = {"task.host.processes": "1", "task.shutdown.graceful.timeout.ms": "6000"}
+    settings = {"task.host.processes": "1", "task.shutdown.graceful.timeout.ms": "6000"}
     made = ConnectWorker(
-        tmp_path_factory.mktemp("edges"), tidegate_broker.bootstrap_servers, given, name=f"w{uuid.uuid4().hex[:8]}"
+        tmp_path_factory.mktemp("edges"), tidegate_broker.bootstrap_servers, settings, name=f"w{uuid.uuid4().hex[:8]}"
     )
     made.start()
     yield made
@@ -82,7 +82,7 @@ def records_read(worker, sink):
 
 
 def test_a_jdbc_sink_that_is_stopped_while_its_database_is_away_commits_what_is_in_the_table(worker, name, tmp_path):
-    """What was put and could not be written was forgotten, and the last commit passed it."""
+    """Once, records that were put but could not be written were forgotten, and the last commit was after them."""
     file, sink = tmp_path / "target.db", f"{name}-jdbc"
     with sqlite3.connect(file) as database:
         database.execute("CREATE TABLE rows (n INTEGER)")

@@ -39,7 +39,7 @@ def test_the_rows_at_fault_are_left_out_and_the_others_keep_their_order(named):
     made = policy(left_out, tolerance="all").guarded(
         "TRANSFORMATION", "X", batch(1000), refuse({3, 500, 999}, named=named, calls=calls)
     )
-    assert [value for one in made for value in one.values.to_pylist()] == [
+    assert [value for made_batch in made for value in made_batch.values.to_pylist()] == [
         n for n in range(1000) if n not in (3, 500, 999)
     ]
     assert left_out == [3, 500, 999]

@@ -56,12 +56,12 @@ def records(worker, topic, count):
     consumer.start()
     try:
         consumer.assign([(topic, 0)])
-        found = []
+        values = []
         wait_until(
-            lambda: found.extend(r for part in consumer.fetch(200) for r in part.records()) or len(found) >= count,
+            lambda: values.extend(r for part in consumer.fetch(200) for r in part.records()) or len(values) >= count,
             f"{count} records in {topic}",
         )
-        return found
+        return values
     finally:
         consumer.stop()
 
@@ -71,13 +71,15 @@ def values(file: Path):
 
 
 def offset(worker, name):
-    found = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"]
-    return found[0]["offset"]["kafka_offset"] if found else 0
+    offsets = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"]
+    return offsets[0]["offset"]["kafka_offset"] if offsets else 0
 
 
 DASHBOARDS = Path(__file__).with_name("dashboard_metrics.txt")
-"""What the dashboards of Strimzi (for the JMX exporter and for its own reporter) and of Confluent's jmx-monitoring-stacks ask of
-Kafka Connect, and Confluent's of producers and consumers, but for what docs/how-to/connect-watching.md names as not told."""
+"""The metrics of Kafka Connect that the dashboards of Strimzi (for the JMX exporter and for its own reporter) and of
+Confluent's jmx-monitoring-stacks use, and those of producers and consumers that Confluent's use, except those that
+docs/how-to/connect-watching.md lists as missing.
+"""
 
 BAD = [b'{"n":0}', b"{not json", b'{"n":2}', b"[1]", b'{"n":4}']
 
@@ -97,10 +99,10 @@ def test_tolerated_records_go_to_the_dead_letter_queue_with_their_story(worker, 
     letters = records(worker, f"{name}-dlq", 2)
     assert [(letter.key, letter.value) for letter in letters] == [(b"k1", b"{not json"), (b"k3", b"[1]")]
     told = [dict(letter.headers) for letter in letters]
-    assert [one["h"] for one in told] == [b"1", b"1"]
+    assert [header["h"] for header in told] == [b"1", b"1"]
     prefix = "__connect.errors."
-    assert [one[f"{prefix}stage"] for one in told] == [b"VALUE_CONVERTER", b"TRANSFORMATION"]
-    assert [one[f"{prefix}offset"] for one in told] == [b"1", b"3"]
+    assert [header[f"{prefix}stage"] for header in told] == [b"VALUE_CONVERTER", b"TRANSFORMATION"]
+    assert [header[f"{prefix}offset"] for header in told] == [b"1", b"3"]
     assert told[0][f"{prefix}topic"] == name.encode() and told[0][f"{prefix}partition"] == b"0"
     assert told[0][f"{prefix}connector.name"] == name.encode() and told[0][f"{prefix}task.id"] == b"0"
     assert b"not JSON" in told[0][f"{prefix}exception.message"]
@@ -169,7 +171,7 @@ def test_metrics_count_what_was_left_out(worker, name, tmp_path):
         names |= {network} & {sample.partition(" ")[0] for sample in shown}
         return ({*DASHBOARDS.read_text().split(), network} - names) | (lines - set(shown))
 
-    answer_when(lambda found: found == set(), missing, "no metric missing")
+    answer_when(lambda names: names == set(), missing, "no metric missing")
 
 
 def test_a_row_that_the_log_refuses_is_left_out_alone(worker, name):
@@ -183,9 +185,9 @@ def test_a_row_that_the_log_refuses_is_left_out_alone(worker, name):
     config |= {"producer.override.max.request.size": "4000000", "errors.tolerance": "all"}
     worker.ask("POST", "/connectors", {"name": name, "config": config}, expect=201)
     offsets = f"/connectors/{name}/offsets"
-    wait_until(lambda: [one["offset"] for one in worker.ask("GET", offsets)["offsets"]] == [{"n": 50}], "its end")
-    found = [json.loads(record.value)["n"] for record in records(worker, name, 49)]
-    assert sorted(found) == [n for n in range(50) if n != 25]
+    wait_until(lambda: [offset["offset"] for offset in worker.ask("GET", offsets)["offsets"]] == [{"n": 50}], "its end")
+    numbers = [json.loads(record.value)["n"] for record in records(worker, name, 49)]
+    assert sorted(numbers) == [n for n in range(50) if n != 25]
     other = name + "-strict"
     config |= {"topic": other, "errors.tolerance": "none"}
     worker.ask("POST", "/connectors", {"name": other, "config": config}, expect=201)
@@ -202,8 +204,8 @@ def test_a_value_of_a_database_that_no_message_may_hold_goes_where_errors_say(wo
         "mode": "incrementing", "topic.prefix": f"{name}-", "poll.interval.ms": "100", "errors.tolerance": "all",
     }  # fmt: skip
     worker.ask("POST", "/connectors", {"name": name, "config": config}, expect=201)
-    found = [json.loads(record.value)["id"] for record in records(worker, f"{name}-t", 2)]
-    assert sorted(found) == [1, 3]
+    ids = [json.loads(record.value)["id"] for record in records(worker, f"{name}-t", 2)]
+    assert sorted(ids) == [1, 3]
     config |= {"topic.prefix": f"{name}-strict-", "errors.tolerance": "none"}
     worker.ask("POST", "/connectors", {"name": f"{name}-strict", "config": config}, expect=201)
     worker.wait_for(f"{name}-strict", connector="RUNNING", task0="FAILED")

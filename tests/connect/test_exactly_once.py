@@ -107,8 +107,8 @@ def test_a_source_ends_its_transactions_itself(log):
     requests.abort(third)
     with pytest.raises(ConnectError, match="not both"):
         requests.commit(third)
-    for one in (first, second, third):
-        delivering.sent(one, log.send())
+    for record in (first, second, third):
+        delivering.sent(record, log.send())
     delivering.polled()
     assert log.done == [position(1), "aborted", position(3)]
     delivering.sent(batch(4), log.send())
@@ -128,7 +128,7 @@ def test_a_torn_batch_takes_its_transaction_along(log):
 
 
 @pytest.mark.parametrize(
-    ("given", "own", "enabled", "said"),
+    ("properties", "overrides", "enabled", "said"),
     [
         ({}, {}, False, []),
         ({"exactly.once.support": "required"}, {}, False, ["exactly-once source support enabled"]),
@@ -138,11 +138,11 @@ def test_a_torn_batch_takes_its_transaction_along(log):
         ({"transaction.boundary": "connector"}, {"own.commits": "false"}, True, ["connector-defined transaction"]),
     ],
 )
-def test_what_cannot_be_had_is_said_beforehand(given, own, enabled, said):
-    source = parse(SourceConfig, {"name": "n", "connector.class": NUMBERS, **given})
-    config = parse(NumbersConfig, {"topic": "t", **own})
-    found = [problem.message for problem in preflight_problems(NumbersConnector, source, config, enabled=enabled)]
-    assert len(found) == len(said) and all(text in message for text, message in zip(said, found, strict=True))
+def test_what_cannot_be_had_is_said_beforehand(properties, overrides, enabled, said):
+    source = parse(SourceConfig, {"name": "n", "connector.class": NUMBERS, **properties})
+    config = parse(NumbersConfig, {"topic": "t", **overrides})
+    messages = [problem.message for problem in preflight_problems(NumbersConnector, source, config, enabled=enabled)]
+    assert len(messages) == len(said) and all(text in message for text, message in zip(said, messages, strict=True))
 
 
 def test_a_connector_that_does_not_say_is_refused_where_it_is_required():
@@ -170,30 +170,30 @@ def worker(tidegate_broker, tmp_path_factory):
 
 
 def committed_records(worker, topic, whole):
-    """What was committed to a topic, in order: up to where it is ``whole``, and what comes soon after."""
+    """The records committed to a topic, in order: until ``whole`` is true, and those that follow soon after."""
     config = ClientConfig(worker.properties["bootstrap.servers"], {"isolation.level": "read_committed"})
     with Admin(config) as admin, BatchConsumer(config) as consumer:
         partitions = [(topic, p.partition) for p in admin.describe_topics([topic])[topic].partitions]
         consumer.assign(partitions)
         consumer.seek_to_beginning(*partitions)
-        found = []
+        records = []
 
         def fetch():
-            found.extend(record for part in consumer.fetch(max_wait_ms=200) for record in part.records())
+            records.extend(record for part in consumer.fetch(max_wait_ms=200) for record in part.records())
 
-        wait_until(lambda: fetch() or whole(found), f"all records of {topic}")
+        wait_until(lambda: fetch() or whole(records), f"all records of {topic}")
         fetch()
-    return found
+    return records
 
 
 def numbers_in(worker, topic, count):
-    found = committed_records(worker, topic, lambda records: len(records) >= count)
-    return [json.loads(record.value)["n"] for record in found]
+    numbers_found = committed_records(worker, topic, lambda records: len(records) >= count)
+    return [json.loads(record.value)["n"] for record in numbers_found]
 
 
 def offset_of(worker, name):
-    found = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"]
-    return found[0]["offset"]["n"] if found else 0
+    offsets = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"]
+    return offsets[0]["offset"]["n"] if offsets else 0
 
 
 def test_numbers_come_once_though_the_host_is_killed(worker):
@@ -229,8 +229,8 @@ def test_offsets_in_a_topic_of_the_connector_are_gone_on_from(worker):
     worker.create(name, **config)
     wait_until(lambda: offset_of(worker, name) == 50, "the copy of the positions in the worker's topic")
     at_end = lambda records: records and json.loads(records[-1].value) == {"n": 50}  # noqa: E731
-    own = committed_records(worker, f"{name}-o", at_end)
-    assert {record.key for record in own} == {json.dumps([name, {"numbers": name}], separators=(",", ":")).encode()}
+    offsets = committed_records(worker, f"{name}-o", at_end)
+    assert {record.key for record in offsets} == {json.dumps([name, {"numbers": name}], separators=(",", ":")).encode()}
     stored = worker.ask("GET", f"/connectors/{name}/config")
     worker.ask("PUT", f"/connectors/{name}/config", {**stored, "total": "80"}, expect=200)
     wait_until(lambda: offset_of(worker, name) == 80, "what came after")

@@ -106,12 +106,12 @@ def test_levels_of_loggers_have_an_address_of_their_own(workers, authority):
 
 
 def worker_config(**keys):
-    given = {
+    config = {
         "bootstrap.servers": "b",
         "group.id": "g",
         **{name.replace("_", "."): value for name, value in keys.items()},
     }
-    return parse(WorkerConfig, given)
+    return parse(WorkerConfig, config)
 
 
 def test_what_is_wrong_with_the_keys_is_said(tmp_path):

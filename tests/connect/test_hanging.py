@@ -55,7 +55,7 @@ def test_a_call_that_hangs_is_shown_with_its_trace_until_it_returns(worker, tmp_
     assert shown["state"] == "RUNNING"
     assert shown["trace"].startswith("poll has not returned for ") and "toys.py" in shown["trace"]
     gate.touch()
-    running = lambda found: found.get("state") == "RUNNING" and "trace" not in found  # noqa: E731
+    running = lambda status: status.get("state") == "RUNNING" and "trace" not in status  # noqa: E731
     answer_when(running, lambda: task(worker, name), "the hang over")
     worker.ask("DELETE", f"/connectors/{name}", expect=204)
 
@@ -71,8 +71,8 @@ def test_a_host_with_a_hanging_task_is_replaced_where_that_is_asked_for(worker, 
     gate.touch()
     worker.wait_for(name, connector="RUNNING", task0="RUNNING")
     worker.wait_for(other, connector="RUNNING", task0="RUNNING")
-    for one in (name, other):
-        worker.ask("DELETE", f"/connectors/{one}", expect=204)
+    for connector in (name, other):
+        worker.ask("DELETE", f"/connectors/{connector}", expect=204)
 
 
 @pytest.mark.proof

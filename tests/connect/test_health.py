@@ -1,4 +1,4 @@
-"""What ``GET /health`` says of a worker that starts, one that its group refuses, and one that cannot read its topics."""
+"""``GET /health`` for a worker that is starting, one that its group rejects, and one that cannot read its topics."""
 
 import asyncio
 
@@ -42,5 +42,5 @@ class Store:
 def test_health_is_kafka_connect_s(membership, stores, code, status, words):
     server = ConnectServer({"bootstrap.servers": "127.0.0.1:1"})
     server._membership, server._stores = membership, stores
-    found = asyncio.run(server._health())
-    assert found[:2] == (code, status) and words in found[2]
+    report = asyncio.run(server._health())
+    assert report[:2] == (code, status) and words in report[2]

@@ -18,10 +18,10 @@ BOUNDS = st.dictionaries(
 @given(BOUNDS, st.integers(0, 200))
 def test_ranges_begin_where_the_group_is_and_stay_within_the_limit(bounds, limit):
     ranges = planned_ranges(bounds, limit)
-    for one in ranges:
-        start, stop = bounds[one.partition]
-        assert one.start == start and start < one.stop <= stop
-    total = sum(one.stop - one.start for one in ranges)
+    for part in ranges:
+        start, stop = bounds[part.partition]
+        assert part.start == start and start < part.stop <= stop
+    total = sum(part.stop - part.start for part in ranges)
     there = sum(max(0, stop - start) for start, stop in bounds.values())
     assert total == (min(there, limit) if limit else there)
 
@@ -63,7 +63,7 @@ class RecordingTask:
 
     @property
     def ranges(self):
-        return [one for _, ranges in self.runs for one in ranges]
+        return [part for _, ranges in self.runs for part in ranges]
 
     def run(self, ranges, run_id):
         self.runs.append((run_id, list(ranges)))
@@ -194,7 +194,7 @@ def test_a_commit_whose_answer_is_lost_neither_loses_nor_doubles_a_run(which, ap
     assert log.committed == 30
     # The last run of each id is what its target has.
     results = dict(task.runs)
-    assert sorted(n for ranges in results.values() for one in ranges for n in range(one.start, one.stop)) == list(
+    assert sorted(n for ranges in results.values() for part in ranges for n in range(part.start, part.stop)) == list(
         range(30)
     )
 

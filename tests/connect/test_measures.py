@@ -1,4 +1,4 @@
-"""What tasks count about themselves."""
+"""The tasks' own metrics."""
 
 from concurrent.futures import Future
 

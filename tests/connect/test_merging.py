@@ -15,24 +15,24 @@ def batch(*numbers, topic="t", partition="p", keys=False, schema=NUMBER):
 
 
 def rows(batches):
-    return [one.values.to_pylist() for one in batches]
+    return [batch.values.to_pylist() for batch in batches]
 
 
 def test_neighbours_become_one_with_the_last_position():
-    (one,) = merged([batch(1, 2), batch(3), batch(4, 5)])
-    assert one.values.to_pylist() == [1, 2, 3, 4, 5] and one.source_offset == {"n": 5}
+    (joined,) = merged([batch(1, 2), batch(3), batch(4, 5)])
+    assert joined.values.to_pylist() == [1, 2, 3, 4, 5] and joined.source_offset == {"n": 5}
 
 
 def test_what_differs_stays_apart():
     other = Schema(SchemaType.INT64, optional=True)
-    given = [
+    batches = [
         batch(1),
         batch(2, topic="u"),
         batch(3, topic="u", partition="q"),
         batch(4, keys=True),
         batch(5, schema=other),
     ]
-    assert rows(merged(given)) == [[1], [2], [3], [4], [5]]
+    assert rows(merged(batches)) == [[1], [2], [3], [4], [5]]
 
 
 def test_batches_are_not_merged_beyond_the_bound():

@@ -43,8 +43,8 @@ def test_transforms_apply_and_rows_are_counted(shop):
         "transforms.one.type": "org.apache.kafka.connect.transforms.ExtractField$Value",
         "transforms.one.field": "country",
     }
-    found = batches("JdbcSource", {**shop, **chain}, rows=2)
-    assert [value for batch in found for value in batch.values.to_pylist()] == ["de", "fr"]
+    result = batches("JdbcSource", {**shop, **chain}, rows=2)
+    assert [value for batch in result for value in batch.values.to_pylist()] == ["de", "fr"]
 
 
 def test_a_frame_is_written_by_a_sink(tmp_path):

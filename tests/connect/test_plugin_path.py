@@ -64,8 +64,8 @@ def worker(tidegate_broker, tmp_path_factory, folder):
 
 
 def position(worker, name):
-    found = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"]
-    return found[0]["offset"] if found else {"n": 0, "version": 0}
+    offsets = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"]
+    return offsets[0]["offset"] if offsets else {"n": 0, "version": 0}
 
 
 def told(worker):

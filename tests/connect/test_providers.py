@@ -69,6 +69,6 @@ def test_what_a_provider_had_is_kept_out_of_texts(monkeypatch):
     worker = {"config.providers": "env", "config.providers.env.class": "EnvVarConfigProvider"}
     secrets = Secrets()
     with knowing(secrets):
-        given = resolved(worker, {"connection.url": "jdbc:x://h:${env:TOY_PORT}/${env:TOY_WORD}"})
-    assert given == {"connection.url": "jdbc:x://h:5432/hunter22hunter22"}
-    assert secrets.scrub(f"cannot open {given['connection.url']}") == "cannot open jdbc:x://h:5432/[hidden]"
+        config = resolved(worker, {"connection.url": "jdbc:x://h:${env:TOY_PORT}/${env:TOY_WORD}"})
+    assert config == {"connection.url": "jdbc:x://h:5432/hunter22hunter22"}
+    assert secrets.scrub(f"cannot open {config['connection.url']}") == "cannot open jdbc:x://h:5432/[hidden]"

@@ -48,7 +48,9 @@ PLACEHOLDERS = {
     "data:text/plain;base64,$base64_truststore": "",
     "data:text/plain;base64,$base64_keystore": "",
 }
-"""What the scripts around configurations of Confluent Cloud put in; key stores are left out, as none could be made up."""
+"""The values that scripts around configurations of Confluent Cloud insert; key stores are omitted, because they cannot
+be made up.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -87,11 +89,11 @@ def test_every_configuration_of_the_cloud_is_right_once_its_placeholders_are_fil
         config[name] = value
     # Salesforce's JWT needs a key store, for which a placeholder stands.
     needs = {"salesforce.jwt.keystore.path"} if config.get("salesforce.grant.type") == "JWT_BEARER" else set()
-    given = {name: value for name, value in config.items() if value or "keystore" not in name}
-    judged = validate_connector(plugins, given, check=False)
+    properties = {name: value for name, value in config.items() if value or "keystore" not in name}
+    judged = validate_connector(plugins, properties, check=False)
     assert {name for name, entry in judged.entries.items() if entry.errors} == needs, judged.errors
     # The cluster and its credentials are the worker's matter.
-    assert {name for name in dict(unknown_keys(judged, given)) if not name.startswith("kafka.")} == set()
+    assert {name for name in dict(unknown_keys(judged, properties)) if not name.startswith("kafka.")} == set()
 
 
 def test_there_are_as_many_of_the_cloud():
@@ -99,7 +101,7 @@ def test_there_are_as_many_of_the_cloud():
 
 
 def test_keys_that_nobody_reads_are_named_with_the_nearest(plugins):
-    given = {
+    properties = {
         "name": "x",
         "connector.class": "FileStreamSource",
         "topic": "t",
@@ -111,8 +113,8 @@ def test_keys_that_nobody_reads_are_named_with_the_nearest(plugins):
         "producer.override.linger.ms": "5",
         "zebra": "stripes",
     }
-    judged = validate_connector(plugins, given, check=False)
-    assert dict(unknown_keys(judged, given)) == {
+    judged = validate_connector(plugins, properties, check=False)
+    assert dict(unknown_keys(judged, properties)) == {
         "batch.sise": "batch.size",
         "transforms.key.includes": "transforms.key.include",
         "zebra": None,
@@ -120,7 +122,7 @@ def test_keys_that_nobody_reads_are_named_with_the_nearest(plugins):
 
 
 def test_keys_of_a_family_are_read(plugins):
-    given = {
+    properties = {
         "name": "x",
         "connector.class": "MirrorHeartbeatConnector",
         "source.cluster.alias": "a",
@@ -129,12 +131,12 @@ def test_keys_of_a_family_are_read(plugins):
         "target.admin.request.timeout.ms": "1000",
         "targets.admin.x": "1",
     }
-    judged = validate_connector(plugins, given, check=False)
-    assert judged.errors == [] and dict(unknown_keys(judged, given)) == {"targets.admin.x": None}
+    judged = validate_connector(plugins, properties, check=False)
+    assert judged.errors == [] and dict(unknown_keys(judged, properties)) == {"targets.admin.x": None}
 
 
 def test_keys_of_topics_and_those_that_converters_and_transformations_pass_on_are_read(plugins):
-    given = {
+    properties = {
         "name": "x",
         "connector.class": "FileStreamSource",
         "topic": "t",
@@ -154,5 +156,5 @@ def test_keys_of_topics_and_those_that_converters_and_transformations_pass_on_ar
         "transforms.chunks.type": "io.debezium.connector.postgresql.transforms.timescaledb.TimescaleDb",
         "transforms.chunks.database.hostname": "127.0.0.1",
     }
-    judged = validate_connector(load_plugins(["connectors"]), given, check=False)
-    assert set(unknown_keys(judged, given)) == {"topic.creation.b.retention.ms", "value.converter.jsonn"}
+    judged = validate_connector(load_plugins(["connectors"]), properties, check=False)
+    assert set(unknown_keys(judged, properties)) == {"topic.creation.b.retention.ms", "value.converter.jsonn"}

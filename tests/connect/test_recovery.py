@@ -47,8 +47,8 @@ def hosts(worker: ConnectWorker) -> list[psutil.Process]:
 
 
 def committed(worker: ConnectWorker, name: str) -> int:
-    found = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"]
-    return found[0]["offset"].get("n", found[0]["offset"].get("kafka_offset", 0)) if found else 0
+    offsets = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"]
+    return offsets[0]["offset"].get("n", offsets[0]["offset"].get("kafka_offset", 0)) if offsets else 0
 
 
 def start_work(worker: ConnectWorker, name: str, out: Path, gate: Path) -> None:
@@ -150,8 +150,8 @@ def test_a_task_that_does_not_stop_takes_its_host_but_not_the_others(tidegate_br
         (before,) = hosts(worker)
         worker.ask("DELETE", f"/connectors/{name}-stuck", expect=204)
         wait_until(lambda: not before.is_running() or before.status() == psutil.STATUS_ZOMBIE, "the host gone")
-        reached = committed(worker, f"{name}-numbers")
-        wait_until(lambda: committed(worker, f"{name}-numbers") > reached + 50, "the other task going on")
+        offset = committed(worker, f"{name}-numbers")
+        wait_until(lambda: committed(worker, f"{name}-numbers") > offset + 50, "the other task going on")
         worker.wait_for(f"{name}-numbers", connector="RUNNING", task0="RUNNING")
     finally:
         worker.stop()
@@ -259,8 +259,8 @@ def test_secrets_stay_placeholders_in_what_is_stored_and_shown(tidegate_broker, 
         name, secret = topic(), f"${{file:{tmp_path}/secrets:topic}}"
         worker.create(name, connector_class=NUMBERS, topic=secret, total="50")
         wait_until(lambda: committed(worker, name) == 50, "the source at work")
-        found = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"][0]["partition"]["numbers"]
-        assert found.startswith("secret-")
+        partition = worker.ask("GET", f"/connectors/{name}/offsets")["offsets"][0]["partition"]["numbers"]
+        assert partition.startswith("secret-")
         assert worker.ask("GET", f"/connectors/{name}")["config"]["topic"] == secret
         assert worker.ask("GET", f"/connectors/{name}/tasks")[0]["config"]["topic"] == secret
         wrong = {"connector.class": NUMBERS, "topic": secret, "total": f"${{file:{tmp_path}/secrets:total}}"}

@@ -77,8 +77,8 @@ def test_rights_on_connectors_decide(worker, tmp_path):
 
 def test_validation_is_for_those_who_manage_some_connector(worker, tmp_path):
     path = "/connector-plugins/FileStreamSource/config/validate"
-    given = {**body("orders-b", tmp_path)["config"], "name": "orders-b"}
-    assert [ask(worker, user, "PUT", path, json=given).status_code for user in ("viewer", "orders")] == [403, 200]
+    config = {**body("orders-b", tmp_path)["config"], "name": "orders-b"}
+    assert [ask(worker, user, "PUT", path, json=config).status_code for user in ("viewer", "orders")] == [403, 200]
 
 
 def test_loggers_belong_to_the_platform(worker):

@@ -71,13 +71,13 @@ def task_of(*items, **attributes):
 
 def delivered(*items, **attributes):
     """The batches of so many polls that bring some: a generator may be slow on a machine under load."""
-    found = []
+    records = []
     with task_of(*items, **attributes) as running:
         for _ in items:
             while not (batches := running.task.poll()):
                 pass
-            found += batches
-    return found
+            records += batches
+    return records
 
 
 FRAME = {"id": [1, 2], "name": ["a", None], "price": [1.5, None]}
@@ -189,8 +189,8 @@ def test_each_batch_of_a_large_frame_holds_the_position_back():
 
 
 def test_topics_have_a_schema_each():
-    given = (Rows([{"id": 1}], topic="a"), Rows([{"id": "x"}], topic="b"), Rows([{"id": 2}], topic="a"))
-    first, second, third = delivered(*given)
+    batches = (Rows([{"id": 1}], topic="a"), Rows([{"id": "x"}], topic="b"), Rows([{"id": 2}], topic="a"))
+    first, second, third = delivered(*batches)
     assert [batch.values.to_pylist() for batch in (first, second, third)] == [[{"id": 1}], [{"id": "x"}], [{"id": 2}]]
     assert third.value_schema == first.value_schema != second.value_schema
 

@@ -44,8 +44,8 @@ def test_what_a_connector_says_to_offsets_shows_no_secret(worker: ConnectWorker)
     worker.ask("PUT", f"/connectors/{name}/stop", expect=204)
     worker.wait_for(name, connector="STOPPED")
     for offset, words in ((-1, "there is no such offset[hidden]"), (-2, "no connection to //user:[hidden]@host")):
-        wanted = {"offsets": [{"partition": {"numbers": name}, "offset": {"n": offset}}]}
-        answer = requests.patch(f"{worker.url}/connectors/{name}/offsets", json=wanted, timeout=60)
+        body = {"offsets": [{"partition": {"numbers": name}, "offset": {"n": offset}}]}
+        answer = requests.patch(f"{worker.url}/connectors/{name}/offsets", json=body, timeout=60)
         assert answer.status_code >= 400
         assert words in answer.text and TOKEN not in answer.text
 
@@ -75,13 +75,13 @@ def test_a_dead_letter_shows_no_secret(worker: ConnectWorker, tmp_path: Path) ->
     with BatchConsumer(ClientConfig(worker.properties["bootstrap.servers"])) as consumer:
         consumer.assign([(f"{name}-dead", 0)])
         consumer.seek_to_beginning((f"{name}-dead", 0))
-        found: list[bytes] = []
+        payloads: list[bytes] = []
 
         def read() -> bool:
             for part in consumer.fetch(max_wait_ms=200):
-                found.extend(value or b"" for record in part.records() for _, value in record.headers)
-            return bool(found)
+                payloads.extend(value or b"" for record in part.records() for _, value in record.headers)
+            return bool(payloads)
 
         wait_until(read, "the dead letter")
-    said = b"\n".join(found)
+    said = b"\n".join(payloads)
     assert b"this one is not wanted[hidden]" in said and TOKEN.encode() not in said

@@ -137,7 +137,7 @@ def no_pause(monkeypatch):
 
 
 def busy_for(count):
-    """What was put so many times before a put succeeded, and what has it so."""
+    """The values of each rejected put, and the function that rejects this many puts."""
     tries = []
 
     def busy(task, values):

@@ -18,9 +18,11 @@ SINK = {"name": "n", "connector.class": "org.toys.RowsConnector", "topics": "t",
 
 def wrong(properties, **more):
     shown = validate_connector(PLUGINS, properties, **more).to_json()
-    found = {one["value"]["name"]: one["value"]["errors"] for one in shown["configs"] if one["value"]["errors"]}
-    assert shown["error_count"] == sum(len(errors) for errors in found.values())
-    return found
+    errors_by_key = {
+        entry["value"]["name"]: entry["value"]["errors"] for entry in shown["configs"] if entry["value"]["errors"]
+    }
+    assert shown["error_count"] == sum(len(errors) for errors in errors_by_key.values())
+    return errors_by_key
 
 
 def test_what_is_right_has_no_errors():
@@ -50,19 +52,19 @@ def test_a_check_that_fails_or_hangs_is_told(monkeypatch):
     monkeypatch.setattr(validation, "CHECK_TIMEOUT_S", 0.05)
     monkeypatch.setattr("tests.support.toys.Failing", Failing, raising=False)
     Failing.task_class = type("T", (), {})
-    given = {**RIGHT, "connector.class": "tests.support.toys:Failing"}
-    assert wrong(given) == {"connector.class": ["the connector's check failed: OSError: no route"]}
-    assert wrong({**given, "hang": "true"}) == {"connector.class": ["no answer within 0.05 s"]}
+    properties = {**RIGHT, "connector.class": "tests.support.toys:Failing"}
+    assert wrong(properties) == {"connector.class": ["the connector's check failed: OSError: no route"]}
+    assert wrong({**properties, "hang": "true"}) == {"connector.class": ["no answer within 0.05 s"]}
     released.set()
 
 
 def test_a_missing_package_leaves_the_plugin_listed_and_says_what_to_install():
-    found = wrong({**SINK, "connector.class": "org.toys.AbsentConnector"})
-    assert "pip install 'tidegate[toys]'" in found["connector.class"][0]
+    errors = wrong({**SINK, "connector.class": "org.toys.AbsentConnector"})
+    assert "pip install 'tidegate[toys]'" in errors["connector.class"][0]
 
 
 @pytest.mark.parametrize(
-    ("given", "keys"),
+    ("config", "keys"),
     [
         ({**SINK, "topics.regex": "t.*"}, {"topics", "topics.regex"}),
         ({key: value for key, value in SINK.items() if key != "topics"}, {"topics", "topics.regex"}),
@@ -89,8 +91,8 @@ def test_a_missing_package_leaves_the_plugin_listed_and_says_what_to_install():
         ({**SINK, "connector.class": "org.toys.RangesConnector", "job.schedule": "0 5 * * *"}, set()),
     ],
 )  # fmt: skip
-def test_each_fault_is_found_at_its_key(given, keys):
-    assert set(wrong(given)) == keys
+def test_each_fault_is_found_at_its_key(config, keys):
+    assert set(wrong(config)) == keys
 
 
 def test_without_a_class_there_is_nothing_to_validate_and_secrets_are_not_told():
@@ -103,7 +105,7 @@ def test_without_a_class_there_is_nothing_to_validate_and_secrets_are_not_told()
 
 def test_the_worker_s_converters_are_shown_as_defaults():
     shown = validate_connector(PLUGINS, RIGHT, worker={"key.converter": "K", "value.converter": "V"}).to_json()
-    values = {one["value"]["name"]: one for one in shown["configs"]}
+    values = {entry["value"]["name"]: entry for entry in shown["configs"]}
     assert values["key.converter"]["value"]["value"] == "K"
     assert values["value.converter"]["definition"]["default_value"] == "V"
 
@@ -111,20 +113,20 @@ def test_the_worker_s_converters_are_shown_as_defaults():
 def test_keys_of_a_plugin_have_an_order():
     (topic, *_) = key_infos(NumbersConfig)
     assert topic["name"] == "topic" and topic["required"] and topic["order_in_group"] == -1 and "order" not in topic
-    assert {one["name"]: one["group"] for one in key_infos(NumbersConfig)}["total"] == "Numbers"
+    assert {info["name"]: info["group"] for info in key_infos(NumbersConfig)}["total"] == "Numbers"
 
 
 def test_overrides_are_shown_with_secrets_hidden():
-    given = {**RIGHT, "producer.override.linger.ms": "5", "producer.override.sasl.jaas.config": "hunter2"}
-    shown = validate_connector(PLUGINS, given).to_json()
-    values = {one["value"]["name"]: one["value"]["value"] for one in shown["configs"]}
+    config = {**RIGHT, "producer.override.linger.ms": "5", "producer.override.sasl.jaas.config": "hunter2"}
+    shown = validate_connector(PLUGINS, config).to_json()
+    values = {entry["value"]["name"]: entry["value"]["value"] for entry in shown["configs"]}
     assert values["producer.override.linger.ms"] == "5"
     assert values["producer.override.sasl.jaas.config"] == "[hidden]"
 
 
 def test_overrides_have_the_types_of_the_clients_settings():
-    given = {**RIGHT, "producer.override.linger.ms": "soon", "consumer.override.no.such.setting": "1"}
-    shown = {one["value"]["name"]: one for one in validate_connector(PLUGINS, given).to_json()["configs"]}
+    config = {**RIGHT, "producer.override.linger.ms": "soon", "consumer.override.no.such.setting": "1"}
+    shown = {entry["value"]["name"]: entry for entry in validate_connector(PLUGINS, config).to_json()["configs"]}
     linger = shown["producer.override.linger.ms"]
     assert linger["definition"]["type"] == "LONG" and linger["definition"]["display_name"] == "linger.ms"
     assert linger["value"]["errors"] == ["Invalid value soon for configuration linger.ms: Not a number of type LONG"]

@@ -19,8 +19,8 @@ GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "writing-connectors.md"
 
 def printed(word: str) -> str:
     """The guide's Python block that has the word in it."""
-    (found,) = [text for text in re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL) if word in text]
-    return found
+    (example,) = [text for text in re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL) if word in text]
+    return example
 
 
 def module(name: str, text: str) -> types.ModuleType:

@@ -52,8 +52,8 @@ class LocalTarget:
         return {"store.url": f"file://{tmp_path}", "format.class": "ParquetFormat", "flush.size": "4"}
 
     def read_back(self, properties: Mapping[str, str]) -> list[Any]:
-        found = Path(properties["store.url"].removeprefix("file://")).rglob("*.parquet")
-        return [number for path in found for number in pq.ParquetFile(path).read().column("id").to_pylist()]
+        files = Path(properties["store.url"].removeprefix("file://")).rglob("*.parquet")
+        return [number for path in files for number in pq.ParquetFile(path).read().column("id").to_pylist()]
 
 
 class S3Target:
@@ -107,14 +107,14 @@ class HdfsTarget:
         return [n for folder in self._names(base) for n in self._numbers(f"{base}/{folder}")]
 
     def _numbers(self, base: str) -> list[Any]:
-        found = []
+        numbers = []
         for name in self._names(base):
             with urllib.request.urlopen(f"{base}/{name.replace('+', '%2B')}?op=OPEN", timeout=60) as content:
-                found += [record["id"] for record in fastavro.reader(content)]
-        return found
+                numbers += [record["id"] for record in fastavro.reader(content)]
+        return numbers
 
     def _names(self, base: str) -> list[str]:
-        """What is in a folder; nothing where there is none."""
+        """The names in a folder; empty where it does not exist."""
         try:
             with urllib.request.urlopen(f"{base}?op=LISTSTATUS", timeout=60) as response:
                 return [each["pathSuffix"] for each in json.load(response)["FileStatuses"]["FileStatus"]]
@@ -149,7 +149,7 @@ class EventTarget:
 def published(service: EventsThread) -> list[str]:
     """The order numbers of all events of the service, in their order."""
     bounds = service.run(service.server.log.bounds("Order_Shipped__e"))
-    found: list[str] = []
+    numbers: list[str] = []
     offset = bounds.start
     while offset < bounds.end:
         part = service.run(service.server.log.read("Order_Shipped__e", offset, 10**7))
@@ -157,6 +157,6 @@ def published(service: EventsThread) -> list[str]:
             schema_id, payload = unframe(record.value or b"")
             schema = fastavro.parse_schema(json.loads(service.schemas.by_id(schema_id) or ""))
             body: Any = fastavro.schemaless_reader(io.BytesIO(payload), schema, None)
-            found.append(body["Order_Number__c"])
+            numbers.append(body["Order_Number__c"])
         offset = part.next_offset
-    return found
+    return numbers

@@ -17,7 +17,7 @@ HDFS = {"hdfs.url": "hdfs://h:1", "flush.size": "1"}
 
 
 @pytest.mark.parametrize(
-    ("config", "given", "key", "value"),
+    ("config", "overrides", "key", "value"),
     [
         (PostgresConfig, POSTGRES, "database.sslmode", "REQUIRE"),
         (PostgresConfig, POSTGRES, "plugin.name", "PGOUTPUT"),
@@ -25,8 +25,8 @@ HDFS = {"hdfs.url": "hdfs://h:1", "flush.size": "1"}
         (HdfsSinkConfig, HDFS, "behavior.on.null.values", "IGNORE"),
     ],
 )
-def test_an_enumeration_is_taken_in_any_case(config: Any, given: dict[str, str], key: str, value: str) -> None:
-    judged = validate(config, given | {key: value})
+def test_an_enumeration_is_taken_in_any_case(config: Any, overrides: dict[str, str], key: str, value: str) -> None:
+    judged = validate(config, overrides | {key: value})
     assert [(each.key.name, each.errors) for each in judged if each.errors] == []
 
 

@@ -1,4 +1,6 @@
-"""What is wrong with a database is told by ``config/validate``, and a connector with it is not made: over REST, of real servers."""
+"""``config/validate`` reports problems with a database, and a connector with such a problem is not created: over REST,
+with real servers.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,18 @@ def worker(tidegate_broker: TidegateBroker, tmp_path_factory: pytest.TempPathFac
 
 
 def told(worker: ConnectWorker, config: dict[str, str]) -> dict[str, str]:
-    """What validation says, by key; a connector with this configuration is refused with the same words."""
+    """The messages of the validation, by key; creating a connector with this configuration is rejected with the same
+    messages.
+    """
     plugin = config["connector.class"]
     answer = worker.ask("PUT", f"/connector-plugins/{plugin}/config/validate", {"name": "x", **config}, expect=200)
-    found = {one["value"]["name"]: one["value"]["errors"] for one in answer["configs"] if one["value"]["errors"]}
-    if found:
+    errors_by_key = {
+        entry["value"]["name"]: entry["value"]["errors"] for entry in answer["configs"] if entry["value"]["errors"]
+    }
+    if errors_by_key:
         refused = worker.ask("PUT", "/connectors/x/config", config, expect=400)
-        assert all(error in refused["message"] for errors in found.values() for error in errors)
-    return {key: " ".join(errors) for key, errors in found.items()}
+        assert all(error in refused["message"] for errors in errors_by_key.values() for error in errors)
+    return {key: " ".join(errors) for key, errors in errors_by_key.items()}
 
 
 def test_of_postgresql(worker: ConnectWorker, postgres_server: PostgresServer) -> None:
@@ -69,10 +75,10 @@ def test_of_postgresql(worker: ConnectWorker, postgres_server: PostgresServer) -
             "REPLICA IDENTITY FULL"
             in told(worker, good | {"table.include.list": "public.keyless"})["table.include.list"]
         )
-        found = told(worker, mine | {"publication.autocreate.mode": "filtered"})
-        assert 'ALTER ROLE "over_rest" REPLICATION' in found["database.user"]
-        assert 'GRANT SELECT ON "public"."keyless", "public"."t"' in found["database.user"]
-        assert "does not own" in found["publication.autocreate.mode"]
+        problems = told(worker, mine | {"publication.autocreate.mode": "filtered"})
+        assert 'ALTER ROLE "over_rest" REPLICATION' in problems["database.user"]
+        assert 'GRANT SELECT ON "public"."keyless", "public"."t"' in problems["database.user"]
+        assert "does not own" in problems["publication.autocreate.mode"]
         inside.execute("CREATE PUBLICATION dbz_publication FOR ALL TABLES")
         inside.execute(f"SELECT pg_create_logical_replication_slot('{name}', 'pgoutput')")
         reader = pq.PGconn.connect(

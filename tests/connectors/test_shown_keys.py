@@ -1,4 +1,6 @@
-"""What a form over the REST face is told of our connectors' keys: what may be chosen, and which keys to show beside which."""
+"""The information about our connectors' keys that the REST API gives to forms: permitted values, and which keys to show
+with which others.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from connect.validation.validation import validate_connector
 PLUGINS = load_plugins()
 
 
-def shown_for(name: str, **given: str) -> dict[str, Any]:
+def shown_for(name: str, **settings: str) -> dict[str, Any]:
     """The answer for a connector's configuration, by key."""
-    configs = {key.replace("__", "."): value for key, value in given.items()}
+    configs = {key.replace("__", "."): value for key, value in settings.items()}
     answer = validate_connector(PLUGINS, {"name": "x", "connector.class": name, **configs}, check=False).to_json()
-    return {one["value"]["name"]: one["value"] for one in answer["configs"]}
+    return {entry["value"]["name"]: entry["value"] for entry in answer["configs"]}
 
 
 def test_forms_are_told_what_may_be_chosen() -> None:
@@ -89,10 +91,10 @@ def test_forms_show_deletes_where_the_key_is_the_record_s() -> None:
     ],
 )
 def test_mirror_s_keys_are_judged_as_by_the_original(key: str, value: str, problem: str | None) -> None:
-    """What Kafka's MirrorSourceConnector 4.3.1 answered."""
+    """The responses of Kafka's MirrorSourceConnector 4.3.1."""
     servers = {f"{side}__cluster__bootstrap__servers": "127.0.0.1:1" for side in ("source", "target")}
-    given = {"source__cluster__alias": "a", "target__cluster__alias": "b", **servers, key.replace(".", "__"): value}
-    shown = shown_for("org.apache.kafka.connect.mirror.MirrorSourceConnector", **given)
+    settings = {"source__cluster__alias": "a", "target__cluster__alias": "b", **servers, key.replace(".", "__"): value}
+    shown = shown_for("org.apache.kafka.connect.mirror.MirrorSourceConnector", **settings)
     errors = [error for entry in shown.values() for error in entry["errors"]]
     assert len(errors) == (problem is not None)
     assert problem is None or problem in errors[0]

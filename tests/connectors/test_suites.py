@@ -38,8 +38,8 @@ class JdbcSuite(SourceSuite):
 
 
 def jdbc(url: str, **more: str) -> dict[str, str]:
-    given = {"connection.url": url, "topic.prefix": "s-", "poll.linger.ms": "100", "batch.max.rows": "100"}
-    return given | {key.replace("_", "."): value for key, value in more.items()}
+    properties = {"connection.url": url, "topic.prefix": "s-", "poll.linger.ms": "100", "batch.max.rows": "100"}
+    return properties | {key.replace("_", "."): value for key, value in more.items()}
 
 
 class TestJdbcSourceOnSqlite(JdbcSuite):

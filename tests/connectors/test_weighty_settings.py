@@ -57,25 +57,25 @@ REFUSED = [
 ]
 
 
-def judged(base: dict[str, str], given: dict[str, str]) -> tuple[dict[str, list[str]], set[str]]:
+def judged(base: dict[str, str], change: dict[str, str]) -> tuple[dict[str, list[str]], set[str]]:
     """The errors by key, and the keys that nobody reads."""
-    config = {"name": "x", **base, **given}
+    config = {"name": "x", **base, **change}
     infos = validate_connector(PLUGINS, config, check=False)
     return {name: entry.errors for name, entry in infos.entries.items() if entry.errors}, set(
         dict(unknown_keys(infos, config))
     )
 
 
-@pytest.mark.parametrize(("base", "given", "words"), REFUSED, ids=[next(iter(given)) for _, given, _ in REFUSED])
-def test_it_is_refused_in_a_sentence(base: dict[str, str], given: dict[str, str], words: str) -> None:
-    wrong, unread = judged(base, given)
-    assert wrong.keys() <= given.keys() and wrong, wrong
+@pytest.mark.parametrize(("base", "change", "words"), REFUSED, ids=[next(iter(change)) for _, change, _ in REFUSED])
+def test_it_is_refused_in_a_sentence(base: dict[str, str], change: dict[str, str], words: str) -> None:
+    wrong, unread = judged(base, change)
+    assert wrong.keys() <= change.keys() and wrong, wrong
     assert words in " ".join(error for errors in wrong.values() for error in errors)
     assert unread == set()
 
 
 @pytest.mark.parametrize(
-    "given",
+    "change",
     [
         {"s3.ssea.name": ""},
         {"s3.object.tagging": "false"},
@@ -83,14 +83,16 @@ def test_it_is_refused_in_a_sentence(base: dict[str, str], given: dict[str, str]
         {"s3.credentials.provider.class": "com.amazonaws.auth.DefaultAWSCredentialsProviderChain"},
         {"s3.credentials.provider.class": ROLE, "s3.credentials.provider.sts.role.arn": "arn:aws:iam::1:role/r"},
     ],
-    ids=lambda given: next(iter(given)),
+    ids=lambda change: next(iter(change)),
 )
-def test_it_is_taken(given: dict[str, str]) -> None:
-    assert judged(S3, given) == ({}, set())
+def test_it_is_taken(change: dict[str, str]) -> None:
+    assert judged(S3, change) == ({}, set())
 
 
-def options(**given: str) -> Any:
-    config: S3AccessConfig = parse(S3SinkConfig, S3 | {name.replace("_", "."): value for name, value in given.items()})
+def options(**overrides: str) -> Any:
+    config: S3AccessConfig = parse(
+        S3SinkConfig, S3 | {name.replace("_", "."): value for name, value in overrides.items()}
+    )
     return config.client_options
 
 
@@ -108,8 +110,8 @@ def test_a_proxy_and_credentials_reach_the_client_of_s3() -> None:
 
 
 def test_kerberos_without_a_login_of_its_own_is_taken() -> None:
-    given = {"hdfs.authentication.kerberos": "true", "kerberos.ticket.renew.period.ms": "60000"}
-    assert judged(HDFS, given | {"hdfs.namenode.principal": "nn/_HOST@EXAMPLE.COM"}) == ({}, set())
+    config = {"hdfs.authentication.kerberos": "true", "kerberos.ticket.renew.period.ms": "60000"}
+    assert judged(HDFS, config | {"hdfs.namenode.principal": "nn/_HOST@EXAMPLE.COM"}) == ({}, set())
 
 
 def test_where_schemas_are_kept_and_how_they_are_reached_is_taken() -> None:

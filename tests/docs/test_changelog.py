@@ -11,16 +11,16 @@ KINDS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 
 def faults(text: str) -> list[str]:
-    found = []
+    lines = []
     versions = re.findall(r"^## (.*)$", text, re.MULTILINE)
     if versions[:1] != ["[Unreleased]"]:
-        found.append("the first section is not [Unreleased]")
-    found += [
+        lines.append("the first section is not [Unreleased]")
+    lines += [
         f"{version!r} is not '[VERSION] - YYYY-MM-DD'"
         for version in versions[1:]
         if not re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", version)
     ]
-    return found + [
+    return lines + [
         f"{kind!r} is no kind of change" for kind in re.findall(r"^### (.*)$", text, re.MULTILINE) if kind not in KINDS
     ]
 

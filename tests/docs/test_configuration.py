@@ -37,10 +37,10 @@ def platform_files() -> list[Block]:
 def test_a_tidegate_toml_is_right_for_every_component(block: Block, component: str, tmp_path: Path) -> None:
     (tmp_path / "tidegate.toml").write_text(block.text)
     plan = make_plan(tmp_path / "data", listen={}, config_file=tmp_path / "tidegate.toml")
-    given, cls = plan.properties[component], config_class(component)
-    assert [error for judged in validate(cls, given) for error in judged.errors] == []
+    properties, cls = plan.properties[component], config_class(component)
+    assert [error for judged in validate(cls, properties) for error in judged.errors] == []
     if component in ("broker", "events"):
-        assert unknown_keys(given, keys_of(cls), [prefix for prefix, _ in families_of(cls)]) == []
+        assert unknown_keys(properties, keys_of(cls), [prefix for prefix, _ in families_of(cls)]) == []
 
 
 def test_there_are_such_files() -> None:

@@ -1,4 +1,6 @@
-"""What pages show as run does run, and prints what they show; their connectors are valid to the worker."""
+"""Examples on pages that are shown as run do run, and print the output shown; their connectors are valid for the
+worker.
+"""
 
 from __future__ import annotations
 
@@ -100,10 +102,10 @@ VALIDATED_ELSEWHERE = {
 
 def connectors() -> list[tuple[str, str]]:
     """Every connector that a page or an example shows, as (place, text)."""
-    found = [(path.relative_to(ROOT).as_posix(), path.read_text()) for path in (ROOT / "examples").glob("*/*.json")]
-    found += [(block.id, block.text) for page in pages() for block in blocks(page, "json")]
+    files = [(path.relative_to(ROOT).as_posix(), path.read_text()) for path in (ROOT / "examples").glob("*/*.json")]
+    files += [(block.id, block.text) for page in pages() for block in blocks(page, "json")]
     return sorted(
-        (place, text) for place, text in found if "connector.class" in text and place not in VALIDATED_ELSEWHERE
+        (place, text) for place, text in files if "connector.class" in text and place not in VALIDATED_ELSEWHERE
     )
 
 
@@ -170,8 +172,8 @@ def make_postgres_shop(server) -> None:
 
 @pytest.mark.parametrize(("place", "text"), connectors(), ids=[place for place, _ in connectors()])
 def test_connectors_are_valid_to_the_worker(place, text, platform, at_hand):
-    given = json.loads(at_hand(text))
-    config = {"name": given["name"], **given["config"]}
+    connector = json.loads(at_hand(text))
+    config = {"name": connector["name"], **connector["config"]}
     plugin = config["connector.class"].rpartition(".")[2]
     url = f"{platform.addresses['connect']}/connector-plugins/{plugin}/config/validate"
     answer = requests.put(url, json=config, timeout=60).json()
@@ -209,5 +211,5 @@ def followed_examples() -> set[str]:
 def test_python_blocks_have_a_test():
     for page in pages():
         if blocks(page, "python") and page.name not in ("events.md", "registry.md"):
-            held = ROOT / HELD_ELSEWHERE[page.name]
-            assert page.name in held.read_text(), f"{held} does not read {page.name}"
+            script = ROOT / HELD_ELSEWHERE[page.name]
+            assert page.name in script.read_text(), f"{script} does not read {page.name}"

@@ -27,10 +27,10 @@ def test_links_lead_somewhere(page: Path) -> None:
         if re.match(r"[a-z]+:", target):
             continue
         path, _, anchor = target.partition("#")
-        found = (page.parent / path).resolve() if path else page
-        assert found.exists() or found in made, f"{page.name} links to {target}"
-        if anchor and found.exists():
-            headings = re.findall(r"^#+ +(.*)$", found.read_text(), re.MULTILINE)
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists() or linked in made, f"{page.name} links to {target}"
+        if anchor and linked.exists():
+            headings = re.findall(r"^#+ +(.*)$", linked.read_text(), re.MULTILINE)
             assert anchor in {re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings}, target
 
 
@@ -46,8 +46,8 @@ def test_files_that_are_named_exist(page: Path) -> None:
 def mentions(text: str) -> Iterator[list[str]]:
     """The words after each ``tidegate`` that is a command; lines ended by a backslash are one."""
     for line in text.replace("\\\n", " ").splitlines():
-        for found in _COMMAND.finditer(line):
-            words = found[1].split()
+        for match in _COMMAND.finditer(line):
+            words = match[1].split()
             if re.fullmatch(r"[a-z]+", words[0]):
                 yield words
 
@@ -88,5 +88,5 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     docs = ROOT / "docs"
     linked = {(docs / target.partition("#")[0]).resolve() for target in _LINK.findall((docs / "README.md").read_text())}
     guides = [page for page in pages() if page.name != "README.md" or page.parent.parent.name == "examples"]
-    wanted = [page for page in guides if page.parent.name != "decisions"]  # whose folder is linked
-    assert [str(page) for page in wanted if page.resolve() not in linked] == []
+    expected_pages = [page for page in guides if page.parent.name != "decisions"]  # whose folder is linked
+    assert [str(page) for page in expected_pages if page.resolve() not in linked] == []

@@ -46,7 +46,7 @@ WORDS = {"three": 3, "five": 5, "nine": 9, "ten": 10}
 @cache
 def constants(package: str) -> dict[str, list[float]]:
     """Module-level numbers of a package, by their names."""
-    found: dict[str, list[float]] = {}
+    constants_found: dict[str, list[float]] = {}
     for path in Path(ROOT, *package.split(".")).rglob("*.py"):
         for node in ast.parse(path.read_text()).body:
             target = (
@@ -57,8 +57,8 @@ def constants(package: str) -> dict[str, list[float]]:
                 else None
             )
             if isinstance(target, ast.Name) and (number := _number(node.value)) is not None:
-                found.setdefault(target.id, []).append(number)
-    return found
+                constants_found.setdefault(target.id, []).append(number)
+    return constants_found
 
 
 def _number(node: ast.expr | None) -> float | None:
@@ -74,9 +74,9 @@ def _number(node: ast.expr | None) -> float | None:
 def said(page: str, words: str) -> float:
     text = " ".join((ROOT / "docs" / page).read_text().split())
     before, after = map(re.escape, words.split("{}"))
-    found = re.search(rf"{before}([\w.,]+){after}", text, re.IGNORECASE)
-    assert found, f"{page} does not say {words!r} any more"
-    return WORDS.get(found[1].lower()) or float(found[1].replace(",", ""))
+    match = re.search(rf"{before}([\w.,]+){after}", text, re.IGNORECASE)
+    assert match, f"{page} does not say {words!r} any more"
+    return WORDS.get(match[1].lower()) or float(match[1].replace(",", ""))
 
 
 @pytest.mark.parametrize(("page", "words", "constant", "unit"), SAID, ids=lambda value: str(value).replace("/", "-"))

@@ -17,7 +17,7 @@ def test_a_page_is_wrapped(page) -> None:
     assert prose.formatted(text) == text, "run: make format"
     outside_code = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
     for line in outside_code.splitlines():
-        # What cannot be broken may be longer: a table's row, a link, inline code.
+        # lines that cannot be wrapped may be longer: a table's row, a link, inline code
         if not line.lstrip().startswith("|") and not _LINK_OR_CODE.search(line):
             assert len(line) <= 100, line
 

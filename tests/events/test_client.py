@@ -64,10 +64,10 @@ def test_a_refused_event_says_why(client: EventsClient) -> None:
 def test_more_events_than_one_request_asks_for_all_come(client: EventsClient) -> None:
     for number in range(130):
         client.publish("Order_Shipped__e", {"Order_Number__c": f"l-{number}"})
-    found = [
+    topics = [
         received.fields["Order_Number__c"] for received in islice(client.follow("Order_Shipped__e", replay_id=-2), 130)
     ]
-    assert found == [f"l-{number}" for number in range(130)]
+    assert topics == [f"l-{number}" for number in range(130)]
 
 
 LOGIN = (

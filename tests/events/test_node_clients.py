@@ -31,7 +31,7 @@ def service(tmp_path: Path, jwt_app: JwtApp) -> Iterator[EventsThread]:
 
 
 def node(service: EventsThread, script: str, *arguments: str) -> Any:
-    """What the script printed as JSON."""
+    """The JSON that the script printed."""
     program, clients = or_skip(_node)
     environment = {**os.environ, "NODE_CLIENTS": str(clients), "NODE_EXTRA_CA_CERTS": service.addresses["ca"]}
     command = [program, str(SCRIPTS / script), *arguments]
@@ -64,9 +64,9 @@ def test_salesforces_pubsub_client_publishes_and_subscribes(
         metadata = {"label": "Warehouse", "topicName": "/event/Order_Shipped__e", "defaultReplay": "EARLIEST"}
         service.run(service.server.managed.define("Warehouse", metadata))
         arguments.append("Warehouse")
-    came, held = node(service, "pubsub.mjs", *arguments)
+    came, pairs = node(service, "pubsub.mjs", *arguments)
     assert came == [[1, "n-1"], [2, "n-2"], [3, "n-3"]]
-    assert held == ([["n-1", "n-2", "n-3"], ["n-3"]] if login == "soap" else [])
+    assert pairs == ([["n-1", "n-2", "n-3"], ["n-3"]] if login == "soap" else [])
 
 
 def test_jsforce_knows_every_way_in_and_out(service: EventsThread, jwt_app: JwtApp) -> None:

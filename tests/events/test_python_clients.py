@@ -22,13 +22,13 @@ def test_a_client_logs_in_and_follows_over_tls(tmp_path: Path, client: str, publ
         service.define()
         records = [JsonEvent("Order_Shipped__e", {"Order_Number__c": number}) for number in ("p-1", "p-2")]
         service.run(service.server._publisher.publish_json(records, user=service.user))
-        wanted = ["p-1", "p-2", *published]
+        expected = ["p-1", "p-2", *published]
         addresses = service.addresses
         arguments = [client, addresses["events-tls"], USER, PASSWORD, addresses["pubsub"], addresses["ca"]]
-        arguments += ["/event/Order_Shipped__e", "Order_Number__c", str(len(wanted)), *published]
+        arguments += ["/event/Order_Shipped__e", "Order_Number__c", str(len(expected)), *published]
         environment = {**os.environ, "SSL_CERT_FILE": addresses["ca"], "REQUESTS_CA_BUNDLE": addresses["ca"]}
         done = subprocess.run(
             [sys.executable, str(SCRIPT), *arguments], env=environment, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        assert json.loads(done.stdout) == wanted
+        assert json.loads(done.stdout) == expected

@@ -107,12 +107,12 @@ class Follower:
         return call(self._service, "POST", "/cometd/60.0", json=message).json()
 
     def receive(self, count: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        events: list[dict[str, Any]] = []
         deadline = time.monotonic() + 60
-        while len(found) < count and time.monotonic() < deadline:
+        while len(events) < count and time.monotonic() < deadline:
             connect = {"channel": "/meta/connect", "clientId": self._id, "connectionType": "long-polling"}
-            found += [m["data"] for m in self._send(connect | {"advice": {"timeout": 1000}}) if "data" in m]
-        return found
+            events += [m["data"] for m in self._send(connect | {"advice": {"timeout": 1000}}) if "data" in m]
+        return events
 
 
 def minutes(events: list[dict[str, Any]]) -> list[float]:
@@ -136,16 +136,16 @@ def test_a_definition_lands_in_the_registry_and_its_events_are_an_ordinary_avro_
         )
         consumer.subscribe([name])
         decode = AvroDeserializer(registry)
-        found = []
+        events = []
         deadline = time.monotonic() + 60
-        while len(found) < 2 and time.monotonic() < deadline:
+        while len(events) < 2 and time.monotonic() < deadline:
             message = consumer.poll(1)
             if message is not None and message.error() is None:
-                found.append(decode(message.value(), SerializationContext(name, MessageField.VALUE)))
+                events.append(decode(message.value(), SerializationContext(name, MessageField.VALUE)))
                 assert len(message.key()) == 36
         consumer.close()
-        assert [event["Minutes__c"] for event in found] == [121.0, 180.0]
-        assert found[0]["Carrier__c"] == "UA"
+        assert [event["Minutes__c"] for event in events] == [121.0, 180.0]
+        assert events[0]["Carrier__c"] == "UA"
 
 
 def test_replay_goes_on_over_a_restart_of_the_service(

@@ -93,8 +93,8 @@ ORG = "https://org.example.com"
 @pytest.fixture
 def variables(monkeypatch):
     """The four variables that say which org, and as whom."""
-    given = {"INSTANCE": "https://127.0.0.1:1", "USERNAME": "u@example.com", "PASSWORD": 'se"cret', "TOKEN": "token"}
-    for name, value in given.items():
+    values = {"INSTANCE": "https://127.0.0.1:1", "USERNAME": "u@example.com", "PASSWORD": 'se"cret', "TOKEN": "token"}
+    for name, value in values.items():
         monkeypatch.setenv(f"SALESFORCE_{name}", value)
 
 
@@ -103,11 +103,13 @@ def test_accounts_from_a_topic_is_valid_but_for_an_org_that_cannot_be_reached(tm
     config = json.loads((ACCOUNTS / "accounts-sink.json").read_text())["config"] | {"name": "accounts-sink"}
     with running_platform(tmp_path, "--without", "events", "--config", str(ACCOUNTS / "tidegate.toml")) as platform:
         url = f"{platform.addresses['connect']}/connector-plugins/SalesforceSObjectSinkConnector/config/validate"
-        found = requests.put(url, json=config, timeout=60).json()
-    wrong = {entry["value"]["name"]: entry["value"]["errors"] for entry in found["configs"] if entry["value"]["errors"]}
+        answer = requests.put(url, json=config, timeout=60).json()
+    wrong = {
+        entry["value"]["name"]: entry["value"]["errors"] for entry in answer["configs"] if entry["value"]["errors"]
+    }
     assert list(wrong) == ["salesforce.instance"], wrong
     assert "port=1" in wrong["salesforce.instance"][0]
-    assert json.dumps('se"cret')[1:-1] not in json.dumps(found)
+    assert json.dumps('se"cret')[1:-1] not in json.dumps(answer)
 
 
 @pytest.mark.usefixtures("variables")

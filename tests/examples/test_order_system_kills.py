@@ -55,9 +55,9 @@ RESTOCKED = [{"Product__c": "chair", "Quantity__c": 6}, {"Product__c": "chair", 
 
 
 def called(script: Path, die_at: int) -> Any:
-    """What one call of the trigger published; None where it died."""
-    given = [sys.executable, "-c", PROGRAM, str(script), str(die_at)]
-    done = subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
+    """The events that one call of the trigger published; None where it died."""
+    command = [sys.executable, "-c", PROGRAM, str(script), str(die_at)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode in (0, 9), done.stderr
     return json.loads(done.stdout) if done.returncode == 0 else None
 

@@ -39,29 +39,33 @@ def drawn_seed() -> int:
 
 def seeds(short: int, long: int) -> list[int]:
     """Which seeds a proof runs: 1 up to so many, or those of TIDEGATE_SEEDS, such as 3,7 or 1-20."""
-    given = os.environ.get("TIDEGATE_SEEDS") or f"1-{effort(short, long)}"
-    found: list[int] = []
-    for part in given.split(","):
+    chosen = os.environ.get("TIDEGATE_SEEDS") or f"1-{effort(short, long)}"
+    numbers: list[int] = []
+    for part in chosen.split(","):
         first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return found
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
 
 
-def run_seeds(one: Callable[[int, Path], object], chosen: Sequence[int], folder: Path, record_property: Any) -> None:
+def run_seeds(
+    run_seed: Callable[[int, Path], object], chosen: Sequence[int], folder: Path, record_property: Any
+) -> None:
     """Run seeds beside each other (TIDEGATE_SEEDS_AT_ONCE says how many), each in a folder of its own, which stays where it fails.
 
-    ``one`` returns what it did. All are run; raises AssertionError with what was wrong with each that failed.
+    ``run_seed`` returns a description of its run. All seeds are run; raises AssertionError with the errors of those that failed.
     """
 
     def tried(seed: int) -> str | None:
-        own, began = folder / str(seed), time.monotonic()
+        seed_folder, began = folder / str(seed), time.monotonic()
         try:
-            done = one(seed, own)
+            done = run_seed(seed, seed_folder)
         except Exception:
             print(f"seed {seed} FAILED after {time.monotonic() - began:.0f} s", flush=True)
-            return f"seed {seed} (TIDEGATE_SEEDS={seed} runs it again; its logs: {own}):\n{traceback.format_exc()}"
+            return (
+                f"seed {seed} (TIDEGATE_SEEDS={seed} runs it again; its logs: {seed_folder}):\n{traceback.format_exc()}"
+            )
         print(f"seed {seed}: {time.monotonic() - began:.0f} s, {done}", flush=True)
-        shutil.rmtree(own, ignore_errors=True)
+        shutil.rmtree(seed_folder, ignore_errors=True)
         return None
 
     with ThreadPoolExecutor(int(os.environ.get("TIDEGATE_SEEDS_AT_ONCE") or _AT_ONCE)) as pool:

@@ -58,7 +58,7 @@ class Database:
 
 
 _KEPT: Final = ("--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1", "--innodb-lock-wait-timeout=2")
-"""What is committed must be in the files before it is in the binary log, or a kill would part the two."""
+"""Makes committed data reach the files before the binary log; otherwise a kill would make the two differ."""
 DATABASES: Final = {
     "postgresql": Database(
         PostgresServer,
@@ -143,16 +143,16 @@ class Source:
         with self._server.connect() as connection, connection.cursor() as cursor:
             cursor.execute(self._database.rows.format(table=name))
             names = [column[0] for column in cursor.description]
-            found = list(cursor.fetchall())
+            table_rows = list(cursor.fetchall())
         rows = [
             json.loads(row[0], parse_float=Decimal) if len(row) == 1 else dict(zip(names, row, strict=True))
-            for row in found
+            for row in table_rows
         ]
         return {tuple(row[k] for k in TABLES[name]): row for row in rows}
 
 
 class Rebuilt:
-    """What a topic of one partition leaves of its table, as far as it was read."""
+    """A topic with one partition replayed into the rows of its table, as far as it was read."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "rebuild", "enable.partition.eof": True})
@@ -245,11 +245,11 @@ class Scene:
         return self.source.changed >= CHANGES
 
     def records(self) -> int:
-        return sum(one.records for one in self.rebuilt.values())
+        return sum(table.records for table in self.rebuilt.values())
 
     def _arrived(self) -> int:
-        for one in self.rebuilt.values():
-            one.read()
+        for table in self.rebuilt.values():
+            table.read()
         return self.records()
 
     def _strike(self) -> None:
@@ -292,8 +292,8 @@ class Scene:
     def _end(self) -> None:
         if self.source is not None:
             self.source.stop()
-        for one in self.rebuilt.values():
-            one.close()
+        for table in self.rebuilt.values():
+            table.close()
         self.worker.kill()
         self.broker.kill()
         with suppress(OSError):

@@ -138,8 +138,8 @@ class Cluster:
             server.kill()
 
     def numbers(self, topic: str) -> list[int]:
-        """What was committed to a topic, in its order."""
-        found: list[int] = []
+        """The numbers committed to a topic, in order."""
+        numbers: list[int] = []
         config = self.client(isolation_level="read_committed", auto_offset_reset="earliest")
         with Admin(config) as admin, BatchConsumer(config) as consumer:
             ends = admin.end_offsets([(topic, p.partition) for p in admin.describe_topics([topic])[topic].partitions])
@@ -148,10 +148,10 @@ class Cluster:
             left = {tuple(tp): end for tp, end in ends.items() if end}
             while left:
                 for part in consumer.fetch():
-                    found += [json.loads(record.value)["n"] for record in part.records()]
+                    numbers += [json.loads(record.value)["n"] for record in part.records()]
                     if part.next_offset >= left.get((part.topic, part.partition), 0):
                         left.pop((part.topic, part.partition), None)
-        return found
+        return numbers
 
 
 @contextlib.contextmanager
@@ -191,15 +191,15 @@ def run(seed: int, folder: Path) -> str:
             group.pause()
             group.strike()
         group.heal()
-        wanted = {(topic, n) for topic in topics for n in range(total)}
+        expected = {(topic, n) for topic in topics for n in range(total)}
 
-        missing = wanted
+        missing = expected
         while missing:
             before = len(missing)
 
             def fewer() -> bool:
                 nonlocal missing
-                missing = wanted - written([out]).keys()
+                missing = expected - written([out]).keys()
                 return len(missing) < before
 
             try:
@@ -208,12 +208,12 @@ def run(seed: int, folder: Path) -> str:
                 states = [group.ask(f"/connectors/{name}/status").json() for name in ("source-t0", "source-t1", "sink")]
                 raise AssertionError(f"{error}; {before} missing, as {sorted(missing)[:5]}; {states}") from None
         for topic in topics:
-            found = group.numbers(topic)
-            assert set(found) == set(range(total))
+            numbers = group.numbers(topic)
+            assert set(numbers) == set(range(total))
             if mode == "exactly once":
-                twice = [n for n, count in Counter(found).items() if count > 1]
+                twice = [n for n, count in Counter(numbers).items() if count > 1]
                 assert not twice, f"{len(twice)} numbers of {topic} are there more than once: {twice[:10]}"
-                assert found == sorted(found)
+                assert numbers == sorted(numbers)
         return f"{kafka}, {mode}, {dict(group.killed)}"
 
 

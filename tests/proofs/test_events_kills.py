@@ -39,7 +39,7 @@ NAME = ORDER_SHIPPED.name
 TOPIC = f"/event/{NAME}"
 SCHEMA = EventSchema(1, to_avro_text(ORDER_SHIPPED))
 AWAY = (requests.RequestException, ValueError, KeyError, IndexError)
-"""What an answer of a server that dies looks like to a REST client."""
+"""The exceptions that a REST client gets from a server that dies."""
 
 
 class Service:
@@ -92,7 +92,7 @@ class Clients:
         self.cometd: list[tuple[int, str]] = []
         """(replay id, order number) as they came."""
         self.refused: list[str] = []
-        """What a subscriber was told that has only to go on."""
+        """The errors after which a subscriber can simply continue."""
         self._publishers = [
             threading.Thread(target=work, daemon=True)
             for work in (lambda: self._rest("plain"), lambda: self._rest("keyed"), self._publish)
@@ -151,7 +151,7 @@ class Clients:
     def _publish(self) -> None:
         """Events by fives, each with an id of its own."""
         for count in itertools.count(1):
-            numbers = [f"pubsub-{5 * count + place:06d}" for place in range(5)]
+            numbers = [f"pubsub-{5 * count + index:06d}" for index in range(5)]
             events = [
                 pb.ProducerEvent(
                     id=str(uuid.uuid4()),
@@ -269,11 +269,11 @@ def run(seed: int, folder: Path) -> str:
                     time.sleep(chance.uniform(0, 0.5))
                     victim.start()
                 clients.stop_publishing()
-                wanted = set(itertools.chain(*clients.acknowledged.values()))
+                expected = set(itertools.chain(*clients.acknowledged.values()))
 
                 def complete() -> bool:
-                    got = ({number for _, number in held} for held in (clients.pubsub, clients.cometd))
-                    return all(wanted <= numbers for numbers in got)
+                    got = ({number for _, number in received} for received in (clients.pubsub, clients.cometd))
+                    return all(expected <= numbers for numbers in got)
 
                 try:
                     wait_until(complete, "every acknowledged event at both subscribers", pause_s=0.1)

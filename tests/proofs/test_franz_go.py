@@ -40,8 +40,8 @@ def outcomes(folder: Path, broker: Any, *, run: str, records: int) -> dict[str, 
     with log.open("wb") as out:
         where = home / "sources" / "pkg" / "kgo"
         subprocess.run(command, env=environment, stdout=out, stderr=subprocess.STDOUT, cwd=where, check=False)
-    found = re.findall(r"^--- (PASS|FAIL|SKIP): (\S+)", log.read_text(errors="replace"), re.MULTILINE)
-    return {name: outcome for outcome, name in found}
+    matches = re.findall(r"^--- (PASS|FAIL|SKIP): (\S+)", log.read_text(errors="replace"), re.MULTILINE)
+    return {name: outcome for outcome, name in matches}
 
 
 @pytest.mark.timeout(3600)

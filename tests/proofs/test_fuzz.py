@@ -107,11 +107,11 @@ class Most(threading.Thread):
 
     def run(self) -> None:
         while not self.over.wait(0.02):
-            found = 0
-            for one in (self._process, *self._process.children(recursive=True)):
+            total = 0
+            for process in (self._process, *self._process.children(recursive=True)):
                 with contextlib.suppress(psutil.NoSuchProcess):
-                    found += one.memory_info().rss
-            self.bytes = max(self.bytes, found)
+                    total += process.memory_info().rss
+            self.bytes = max(self.bytes, total)
 
 
 class Fuzzer:
@@ -129,8 +129,12 @@ class Fuzzer:
 
     def case(self, number: int) -> None:
         chance = random.Random(SEED * 1_000_000_007 + number)
-        # What a record batch can be is more than what any other request can.
-        api = next(one for one in APIS if one.key == 0) if chance.random() < 0.15 else chance.choice(APIS)
+        # record batches have more possible forms than any other request
+        api = (
+            next(api_found for api_found in APIS if api_found.key == 0)
+            if chance.random() < 0.15
+            else chance.choice(APIS)
+        )
         version = chance.choice(api.versions)
         content = request(api, version, self._names, chance)
         data, kind = self._mutated(content, chance)
@@ -203,9 +207,9 @@ def _cause(line: str) -> str:
         trace = json.loads(line).get("exception", line)
     except ValueError:
         return line[:300]
-    lines = [one.strip() for one in str(trace).splitlines()]
-    places = [one for one in lines if one.startswith("File ")]
-    where = places[-1].partition("broker/")[2] if places else ""
+    lines = [text.strip() for text in str(trace).splitlines()]
+    frames = [text for text in lines if text.startswith("File ")]
+    where = frames[-1].partition("broker/")[2] if frames else ""
     return f"{lines[-1][:200]} at broker/{where}"
 
 
@@ -221,8 +225,8 @@ def broker(tmp_path: Path) -> Iterator[TidegateBroker]:
 
 def made_topics(bootstrap_servers: str) -> Names:
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    wanted = [NewTopic(name, 2, 1, config=config) for name, config in TOPICS.items()]
-    for future in admin.create_topics([*wanted, NewTopic("witness", 1, 1)]).values():
+    new_topics = [NewTopic(name, 2, 1, config=config) for name, config in TOPICS.items()]
+    for future in admin.create_topics([*new_topics, NewTopic("witness", 1, 1)]).values():
         future.result(60)
     ids = []
     for name in TOPICS:

@@ -48,7 +48,7 @@ def written(database: PostgresServer) -> Counter[int]:
 
 
 def plan(chance: random.Random) -> list[str]:
-    """What to kill, one after the other: the database and a task host at least."""
+    """The processes to kill, in order: at least the database and a task host."""
     others = ["task host", "worker", "database", "backend", "broker"]
     planned = ["database", "task host", *chance.choices(others, k=STRIKES - 2)]
     chance.shuffle(planned)
@@ -122,9 +122,9 @@ def test_every_record_is_one_row(number: int, tmp_path: Path) -> None:
                 told = worker.ask("GET", "/connectors/sink/status")
                 raise AssertionError(f"{error}: {len(written(database))} of {total}; {dict(killed)}; {told}") from error
             raise
-        found = written(database)
+        rows = written(database)
         print(f"seed {seed}: {total} rows, killed {dict(killed)}")
-        assert [n for n, count in found.items() if count > 1] == []
+        assert [n for n, count in rows.items() if count > 1] == []
     finally:
         worker.kill()
         broker.kill()

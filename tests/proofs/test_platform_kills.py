@@ -16,14 +16,14 @@ ROUNDS, LINES_A_ROUND = effort(4, 60), 2000
 
 def victims(platform):
     """Every process of the platform but the supervisor, task hosts included, by name."""
-    found = []
+    processes = []
     for name, component in platform.status()["components"].items():
         if component["pid"] is None or name == "events":
             continue
         process = psutil.Process(component["pid"])
-        found.append((name, process))
-        found += [("task host", child) for child in process.children()]
-    return found
+        processes.append((name, process))
+        processes += [("task host", child) for child in process.children()]
+    return processes
 
 
 def test_no_line_is_lost_when_any_process_is_killed_at_any_time(tmp_path, record_property):
@@ -50,14 +50,14 @@ def test_no_line_is_lost_when_any_process_is_killed_at_any_time(tmp_path, record
                 continue
             if chance.random() < 0.5:
                 until(lambda: all(c["ready"] for c in platform.status()["components"].values()), timeout_s=300)
-        wanted = {f"line {number}" for number in range(total)}
+        expected = {f"line {number}" for number in range(total)}
         until(
-            lambda: target.exists() and wanted <= set(target.read_text().splitlines()),
+            lambda: target.exists() and expected <= set(target.read_text().splitlines()),
             f"all lines (seed {seed})",
             timeout_s=300,
         )
         in_topic = [record["value"] for record in platform.consume("lines")]
-    assert set(in_topic) == wanted
+    assert set(in_topic) == expected
     firsts = list(dict.fromkeys(in_topic))
     assert firsts == [f"line {number}" for number in range(total)], "first occurrences are in the file's order"
     record_property("killed", killed)

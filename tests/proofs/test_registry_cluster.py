@@ -100,7 +100,7 @@ def test_no_acknowledged_registration_is_lost_and_no_id_given_twice(request, kaf
         }
         for port in ports
     ]
-    registries = [RegistryProcess(tmp_path, one) for one in settings]
+    registries = [RegistryProcess(tmp_path, config) for config in settings]
     urls = [registry.url for registry in registries]
     load = Load(urls, seed)
     pauses: list[tuple[str, float]] = []
@@ -138,12 +138,12 @@ def test_no_acknowledged_registration_is_lost_and_no_id_given_twice(request, kaf
     assert len(set(ids)) == len(ids), f"an id was given twice (seed {seed})"
     for url, versions in told.items():
         known = {version["schema"]: (version["subject"], version["id"]) for version in versions}
-        lost = {schema: place for schema, place in load.acknowledged.items() if known.get(schema) != place}
+        lost = {schema: position for schema, position in load.acknowledged.items() if known.get(schema) != position}
         assert not lost, f"{url} does not have {list(lost.items())[:3]} of {len(lost)} (seed {seed})"
         every = [version["id"] for version in versions]
         assert len(set(every)) == len(every), f"{url} shows an id twice (seed {seed})"
-        places = [(version["subject"], version["version"]) for version in versions]
-        assert len(set(places)) == len(places)
+        versions_found = [(version["subject"], version["version"]) for version in versions]
+        assert len(set(versions_found)) == len(versions_found)
     assert len({json.dumps(versions, sort_keys=True) for versions in told.values()}) == 1, "all registries agree"
     assert max(pause for _, pause in pauses) < effort(60, 10), (pauses, seed)
 

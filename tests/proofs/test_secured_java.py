@@ -110,9 +110,9 @@ def test_credentials_by_kafka_configs(doors: Doors, config: Callable[..., str]) 
 def test_tokens_by_kafka_delegation_tokens(doors: Doors, config: Callable[..., str]) -> None:
     where = ["--bootstrap-server", doors.address("SASL_SSL"), "--command-config", config("SASL_SSL", "SCRAM-SHA-512")]
     made = kafka_tool("kafka-delegation-tokens", *where, "--create", "--max-life-time-period", "-1")
-    found = re.search(r"^(\S{22})\s+(\S{88})\s+User:alice", made, re.MULTILINE)
-    assert found is not None, made
-    token_id, secret = found[1], found[2]
+    match = re.search(r"^(\S{22})\s+(\S{88})\s+User:alice", made, re.MULTILINE)
+    assert match is not None, made
+    token_id, secret = match[1], match[2]
     assert len(base64.b64decode(secret)) == 64
     jaas = module("SCRAM-SHA-256", token_id, secret, ' tokenauth="true"')
     options = ["--bootstrap-server", doors.address("SASL_PLAINTEXT"), "--list"]

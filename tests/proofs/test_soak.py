@@ -109,8 +109,8 @@ def test_a_group_keeps_up_and_memory_stays_flat(tmp_path: Path, record_property:
         admin.create_topics([NewTopic("soak", PARTITIONS, 1)])["soak"].result(60)
         total = RATE * SECONDS
         consumers = [client(_CONSUME, total, PARTITIONS) for _ in range(CONSUMERS)]
-        for one in consumers:
-            assert one.stdout is not None and one.stdout.readline() == "ready\n"
+        for consumer in consumers:
+            assert consumer.stdout is not None and consumer.stdout.readline() == "ready\n"
         process = psutil.Process(broker.process.pid)
         began, cpu = time.monotonic(), process.cpu_times()
         producer = client(_PRODUCE, RATE, SECONDS, PARTITIONS, SIZE)
@@ -125,9 +125,9 @@ def test_a_group_keeps_up_and_memory_stays_flat(tmp_path: Path, record_property:
         while lag(admin) and time.monotonic() < caught_up + 60:
             time.sleep(0.2)
         told = []
-        for one in consumers:
-            one.terminate()
-            told.append(one.communicate(timeout=60)[0].split(maxsplit=2))
+        for consumer in consumers:
+            consumer.terminate()
+            told.append(consumer.communicate(timeout=60)[0].split(maxsplit=2))
         half = len(memory) // 2
         early, later = (statistics.median(memory[a:b]) for a, b in ((half // 2, half), (half, len(memory))))
         record_property("events a second", round(int(sent) / float(seconds)))
@@ -140,12 +140,12 @@ def test_a_group_keeps_up_and_memory_stays_flat(tmp_path: Path, record_property:
         assert failed == "0", first
         assert int(sent) == total
         assert all(wrong[1] == "0" for wrong in told), told
-        assert sum(int(one[0]) for one in told) == total
+        assert sum(int(consumer[0]) for consumer in told) == total
         assert later - early < GROWTH_BYTES
     finally:
-        for one in clients:
-            one.kill()
-            one.wait()
+        for consumer in clients:
+            consumer.kill()
+            consumer.wait()
         broker.stop()
 
 
@@ -156,5 +156,5 @@ def lag(admin: AdminClient) -> int:
 
     ends = admin.list_offsets({TopicPartition("soak", n): OffsetSpec.latest() for n in range(PARTITIONS)})
     [group] = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("soak")]).values()
-    done = {one.partition: max(one.offset, 0) for one in group.result(60).topic_partitions or ()}
+    done = {partition.partition: max(partition.offset, 0) for partition in group.result(60).topic_partitions or ()}
     return sum(future.result(60).offset - done.get(where.partition, 0) for where, future in ends.items())

@@ -27,7 +27,9 @@ pytestmark = [pytest.mark.proof, pytest.mark.servers]
 
 
 def rebuilt(bootstrap: str, topic: str) -> tuple[dict[Any, Any], int]:
-    """What a topic of one partition leaves of its table, and how many rows an incremental snapshot read."""
+    """A topic with one partition replayed into the rows of its table, and the number of rows that an incremental
+    snapshot read.
+    """
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "rebuild", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, 0, 0)])
     rows: dict[Any, Any] = {}
@@ -49,9 +51,9 @@ def rebuilt(bootstrap: str, topic: str) -> tuple[dict[Any, Any], int]:
 
 def table(path: Path, name: str) -> dict[Any, Any]:
     connection = sqlite3.connect(path, timeout=60)
-    found = connection.execute(f"SELECT * FROM {name}")
-    columns = [column[0] for column in found.description]
-    rows = [dict(zip(columns, row, strict=True)) for row in found]
+    table_rows = connection.execute(f"SELECT * FROM {name}")
+    columns = [column[0] for column in table_rows.description]
+    rows = [dict(zip(columns, row, strict=True)) for row in table_rows]
     connection.close()
     return {tuple(row[k] for k in TABLES[name]): row for row in rows}
 
@@ -86,8 +88,8 @@ def test_tables_of_sqlite_are_rebuilt_whatever_is_killed(tmp_path: Path) -> None
     writer = subprocess.Popen([sys.executable, "-m", "tests.support.debezium.sqlite_workload", str(path), str(seed)])
     try:
         signals = Producer({"bootstrap.servers": broker.bootstrap_servers})
-        wanted = {"id": "1", "type": "execute-snapshot", "data": {"data-collections": [r"main\..*"]}}
-        signals.produce("k-signal", key="k", value=json.dumps(wanted), partition=0)
+        signal = {"id": "1", "type": "execute-snapshot", "data": {"data-collections": [r"main\..*"]}}
+        signals.produce("k-signal", key="k", value=json.dumps(signal), partition=0)
         assert signals.flush(60) == 0
         worker.create(
             "cdc",
@@ -113,8 +115,8 @@ def test_tables_of_sqlite_are_rebuilt_whatever_is_killed(tmp_path: Path) -> None
         writer.wait(60)
 
         def converged() -> bool:
-            found = {name: rebuilt(broker.bootstrap_servers, f"k.main.{name}") for name in TABLES}
-            return all(same(found[name][0], table(path, name)) and found[name][1] > 0 for name in TABLES)
+            tables = {name: rebuilt(broker.bootstrap_servers, f"k.main.{name}") for name in TABLES}
+            return all(same(tables[name][0], table(path, name)) and tables[name][1] > 0 for name in TABLES)
 
         wait_until(converged, f"the tables rebuilt; {worker.state('cdc')}", timeout_s=240, pause_s=1)
     finally:

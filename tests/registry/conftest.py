@@ -61,9 +61,9 @@ class MemoryLog:
         if self.unreadable is not None:
             error, self.unreadable = self.unreadable, None
             raise error
-        found = [LogRecord(n, *self.records[n], self.times_ms.get(n)) for n in range(self._next, len(self.records))]
+        records = [LogRecord(n, *self.records[n], self.times_ms.get(n)) for n in range(self._next, len(self.records))]
         self._next = len(self.records)
-        return found, self._next
+        return records, self._next
 
     def tell(self) -> None:
         """Have the reader see records that a test put there. For any thread."""

@@ -89,7 +89,7 @@ class FaultyLog(MemoryLog):
 
 
 class Clients:
-    """What was asked of a registry and what it answered."""
+    """The requests sent to a registry and its responses."""
 
     def __init__(self, app: Any) -> None:
         self._http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://registry")

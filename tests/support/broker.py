@@ -17,7 +17,7 @@ __all__ = ["BrokerThread", "kept", "settings"]
 T = TypeVar("T")
 
 
-def settings(directory: Path, **given: str) -> dict[str, str]:
+def settings(directory: Path, **overrides: str) -> dict[str, str]:
     """Broker properties that make tests quick; given keys have ``_`` for ``.``."""
     return {
         "log.dirs": str(directory),
@@ -26,7 +26,7 @@ def settings(directory: Path, **given: str) -> dict[str, str]:
         "group.initial.rebalance.delay.ms": "0",
         "offsets.topic.num.partitions": "4",
         "transaction.state.log.num.partitions": "4",
-        **{name.replace("_", "."): value for name, value in given.items()},
+        **{name.replace("_", "."): value for name, value in overrides.items()},
     }
 
 
@@ -66,7 +66,7 @@ class BrokerThread:
 
 
 async def kept(promise: Promise) -> Any:
-    """What a promise gives, once it is done."""
+    """The result of a promise, once it is done."""
     future = asyncio.get_running_loop().create_future()
     promise.add_done_callback(future.set_result)
     await future

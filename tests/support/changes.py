@@ -98,9 +98,9 @@ def record(schema: Mapping[str, Any], schema_id: int, value: Mapping[str, Any]) 
 
 
 def decoded(schema_json: str, payload: bytes) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """What a subscriber of the Pub/Sub API makes of an event: its values, and the names that its bitmaps stand for.
+    """An event as a Pub/Sub API subscriber decodes it: its values, and the names in its bitmaps.
 
-    Bits are read from the text of the hexadecimal number, from its right end on, as Salesforce's guide says.
+    Bits are read from the text of the hexadecimal number, starting at its right end, as Salesforce's guide describes.
     """
     schema = fastavro.parse_schema(json.loads(schema_json))
     values: Any = fastavro.schemaless_reader(io.BytesIO(payload), schema, None)

@@ -35,9 +35,10 @@ class WorkerCluster:
         settings: Mapping[str, str] | None = None,
         count: int = 3,
     ) -> None:
-        given = {**QUICK, **(settings or {})}
+        worker_settings = {**QUICK, **(settings or {})}
         self.workers = [
-            ConnectWorker(directory / f"worker-{n}", bootstrap_servers, given, name=group) for n in range(count)
+            ConnectWorker(directory / f"worker-{n}", bootstrap_servers, worker_settings, name=group)
+            for n in range(count)
         ]
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""What every log of events keeps, whether it is a Kafka or the double in memory that other tests stand on."""
+"""The contract of every event log, both Kafka's and the in-memory double that other tests use."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["EventLogContract", "collect"]
 
 async def collect(log: Any, topic: str, offset: int, count: int) -> list[LogRecord]:
     """The next records that a follower of the topic gets, at least so many."""
-    found: list[LogRecord] = []
+    records: list[LogRecord] = []
     async with asyncio.timeout(60), contextlib.aclosing(log.follow(topic, offset)) as following:
         async for piece in following:
-            found += piece.records
-            if len(found) >= count:
+            records += piece.records
+            if len(records) >= count:
                 break
-    return found
+    return records
 
 
 class EventLogContract:
@@ -149,12 +149,12 @@ class EventLogContract:
         await log.append(topic, [(b"k", b"before", 1)])
         with pytest.raises(RuntimeError):
             async with log.transaction() as transaction:
-                (held,) = await transaction.append(topic, [(b"k", b"undone", 1)])
+                (appended,) = await transaction.append(topic, [(b"k", b"undone", 1)])
                 await log.append(topic, [(b"k", b"after", 1)])
                 bounds = await log.bounds(topic)
-                assert bounds.readable == held < bounds.end
+                assert bounds.readable == appended < bounds.end
                 assert [record.value for record in (await log.read(topic, 0, 4096)).records] == [b"before"]
                 raise RuntimeError
         assert [record.value for record in await collect(log, topic, 0, 2)] == [b"before", b"after"]
         bounds = await log.bounds(topic)
-        assert bounds.readable == bounds.end > held + 2, "the marker takes an offset, too"
+        assert bounds.readable == bounds.end > appended + 2, "the marker takes an offset, too"

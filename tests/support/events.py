@@ -68,7 +68,7 @@ class MemoryLog:
     async def stop(self) -> None: ...
 
     def records(self, topic: str) -> list[LogRecord]:
-        """What a reader from the beginning on gets."""
+        """All records that a reader gets from the beginning."""
         return [record for record in self.topics[topic][self.starts.get(topic, 0) :] if record is not None]
 
     def _check(self) -> None:
@@ -149,15 +149,15 @@ class MemoryLog:
         return self._slice(topic, offset, max_bytes)
 
     def _slice(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
-        found: list[LogRecord] = []
+        records: list[LogRecord] = []
         position = max(offset, self.starts.get(topic, 0))
         while position < self._readable(topic) and max_bytes > 0:
             record = self.topics[topic][position]
             position += 1
             if record is not None:
-                found.append(record)
+                records.append(record)
                 max_bytes -= len(record.value or b"")
-        return LogSlice(found, position)
+        return LogSlice(records, position)
 
     async def follow(self, topic: str, offset: int) -> AsyncGenerator[LogSlice, None]:
         while True:
@@ -237,8 +237,8 @@ class MemorySchemas:
         return list(self.versions)
 
     def latest(self, subject: str) -> tuple[int, str] | None:
-        held = self.versions.get(subject)
-        return (held[-1], self.texts[held[-1] - 1]) if held else None
+        versions = self.versions.get(subject)
+        return (versions[-1], self.texts[versions[-1] - 1]) if versions else None
 
     def by_id(self, schema_id: int) -> str | None:
         return self.texts[schema_id - 1] if 0 < schema_id <= len(self.texts) else None
@@ -247,9 +247,9 @@ class MemorySchemas:
         if text not in self.texts:
             self.texts.append(text)
         number = self.texts.index(text) + 1
-        held = self.versions.setdefault(subject, [])
-        if not held or held[-1] != number:
-            held.append(number)
+        versions = self.versions.setdefault(subject, [])
+        if not versions or versions[-1] != number:
+            versions.append(number)
         return number
 
     def register_freely(self, subject: str, text: str) -> int:
@@ -258,8 +258,8 @@ class MemorySchemas:
 
 def events_config(data: Path, **more: object) -> EventsConfig:
     addresses = ("http.listen", "https.listen", "pubsub.listen", "pubsub.plain.listen")
-    given: dict[str, object] = {"data.dir": str(data), **dict.fromkeys(addresses, "127.0.0.1:0"), **more}
-    return parse(EventsConfig, given)
+    config: dict[str, object] = {"data.dir": str(data), **dict.fromkeys(addresses, "127.0.0.1:0"), **more}
+    return parse(EventsConfig, config)
 
 
 class EventsThread:
@@ -312,10 +312,10 @@ class EventsThread:
 
     @property
     def user(self) -> User:
-        """Who ``token`` is of."""
-        found = self.server.access.accounts.named(USER)
-        assert found is not None
-        return found
+        """The user to whom ``token`` belongs."""
+        account = self.server.access.accounts.named(USER)
+        assert account is not None
+        return account
 
     def token(self) -> str:
         return self.run(self.server.access.login(USER, PASSWORD)).id

@@ -153,7 +153,7 @@ class FaultyDisk:
         if text is None:
             return self._real_open(file, mode, *arguments, **named)
         self.take("open", text)
-        # What is written through it passes no function of os, so it is unbuffered bytes of ours.
+        # writes through it call no function of os, so it is replaced by an unbuffered file of our own
         made = self._real_open(file, mode, *arguments, **named)
         return _Written(self, text, made) if "b" in mode else made
 

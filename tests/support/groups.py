@@ -128,7 +128,7 @@ class ListLog:
             while markers and markers[0][0] == offset:
                 _, producer_id, commit = markers.pop(0)
                 ended = pending.pop(producer_id, [])
-                yield from ((one.offset, one.key, one.value) for one in (ended if commit else ()))
+                yield from ((record.offset, record.key, record.value) for record in (ended if commit else ()))
             if offset == len(self.entries[partition]):
                 return
             key, value = self.entries[partition][offset]
@@ -178,9 +178,9 @@ class Cluster:
     """One coordinator with its clock and log, and the steps clients take."""
 
     def __init__(self, **settings: str) -> None:
-        given = {"group.initial.rebalance.delay.ms": "0"}
-        given.update({name.replace("_", "."): value for name, value in settings.items()})
-        self.config = parse(GroupConfig, given)
+        properties = {"group.initial.rebalance.delay.ms": "0"}
+        properties.update({name.replace("_", "."): value for name, value in settings.items()})
+        self.config = parse(GroupConfig, properties)
         self.clock = ManualClock()
         self.log = ListLog(self.clock)
         self.topics = ListTopics()
@@ -219,32 +219,34 @@ class Cluster:
         )
         return self.coordinator.join_group(group_id, request)
 
-    def member_id(self, group_id: str = "g", **given: Any) -> str:
-        """What a newcomer is told to come back with."""
-        error = failure(self.join(group_id, **given))
+    def member_id(self, group_id: str = "g", **fields: Any) -> str:
+        """The member id that a newcomer gets and has to send again."""
+        error = failure(self.join(group_id, **fields))
         assert isinstance(error, MemberIdAssigned)
         return error.member_id
 
     def sync(
-        self, joined: Joined, group_id: str = "g", assignments: Mapping[str, bytes] | None = None, **given: Any
+        self, joined: Joined, group_id: str = "g", assignments: Mapping[str, bytes] | None = None, **fields: Any
     ) -> asyncio.Future[Synced]:
         return self.coordinator.sync_group(
             group_id,
             generation=joined.generation,
             member_id=joined.member_id,
             assignments=assignments,
-            **given,
+            **fields,
         )
 
-    def stable(self, count: int, group_id: str = "g", **given: Any) -> list[Joined]:
+    def stable(self, count: int, group_id: str = "g", **fields: Any) -> list[Joined]:
         """A stable group of ``count`` dynamic members, the leader first; member n is assigned b"n"."""
-        ids = [self.member_id(group_id, **given) for _ in range(count)]
-        joins = [self.join(group_id, member_id, **given) for member_id in ids]
+        ids = [self.member_id(group_id, **fields) for _ in range(count)]
+        joins = [self.join(group_id, member_id, **fields) for member_id in ids]
         self.clock.advance(0)
         joined = [value(join) for join in joins]
-        joined.sort(key=lambda one: one.member_id != one.leader)
-        assignments = {one.member_id: str(number).encode() for number, one in enumerate(joined)}
-        syncs = [self.sync(one, group_id, assignments if one.member_id == one.leader else None) for one in joined]
+        joined.sort(key=lambda member: member.member_id != member.leader)
+        assignments = {member.member_id: str(number).encode() for number, member in enumerate(joined)}
+        syncs = [
+            self.sync(member, group_id, assignments if member.member_id == member.leader else None) for member in joined
+        ]
         self.clock.settle()
         assert [value(sync).assignment for sync in syncs] == list(assignments.values())
         return joined

@@ -1,6 +1,7 @@
-"""What brokers of tests leave on disk, and what Apache Kafka's dump tool says of it.
+"""Checks the logs that tests' brokers leave on disk with Apache Kafka's dump tool.
 
-Whoever ends a broker calls ``left`` with its data directory; ``tests/conftest.py`` has everything looked at when the tests are over.
+Code that ends a broker calls ``left`` with its data directory; ``tests/conftest.py`` has all of them checked at the end
+of the tests.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = ["complaints", "left", "left_by_hostile_clients", "logs_left"]
 
 _SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
 _FILES_AT_ONCE: Final = 1500
-"""What one command line holds: an argument has 128 KiB at most."""
+"""The most bytes for one command line: an argument has at most 128 KiB."""
 _SAID_OF_GOOD: Final = re.compile(
     r"|Dumping .*|Log starting offset: \d+|Snapshot end offset: .*"
     r"|baseOffset: .* isvalid: true|\| .*|offset: \d+ position: \d+|timestamp: -?\d+ offset: \d+|version: 0 producerId: .*"
@@ -49,7 +50,7 @@ def logs_left(*, most_bytes: int | None = None) -> list[Path]:
 
     With ``most_bytes`` those of every broker in turn, until so much is reached.
     """
-    found: dict[str, Path] = {}
+    logs: dict[str, Path] = {}
     per_broker = [_partitions(directory) for directory in _directories]
     total = 0
     for number in range(max(map(len, per_broker), default=0)):
@@ -57,9 +58,9 @@ def logs_left(*, most_bytes: int | None = None) -> list[Path]:
             if number < len(partitions) and (most_bytes is None or total < most_bytes):
                 files = [path for path in sorted(partitions[number].iterdir()) if path.suffix == ".log"]
                 key = "".join(hashlib.md5(path.read_bytes()).hexdigest() for path in files)
-                if found.setdefault(key, partitions[number]) is partitions[number]:
+                if logs.setdefault(key, partitions[number]) is partitions[number]:
                     total += sum(path.stat().st_size for path in files)
-    return list(found.values())
+    return list(logs.values())
 
 
 def _partitions(directory: Path) -> list[Path]:
@@ -74,9 +75,9 @@ def _partitions(directory: Path) -> list[Path]:
 
 
 def complaints(partitions: Iterable[Path]) -> list[str]:
-    """What ``kafka-dump-log --deep-iteration`` finds wrong with the segments and indexes of partitions, file by file.
+    """The errors that ``kafka-dump-log --deep-iteration`` reports for the segments and indexes of partitions, per file.
 
-    One start of the tool takes many files. Logs that have been compacted may have gaps.
+    One start of the tool handles many files. Logs that have been compacted may have gaps.
     """
     wrong: list[str] = []
     folder = Path(tempfile.mkdtemp(prefix="tgd-"))

@@ -59,5 +59,5 @@ def read_file(path: Path) -> list[Any]:
 
 def files_below(root: Path) -> list[str]:
     """Names of all data files, with their folders, sorted; logs and temporary files left out."""
-    found = (str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
-    return sorted(name for name in found if not name.startswith("_") and "_tmp" not in name)
+    paths = (str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+    return sorted(name for name in paths if not name.startswith("_") and "_tmp" not in name)

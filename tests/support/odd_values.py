@@ -83,13 +83,13 @@ class Difference:
     said: str
 
     def __str__(self) -> str:
-        one = self.case
-        return f"{one.plugin} | {one.key} | {self.refused_by} | {one.label!r} ({one.value!r}): {self.said[:300]}"
+        case = self.case
+        return f"{case.plugin} | {case.key} | {self.refused_by} | {case.label!r} ({case.value!r}): {self.said[:300]}"
 
 
-def _validate(url: str, connector: str, given: Mapping[str, str]) -> requests.Response:
+def _validate(url: str, connector: str, config: Mapping[str, str]) -> requests.Response:
     path = f"{url}/connector-plugins/{connector.rpartition('.')[2]}/config/validate"
-    return requests.put(path, json=dict(given), timeout=120)
+    return requests.put(path, json=dict(config), timeout=120)
 
 
 def cases(theirs: str, ours: str) -> Iterator[Case]:
@@ -98,13 +98,17 @@ def cases(theirs: str, ours: str) -> Iterator[Case]:
     for connector, more in _CONNECTORS.items():
         base = {"name": "n", "connector.class": connector, **more}
         shown = _validate(theirs, connector, base).json()["configs"]
-        for one in shown:
-            if one["definition"]["name"] not in common:
+        for definition in shown:
+            if definition["definition"]["name"] not in common:
                 yield from _of_key(
-                    connector.rpartition(".")[2], one["definition"], one["value"]["recommended_values"], "", base
+                    connector.rpartition(".")[2],
+                    definition["definition"],
+                    definition["value"]["recommended_values"],
+                    "",
+                    base,
                 )
         if connector.startswith(_FILE):
-            common |= {one["definition"]["name"] for one in shown} - {"file", "topic", "batch.size"}
+            common |= {definition["definition"]["name"] for definition in shown} - {"file", "topic", "batch.size"}
     base = {"name": "n", "connector.class": f"{_FILE}SourceConnector", **_CONNECTORS[f"{_FILE}SourceConnector"]}
     for plugin in requests.get(f"{theirs}/connector-plugins?connectorsOnly=false", timeout=60).json():
         if plugin["type"] not in _PREFIXES:
@@ -113,10 +117,10 @@ def cases(theirs: str, ours: str) -> Iterator[Case]:
             continue
         prefix, more, type_key = _PREFIXES[plugin["type"]]
         declared = requests.get(f"{theirs}/connector-plugins/{plugin['class']}/config", timeout=60).json()
-        needed = {prefix + one["name"]: "a" for one in declared if one["required"]}
-        for one in declared:
-            own = {**base, **more, type_key: plugin["class"], **needed}
-            yield from _of_key(plugin["class"].rpartition(".")[2], one, (), prefix, own)
+        needed = {prefix + definition["name"]: "a" for definition in declared if definition["required"]}
+        for definition in declared:
+            config = {**base, **more, type_key: plugin["class"], **needed}
+            yield from _of_key(plugin["class"].rpartition(".")[2], definition, (), prefix, config)
 
 
 def _of_key(
@@ -135,22 +139,24 @@ def _of_key(
 def declared(url: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Plugin, key and definition of what a worker's plugins declare, without what all connectors have."""
     common = {
-        one["name"] for one in requests.get(f"{url}/connector-plugins/{_FILE}SinkConnector/config", timeout=60).json()
+        definition["name"]
+        for definition in requests.get(f"{url}/connector-plugins/{_FILE}SinkConnector/config", timeout=60).json()
     }
     common |= {
-        one["name"] for one in requests.get(f"{url}/connector-plugins/{_FILE}SourceConnector/config", timeout=60).json()
+        definition["name"]
+        for definition in requests.get(f"{url}/connector-plugins/{_FILE}SourceConnector/config", timeout=60).json()
     }
     for plugin in requests.get(f"{url}/connector-plugins?connectorsOnly=false", timeout=60).json():
         answer = requests.get(f"{url}/connector-plugins/{plugin['class']}/config", timeout=60)
         name = plugin["class"].rpartition(".")[2]
-        for one in answer.json() if answer.status_code == 200 else ():
-            if plugin["type"] not in ("source", "sink") or one["name"] not in common:
-                yield name, one["name"], one
+        for definition in answer.json() if answer.status_code == 200 else ():
+            if plugin["type"] not in ("source", "sink") or definition["name"] not in common:
+                yield name, definition["name"], definition
 
 
 def sampled(all_cases: Iterable[Case], every: int) -> list[Case]:
     """One in ``every``, always the same ones."""
-    return [one for one in all_cases if zlib.crc32(f"{one.plugin} {one.key} {one.label}".encode()) % every == 0]
+    return [case for case in all_cases if zlib.crc32(f"{case.plugin} {case.key} {case.label}".encode()) % every == 0]
 
 
 def differences(theirs: str, ours: str, chosen: Iterable[Case]) -> list[Difference]:
@@ -158,37 +164,37 @@ def differences(theirs: str, ours: str, chosen: Iterable[Case]) -> list[Differen
     does the text of an error."""
     known: dict[tuple[str, frozenset[tuple[str, str]]], set[str]] = {}
 
-    def faults(url: str, connector: str, given: Mapping[str, str]) -> tuple[int, dict[str, str]]:
-        answer = _validate(url, connector, given)
+    def faults(url: str, connector: str, config: Mapping[str, str]) -> tuple[int, dict[str, str]]:
+        answer = _validate(url, connector, config)
         if answer.status_code != 200:
             return answer.status_code, {"": answer.text}
-        shown = (one["value"] for one in answer.json()["configs"])
-        return 200, {one["name"]: one["errors"][0] for one in shown if one["errors"]}
+        shown = (entry["value"] for entry in answer.json()["configs"])
+        return 200, {entry["name"]: entry["errors"][0] for entry in shown if entry["errors"]}
 
-    def of_base(url: str, one: Case) -> set[str]:
-        place = (url, frozenset(one.base.items()))
-        if place not in known:
-            known[place] = set(faults(url, one.connector, one.base)[1])
-        return known[place]
+    def of_base(url: str, case: Case) -> set[str]:
+        base_key = (url, frozenset(case.base.items()))
+        if base_key not in known:
+            known[base_key] = set(faults(url, case.connector, case.base)[1])
+        return known[base_key]
 
-    def look(one: Case) -> Difference | None:
-        (status, them), (our_status, us) = (faults(url, one.connector, one.given) for url in (theirs, ours))
-        assert our_status == 200, f"{one}: {us}"
+    def look(case: Case) -> Difference | None:
+        (status, them), (our_status, us) = (faults(url, case.connector, case.given) for url in (theirs, ours))
+        assert our_status == 200, f"{case}: {us}"
         if status != 200:
-            return Difference(one, "Kafka Connect (500)", str(them))
+            return Difference(case, "Kafka Connect (500)", str(them))
         # A fault of the key itself counts always.
-        by_them = {name for name in them if name == one.name or name not in of_base(theirs, one)}
-        by_us = {name for name in us if name == one.name or name not in of_base(ours, one)}
+        by_them = {name for name in them if name == case.name or name not in of_base(theirs, case)}
+        by_us = {name for name in us if name == case.name or name not in of_base(ours, case)}
         if by_them == by_us:
             return None
         more, less = by_us - by_them, by_them - by_us
         said = str({name: us.get(name) or them.get(name) for name in more | less})
         return Difference(
-            one, "both, at other keys" if more and less else "Tidegate" if more else "Kafka Connect", said
+            case, "both, at other keys" if more and less else "Tidegate" if more else "Kafka Connect", said
         )
 
     with ThreadPoolExecutor(2) as pool:
-        return [found for found in pool.map(look, chosen) if found is not None]
+        return [difference for difference in pool.map(look, chosen) if difference is not None]
 
 
 @dataclass
@@ -201,10 +207,10 @@ class Row:
     values: set[str] | None
     seen: set[str] = field(default_factory=set)
 
-    def covers(self, one: Difference) -> bool:
-        case = one.case
+    def covers(self, difference: Difference) -> bool:
+        case = difference.case
         return (
-            one.refused_by == self.refused_by
+            difference.refused_by == self.refused_by
             and any(fnmatchcase(case.plugin, pattern) for pattern in self.plugins)
             and any(case.key == key or fnmatchcase(case.key, key) for key in self.keys)
             and (self.values is None or case.label in self.values)
@@ -226,13 +232,13 @@ def table() -> list[Row]:
     return rows
 
 
-def unlisted(found: Iterable[Difference], rows: list[Row]) -> list[Difference]:
+def unlisted(differences: Iterable[Difference], rows: list[Row]) -> list[Difference]:
     """The differences that no row of the table covers; rows take note of what they cover."""
     left = []
-    for one in found:
-        covering = [row for row in rows if row.covers(one)]
+    for difference in differences:
+        covering = [row for row in rows if row.covers(difference)]
         for row in covering:
-            row.seen.add(one.case.label)
+            row.seen.add(difference.case.label)
         if not covering:
-            left.append(one)
+            left.append(difference)
     return left

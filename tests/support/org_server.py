@@ -23,10 +23,11 @@ _LOGIN = "https://login.salesforce.com"
 
 @contextmanager
 def org_server(folder: Path) -> Iterator[tuple[responses.RequestsMock, int, Path]]:
-    """The recorder to put an org on, the port at which it answers with TLS, and the authority to trust.
+    """The recorder that an org is installed on, the port at which it responds over TLS, and the certificate authority
+    to trust.
 
-    What the org says of its own address is said of the address that a client used. Requests of this process to this machine
-    are not recorded.
+    Where the org gives its own address, it is replaced by the address that the client used. Requests from this process
+    to this machine are not recorded.
     """
     certificate = write_certificate(folder / "org.pem")
     with responses.RequestsMock(assert_all_requests_are_fired=False) as mock:

@@ -49,7 +49,7 @@ class Block:
 class Command:
     text: str
     prints: str
-    """What the page shows; empty where it shows nothing."""
+    """The text that the page shows; empty where it shows none."""
 
 
 def pages() -> list[Path]:
@@ -67,8 +67,8 @@ def generated(page: Path) -> bool:
 def blocks(page: Path, *languages: str) -> list[Block]:
     """The fenced blocks of a page in these languages."""
     text = page.read_text()
-    found = [Block(page, text.count("\n", 0, m.start()) + 1, m[1], m[2]) for m in _FENCE.finditer(text)]
-    return [block for block in found if block.language in languages]
+    fences = [Block(page, text.count("\n", 0, m.start()) + 1, m[1], m[2]) for m in _FENCE.finditer(text)]
+    return [block for block in fences if block.language in languages]
 
 
 def commands(block: Block) -> Iterator[Command]:
@@ -121,14 +121,14 @@ class Shell:
             done = self._once(text)
             if text.startswith("tidegate up ") and done.returncode == 0:
                 self._move_to_free_ports()
-            wanted = self.here(command.prints).strip()
-            fits = done.returncode == 0 and (not wanted or _fits(wanted, done.stdout.strip()))
+            expected = self.here(command.prints).strip()
+            fits = done.returncode == 0 and (not expected or _fits(expected, done.stdout.strip()))
             if fits or not _LOOKING.match(text) or time.monotonic() > deadline:
                 break
             time.sleep(0.3)
         shown = f"$ {text}\n{done.stdout}{done.stderr}"
         assert done.returncode == 0, f"exit status {done.returncode}:\n{shown}"
-        assert fits, f"the page shows\n{wanted}\nbut it prints\n{shown}"
+        assert fits, f"the page shows\n{expected}\nbut it prints\n{shown}"
 
     def stop(self) -> None:
         """End the platforms that the page left running."""
@@ -182,14 +182,14 @@ def _moves(addresses: Mapping[str, str]) -> dict[str, str]:
 def _replaced(text: str, moved: Mapping[str, str]) -> str:
     if not moved:
         return text
-    return re.sub("|".join(map(re.escape, moved)), lambda found: moved[found[0]], text)
+    return re.sub("|".join(map(re.escape, moved)), lambda match: moved[match[0]], text)
 
 
-def _fits(wanted: str, printed: str) -> bool:
+def _fits(expected: str, printed: str) -> bool:
     """Whether the output is as shown, line by line; ``...`` stands for anything, runs of spaces for one."""
 
     def tidy(text: str) -> str:
         return "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
 
-    pattern = ".*".join(re.escape(part) for part in tidy(wanted).split("..."))
+    pattern = ".*".join(re.escape(part) for part in tidy(expected).split("..."))
     return re.fullmatch(pattern, tidy(printed), re.DOTALL) is not None

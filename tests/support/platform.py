@@ -39,7 +39,7 @@ def until(condition: Callable[[], Any], what: str = "the condition", timeout_s: 
 
 
 class RunningPlatform:
-    """What ``tidegate up`` runs on ``data``."""
+    """The services that ``tidegate up`` runs on ``data``."""
 
     def __init__(self, data: Path) -> None:
         self.data = data

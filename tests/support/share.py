@@ -91,7 +91,7 @@ class ShareBench:
 
     def compact(self, offset: int) -> None:
         """The batch that holds this offset is gone."""
-        self.batches = [one for one in self.batches if not one.first <= offset <= one.last]
+        self.batches = [batch for batch in self.batches if not batch.first <= offset <= batch.last]
 
     def fetch(
         self,
@@ -103,18 +103,18 @@ class ShareBench:
         read: int = 100,
         aborted: Sequence[BatchSpan] = (),
     ) -> list[Acquired]:
-        """What a member gets that reads so many batches."""
+        """The records acquired by a member that reads this many batches."""
         if not self.share.can_acquire:
             return []
         offset = self.share.next_fetch_offset()
         if offset < self.log_start:
             self.share.log_starts_at(self.log_start)
             offset = self.share.next_fetch_offset()
-        found = [one for one in self.batches if one.last >= offset][:read]
+        batches = [batch for batch in self.batches if batch.last >= offset][:read]
         acquired = acquire(
-            self.share, member, fetch_offset=offset, batches=found, most=most, batch_size=batch_size, exactly=exactly
+            self.share, member, fetch_offset=offset, batches=batches, most=most, batch_size=batch_size, exactly=exactly
         )
-        return give_up(self.share, acquired, [span for span in aborted if span in found])
+        return give_up(self.share, acquired, [span for span in aborted if span in batches])
 
     def acknowledge(self, member: str, first: int, last: int, *types: int) -> asyncio.Future[None]:
         return acknowledge(self.share, member, [AcknowledgeBatch(first, last, types or (1,))])

@@ -82,13 +82,13 @@ class StreamingOrg:
             return [{"successful": False, "error": "403::Unknown client", "advice": {"reconnect": "handshake"}}]
         channel, after = self._clients[message["clientId"]]
         with self._grown:
-            found = self._after(channel, after)
-            if not found:
+            events = self._after(channel, after)
+            if not events:
                 self._grown.wait(0.1)
-                found = self._after(channel, after)
-        if found:
-            self._clients[message["clientId"]] = (channel, found[-1]["event"]["replayId"])
-        return [*({"channel": channel, "data": event} for event in found), {"successful": True}]
+                events = self._after(channel, after)
+        if events:
+            self._clients[message["clientId"]] = (channel, events[-1]["event"]["replayId"])
+        return [*({"channel": channel, "data": event} for event in events), {"successful": True}]
 
     def _after(self, channel: str, replay_id: int) -> list[dict[str, Any]]:
         return [event for event in self.kept[channel] if event["event"]["replayId"] > replay_id]

@@ -7,11 +7,11 @@ from connect.api import Plugin, PluginType, hookimpl
 
 @hookimpl
 def register_plugins() -> list[Plugin]:
-    here = "tests.support.toys"
+    module = "tests.support.toys"
     return [
-        Plugin(PluginType.SOURCE, f"{here}:NumbersConnector", ("org.toys.NumbersConnector",), "1.2"),
-        Plugin(PluginType.SINK, f"{here}:RowsConnector", ("org.toys.RowsConnector",), "1.2"),
-        Plugin(PluginType.SINK, f"{here}:RangesConnector", ("org.toys.RangesConnector",), "1.2"),
+        Plugin(PluginType.SOURCE, f"{module}:NumbersConnector", ("org.toys.NumbersConnector",), "1.2"),
+        Plugin(PluginType.SINK, f"{module}:RowsConnector", ("org.toys.RowsConnector",), "1.2"),
+        Plugin(PluginType.SINK, f"{module}:RangesConnector", ("org.toys.RangesConnector",), "1.2"),
         Plugin(PluginType.SOURCE, "tests.support.crowd:CrowdConnector", ("org.toys.CrowdConnector",), "1.2"),
         Plugin(PluginType.SOURCE, "tests.support.troubled:TroubledSource", ("org.toys.TroubledSource",), "1.2"),
         Plugin(PluginType.SINK, "tests.support.troubled:TroubledSink", ("org.toys.TroubledSink",), "1.2"),

@@ -141,7 +141,7 @@ class RowsConfig:
 
 
 def rows_of(file: Path) -> list[Any]:
-    """What the sink has written by now; a line that it is writing is left out."""
+    """The rows that the sink has written so far; an incomplete last line is left out."""
     text = file.read_text().rpartition("\n")[0] if file.exists() else ""
     return [json.loads(line) for line in text.splitlines()]
 
@@ -180,8 +180,8 @@ class RowsConnector(SinkConnector[RowsConfig]):
 class RangesTask(JobTask[RowsConfig]):
     def run(self, ranges: Sequence[OffsetRange], run_id: str) -> None:
         with Path(self.config.file).open("a") as output:
-            for one in ranges:
-                output.write(json.dumps([str(one.partition), one.start, one.stop, run_id]) + "\n")
+            for part in ranges:
+                output.write(json.dumps([str(part.partition), part.start, part.stop, run_id]) + "\n")
         while self.config.fail_until and not Path(self.config.fail_until).exists():
             _sleep()
 

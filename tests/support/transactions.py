@@ -22,7 +22,7 @@ __all__ = ["Coordinator", "ListMarkers", "ListPartition"]
 
 @dataclass(slots=True)
 class ListPartition:
-    """What a partition remembers: its records and markers in their order, and who has a transaction open."""
+    """A partition's contents: records and markers in order, and which producers have a transaction open."""
 
     entries: list[tuple[Producer, object]] = field(default_factory=list)
     """Of each entry the producer, and its record, or True or False for a marker."""
@@ -50,14 +50,14 @@ class ListPartition:
     def committed(self) -> list[object]:
         """The records of committed transactions, in the order of their markers."""
         pending: dict[int, list[object]] = {}
-        found: list[object] = []
+        records: list[object] = []
         for producer, entry in self.entries:
             if isinstance(entry, bool):
-                found += pending.pop(producer.id, []) if entry else []
+                records += pending.pop(producer.id, []) if entry else []
                 pending.pop(producer.id, None)
             else:
                 pending.setdefault(producer.id, []).append(entry)
-        return found
+        return records
 
 
 class ListMarkers:

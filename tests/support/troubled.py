@@ -51,7 +51,7 @@ class TroubledConfig:
 
 
 class _Troubled:
-    """What connectors and tasks share. ``named`` is what a call is called in ``trouble``."""
+    """Base class of the connectors and tasks. ``named`` is the name of a call in ``trouble``."""
 
     config: TroubledConfig
 

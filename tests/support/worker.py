@@ -26,8 +26,8 @@ class ConnectWorker:
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._properties, self._ready = directory / "worker.json", directory / "ready.json"
-        here = {"listeners": f"http://127.0.0.1:{free_ports(1)[0]}", "task.host.processes": "2"}
-        self.properties = worker_properties(name, bootstrap_servers, {**here, **(settings or {})})
+        defaults = {"listeners": f"http://127.0.0.1:{free_ports(1)[0]}", "task.host.processes": "2"}
+        self.properties = worker_properties(name, bootstrap_servers, {**defaults, **(settings or {})})
         self._properties.write_text(json.dumps(self.properties))
         self.process = ServerProcess(
             "connect worker",
@@ -70,8 +70,8 @@ class ConnectWorker:
 
     def fill(self, topic: str, total: int, *, source: str = "numbers", **config: str) -> None:
         """So many more numbers in a topic, from a connector of its own (``toys.NumbersConnector``); returns when they are there."""
-        given = {"connector_class": "org.toys.NumbersConnector", "topic": topic, "total": str(total), "batch": "10"}
-        self.create(f"{topic}-{source}", **given, **config)
+        defaults = {"connector_class": "org.toys.NumbersConnector", "topic": topic, "total": str(total), "batch": "10"}
+        self.create(f"{topic}-{source}", **defaults, **config)
         path = f"/connectors/{topic}-{source}/offsets"
         wait_until(
             lambda: [entry["offset"] for entry in self.ask("GET", path)["offsets"]] == [{"n": total}],
@@ -93,9 +93,9 @@ class ConnectWorker:
 
     def wait_for(self, name: str, **states: str) -> None:
         """Wait until the connector and its tasks (``task0="RUNNING"``) are in these states."""
-        wanted = {int(k.removeprefix("task")) if k.startswith("task") else k: v for k, v in states.items()}
+        expected = {int(k.removeprefix("task")) if k.startswith("task") else k: v for k, v in states.items()}
         try:
-            wait_until(lambda: self.state(name) == wanted, f"{name} {states}")
+            wait_until(lambda: self.state(name) == expected, f"{name} {states}")
         except TimeoutError as error:
             shown = requests.get(f"{self.url}/connectors/{name}/status", timeout=60).text
             raise AssertionError(f"{error}; it is {shown}") from None

@@ -41,7 +41,7 @@ def test_listeners_of_a_broker(keys: dict[str, str], expected: list[str]) -> Non
 
 def _values(cls: type, keys: dict[str, str]) -> dict[str, object]:
     """The values of keys without what only a start needs, such as key stores."""
-    return {one.key.attribute: one.value for one in validate(cls, keys)}
+    return {entry.key.attribute: entry.value for entry in validate(cls, keys)}
 
 
 @pytest.mark.parametrize(
@@ -71,13 +71,13 @@ def test_listeners_of_a_worker(keys: dict[str, str], expected: list[str]) -> Non
     assert parse(RestConfig, keys).open_listeners == expected
 
 
-@pytest.mark.parametrize("given", [{}, {"events.password": "", "events.client.secret": "s"}])
-def test_the_events_service_does_not_listen_to_others_with_a_password_that_is_known(given: dict[str, str]) -> None:
+@pytest.mark.parametrize("settings", [{}, {"events.password": "", "events.client.secret": "s"}])
+def test_the_events_service_does_not_listen_to_others_with_a_password_that_is_known(settings: dict[str, str]) -> None:
     def errors(keys: dict[str, str]) -> str:
         keys = {"schema.registry.url": "http://127.0.0.1:1", "http.listen": "0.0.0.0:8090", **keys}
         return " ".join(error for checked in validate(EventsConfig, keys) for error in checked.errors)
 
-    assert "empty or the published default" in errors(given)
+    assert "empty or the published default" in errors(settings)
     assert "published" not in errors({"events.password": "p", "events.client.secret": "s"})
 
 

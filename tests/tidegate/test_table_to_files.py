@@ -69,8 +69,8 @@ def test_files_hold_what_the_topic_holds_though_the_worker_was_killed(
         record["value"]["id"] for record in platform.consume(topic)
     )  # the source may repeat, the sink not
     until(lambda: len(stored(tmp_path / folder)) >= len(in_topic))
-    found = stored(tmp_path / folder)
-    assert [each["id"] for each in found] == in_topic
+    contents = stored(tmp_path / folder)
+    assert [each["id"] for each in contents] == in_topic
     assert set(in_topic) == set(range(1, 2 * ROWS + 1))
-    eighth = next(each for each in found if each["id"] == 8)
+    eighth = next(each for each in contents if each["id"] == 8)
     assert float(eighth["price"]) == 2.0 and eighth["at"] == datetime(2024, 1, 1, microsecond=250_000, tzinfo=UTC)

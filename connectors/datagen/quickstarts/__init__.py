@@ -1,5 +1,7 @@
-"""Ready-made schemas, in the shapes of those that Confluent's connector has under these names: fields, types and what is the key.
-The values are our own."""
+"""Ready-made schemas with the names that Confluent's connector uses: the same fields, types and keys.
+
+The values are our own.
+"""
 
 from __future__ import annotations
 

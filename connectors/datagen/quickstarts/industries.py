@@ -1,4 +1,4 @@
-"""The quickstarts of one trade each: pizzas, shoes, games, insurance, payrolls, vehicles, logs."""
+"""Quickstarts for single industries: pizzas, shoes, games, insurance, payrolls, vehicles, logs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["INDUSTRIES"]
 _SHOES: Final = [f"{n:08x}-5a1e-4b00-8c00-{n * 7:012x}" for n in range(1, 61)]
 _SHOPPERS: Final = [f"{n:08x}-c057-4c00-9d00-{n * 11:012x}" for n in range(1, 61)]
 _ADDRESSES: Final = [f"203.0.113.{n}" for n in range(1, 100)]
-"""Of a network that is kept for documentation (RFC 5737)."""
+"""From an address range that is reserved for documentation (RFC 5737)."""
 _DAY: Final = at("int", "date", range={"min": 18_000, "max": 19_000})
 _YEAR_2021: Final = {"min": 1_609_459_200_000, "max": 1_640_995_199_000}
 

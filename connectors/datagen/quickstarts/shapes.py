@@ -1,4 +1,4 @@
-"""Pieces that quickstarts are made of, as Avro with ``arg.properties``."""
+"""Building blocks for quickstarts: Avro with ``arg.properties``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Quickstart(NamedTuple):
 
 
 def record(name: str, fields: Mapping[str, Any], options: Sequence[Mapping[str, Any]] | None = None) -> dict[str, Any]:
-    """A record of these fields, in which every value is one of ``options`` where they are given."""
+    """A record of these fields. Where ``options`` are given, every value is one of them."""
     namespace, _, simple = name.rpartition(".")
     made: dict[str, Any] = {"type": "record", "name": simple, "namespace": namespace}
     made["fields"] = [{"name": name, "type": type_} for name, type_ in fields.items()]

@@ -1,4 +1,4 @@
-"""How far incremental snapshots are, in a position's members as Debezium writes them."""
+"""The progress of incremental snapshots, stored in the offset under the names that Debezium uses."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ _CORRELATION: Final = f"{MEMBER_PREFIX}correlation_id"
 
 
 class TablePart(NamedTuple):
-    """What is to be read: a table's whole name, a condition in SQL, the column to read by (the key where empty), the signal (in a
-    position the last one stands for all, as Debezium has it)."""
+    """A table to read: its full name, an SQL condition, the column to read by (the primary key where empty), and the
+    signal that asked for it.
+
+    In an offset only the last signal's id is kept, as in Debezium.
+    """
 
     table: str
     condition: str = ""
@@ -28,7 +31,7 @@ class TablePart(NamedTuple):
     correlation: str = ""
 
     def read_by(self, primary: Iterable[str]) -> list[str]:
-        """The columns to read by, of a table with this primary key; raises DataError where there are none."""
+        """The columns to read a table with this primary key by. Raises DataError where there are none."""
         names = [self.surrogate] if self.surrogate else list(primary)
         if not names:
             raise Unreadable(f"table {self.table} has no primary key: name a column in surrogate-key", "NO_PRIMARY_KEY")
@@ -36,7 +39,7 @@ class TablePart(NamedTuple):
 
 
 class Unreadable(DataError):
-    """A table that cannot be read in chunks; ``status`` is what notifications say of it."""
+    """A table cannot be read in chunks; ``status`` is the status that notifications report."""
 
     def __init__(self, message: str, status: str) -> None:
         super().__init__(message)
@@ -53,7 +56,9 @@ def without_members(offset: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Progress:
-    """``parts`` are yet to be read, the first is being read: up to ``maximum``, delivered up to ``sent``."""
+    """``parts`` are the tables still to be read, the first of which is in progress: up to ``maximum``, with rows
+    delivered up to ``sent``.
+    """
 
     parts: list[TablePart] = field(default_factory=list)
     sent: tuple[Any, ...] | None = None
@@ -61,7 +66,7 @@ class Progress:
 
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> Progress:
-        """Raises DataError for members that cannot be read."""
+        """Read it from an offset. Raises DataError where its members are invalid."""
         text = offset.get(_COLLECTIONS)
         if not text:
             return cls()
@@ -80,7 +85,7 @@ class Progress:
         return cls(parts, _key(offset.get(_SENT)), _key(offset.get(_MAXIMUM)))
 
     def members(self) -> dict[str, Any]:
-        """Nothing while there is nothing to read."""
+        """The members to store in an offset; empty when there is nothing to read."""
         if not self.parts:
             return {}
         collections = [
@@ -102,7 +107,7 @@ class Progress:
         self.parts += parts
 
     def next_table(self) -> None:
-        """The first table is read, or cannot be."""
+        """Remove the first table: it has been read, or cannot be."""
         self.parts.pop(0)
         self.sent = self.maximum = None
 

@@ -1,9 +1,12 @@
-"""Incremental snapshots: chunks of tables delivered among streamed changes.
+"""Incremental snapshots: chunks of tables delivered between streamed changes.
 
-A chunk is read while changes stream. What was committed up to the time of its reading is in it already, and what of that is yet to
-come from the log would be overtaken by an older row: so a chunk waits as a window until the stream has passed the time of its
-reading, and rows whose keys come by are dropped from it. Watching the whole of each poll, not from mark to mark, drops a few rows
-more whose changes were delivered just before; what is delivered last of each key is the same.
+A chunk is read while changes are streaming. It already contains everything committed before it was read. The stream may
+still have to deliver some of those changes, and a chunk row delivered after a newer change would replace it with an
+older state. So a chunk is held back as a window until the stream has passed the moment of reading, and rows whose keys
+appear in the stream are dropped from it.
+
+The window covers whole polls rather than the exact range between two marks. That drops a few more rows, whose changes
+were delivered just before; the last value delivered for each key is the same.
 """
 
 from __future__ import annotations
@@ -31,40 +34,50 @@ _OPEN, _CLOSE = "snapshot-window-open", "snapshot-window-close"
 
 
 class Chunks(Protocol):
-    """What a database gives. ConnectError or DataError: this table cannot be read; others end the task."""
+    """What the database-specific part has to provide.
+
+    ConnectError and DataError mean that this table cannot be read; other errors end the task.
+    """
 
     def captured(self) -> Sequence[str]:
-        """Whole names of the tables that are captured, but that of signals."""
+        """Full names of the captured tables, without the signal table."""
         ...
 
     def maximum(self, part: TablePart) -> tuple[Any, ...] | None:
-        """The greatest key that fulfils the condition; None where no row does."""
+        """The greatest key among the rows that fulfil the condition; None where there are none."""
         ...
 
     def read(self, part: TablePart, after: tuple[Any, ...] | None, maximum: tuple[Any, ...], size: int) -> Chunk | None:
-        """The next rows, at most ``size``, after a key and up to another; None where there are none."""
+        """The next rows, at most ``size``, with keys after ``after`` and up to ``maximum``; None where there are none."""
         ...
 
     def behind(self, part: TablePart) -> tuple[int | None] | None:
-        """After a table could not be read: what to try again after (as a chunk's ``reached``), where the stream may be behind an
-        alteration of it; None where that is not the cause."""
+        """Called after a table could not be read.
+
+        If the cause may be that the stream has not reached an ALTER of the table yet, returns a position after which to
+        try again (as a chunk's ``reached``); else None.
+        """
         ...
 
     def mark(self, mark_id: str, kind: str, data: Mapping[str, Any]) -> None:
-        """Begin or end of a chunk into the table of signals, where the stream brings it by; else nothing is to be done."""
+        """Write the begin or end of a chunk into the signal table, so that the stream shows it; nothing to do where no
+        marks are used.
+        """
         ...
 
     def whole(
         self, tables: Sequence[str], request: SnapshotRequest, offset: Mapping[str, Any]
     ) -> Iterator[list[RecordBatch]]:
-        """A blocking snapshot of tables: its batches, all at ``offset``; an empty list from time to time while it waits."""
+        """A blocking snapshot of tables: yields its batches, all at ``offset``, and an empty list now and then while it
+        waits.
+        """
         ...
 
     def close(self) -> None: ...
 
 
 class _State(NamedTuple):
-    """What a poll moves, as it was before it."""
+    """The state that a poll changes, saved before the poll."""
 
     progress: Progress
     rows: int
@@ -75,7 +88,7 @@ class _State(NamedTuple):
 
 
 class IncrementalSnapshots:
-    """What signals ask for, done between the polls of one task. A call that raises has done nothing: it is as before."""
+    """Carries out signals between the polls of one task. A call that raises leaves the state unchanged."""
 
     def __init__(
         self,
@@ -88,27 +101,29 @@ class IncrementalSnapshots:
         chunk_size: int,
         channel_interval_s: float,
     ) -> None:
-        """``signal_topic`` is the topic of the table of signals, None where the table is not listened to."""
+        """``signal_topic`` is the topic of the signal table's events; None where the signal table is not used."""
         self._chunks, self._channels, self._notifications = chunks, channels, notifications
         self._partition, self._topic = dict(partition), signal_topic
         self._size, self._interval_s = chunk_size, channel_interval_s
         self._next_look = 0.0
         self._handed: list[Mapping[str, Any]] | None = None
-        """Positions handed out since signals were acted upon; None: they need no more."""
+        """Offsets handed out since the last signals were carried out, waiting to be committed; None: nothing is
+        waiting.
+        """
         self._safe: list[Mapping[str, Any]] | None = None
         self._progress = Progress()
         self._rows = 0
-        """Read of the table in hand by this task."""
+        """Rows of the current table read by this task."""
         self._window: Window | None = None
         self._paused = False
         self._blocking: list[tuple[SnapshotRequest, list[str]]] = []
-        """What is asked for and not done; the first is being read while there are ``_pieces``."""
+        """Blocking snapshots still to be done; the first is in progress while ``_pieces`` is set."""
         self._pieces: Iterator[list[RecordBatch]] | None = None
         self._looked_at: list[Signal] = []
-        """Signals that channels gave and that a poll which failed did not act upon for good."""
+        """Signals from channels that a failed poll did not complete."""
 
     def resume(self, offset: Mapping[str, Any]) -> dict[str, Any]:
-        """Go on where a position says; returns it without what is said of this. Raises DataError."""
+        """Continue from a stored offset. Returns the offset without the members that belong here. Raises DataError."""
         self._progress = Progress.of(offset)
         self._window = None
         return without_members(offset)
@@ -118,7 +133,7 @@ class IncrementalSnapshots:
         return bool(self._progress.parts)
 
     def blocked(self, offset: Mapping[str, Any]) -> list[RecordBatch] | None:
-        """The next batches of a blocking snapshot; None while there is none, and the stream may go on."""
+        """The next batches of a blocking snapshot; None where there is none, so the stream may continue."""
         if self._pieces is None:
             if not self._blocking:
                 return None
@@ -135,8 +150,10 @@ class IncrementalSnapshots:
     def streamed(
         self, batches: Sequence[RecordBatch], offset: Mapping[str, Any], position: int, now: float
     ) -> list[RecordBatch]:
-        """What a poll of the stream brought, with what comes in between; ``offset`` and ``position`` are the stream's after it,
-        ``now`` the monotonic clock."""
+        """The batches of one poll of the stream, with snapshot rows added.
+
+        ``offset`` and ``position`` are the stream's after the poll; ``now`` is the monotonic clock.
+        """
         if not self._looked_at and (self._handed is None or self._safe is self._handed):
             self._handed = self._safe = None
             for channel in self._channels:
@@ -158,7 +175,7 @@ class IncrementalSnapshots:
 
     def _go_back(self, state: _State) -> None:
         self._progress, self._rows, self._paused, self._blocking, self._handed, self._safe = state
-        self._window = None  # its chunk is read again, from what was delivered last
+        self._window = None  # its chunk is read again, after the last row that was delivered
 
     def _streamed(
         self, batches: Sequence[RecordBatch], offset: Mapping[str, Any], position: int, now: float
@@ -189,7 +206,10 @@ class IncrementalSnapshots:
         return made
 
     def committed(self, offsets: Sequence[Mapping[str, Any]]) -> None:
-        """These positions outlive a crash, and with them what signals asked for before. From any thread."""
+        """These offsets are stored durably, and so are the effects of earlier signals.
+
+        May be called from any thread.
+        """
         handed = self._handed
         if handed is not None and any(offset in handed for offset in offsets):
             self._safe = handed
@@ -207,14 +227,14 @@ class IncrementalSnapshots:
         return batch.replace(source_offset={**batch.source_offset, **members})
 
     def _nothing(self, offset: Mapping[str, Any]) -> RecordBatch:
-        """No records, but a position."""
+        """A batch that has no records and only moves the offset."""
         none = pa.array([], pa.string())
         return RecordBatch("signals", none, None, source_partition=self._partition, source_offset=dict(offset))
 
     # signals
 
     def _rows_of_signals(self, batch: RecordBatch) -> bool:
-        """Act on inserts into the table of signals; whether the window's end came by."""
+        """Carry out signals inserted into the signal table. Returns whether the window's end mark was among them."""
         closed = False
         for record in batch.records():
             event = record.value
@@ -233,7 +253,7 @@ class IncrementalSnapshots:
         return closed
 
     def _look(self, now: float) -> bool:
-        """At the other channels, when it is time; whether anything came."""
+        """Read the other channels if it is time. Returns whether they had signals."""
         if not self._looked_at and (not self._channels or now < self._next_look):
             return False
         self._next_look = now + self._interval_s
@@ -276,7 +296,7 @@ class IncrementalSnapshots:
         tables: list[str] = []
         for pattern in request.tables:
             chosen = [name for name in known if JavaRegex(pattern, ignore_case=True).fullmatch(name)]
-            # a name of no table goes along, as with the original, and ends as a table that is not known
+            # a pattern that matches no table is kept, as in the original, and later reported as an unknown table
             tables += chosen or ([] if request.blocking else [pattern])
         if missing := [
             p for p in request.tables if not any(JavaRegex(p, ignore_case=True).fullmatch(name) for name in known)
@@ -332,7 +352,7 @@ class IncrementalSnapshots:
         )
 
     def _over(self, status: str) -> None:
-        """The first table is done, however it went; it goes from the list."""
+        """Finish the first table, with this status, and remove it from the list."""
         progress = self._progress
         about = {"data_collections": self._collections(), "scanned_collection": progress.parts[0].table}
         self._tell("TABLE_SCAN_COMPLETED", **about, total_rows_scanned=str(self._rows), status=status)
@@ -369,7 +389,7 @@ class IncrementalSnapshots:
             self._window = Window(chunk_id, chunk)
 
     def _chunk(self) -> Chunk | Behind | None:
-        """The next of the first table; None where it is done, and gone from the list."""
+        """The next chunk of the first table; None where the table is done and was removed from the list."""
         progress = self._progress
         part = progress.parts[0]
         chunk, status = None, "SUCCEEDED"
@@ -399,7 +419,7 @@ class IncrementalSnapshots:
         return chunk
 
     def close(self) -> None:
-        """Let go of the database; progress stays."""
+        """Close the database connections; progress is kept."""
         self._window = self._pieces = None
         self._chunks.close()
 

@@ -1,4 +1,4 @@
-"""Chunks of tables, and the windows in which they wait until the stream has passed the time of their reading."""
+"""Chunks of tables, and the windows that hold them back until the stream has passed the moment they were read."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ def _always() -> bool:
 
 
 class Chunk(NamedTuple):
-    """Rows of one table (``op`` r, ``snapshot`` incremental; no positions), in order of the key they were read by; ``last`` is
-    the last one's. The window is over once the stream has passed ``position_reached``; None: once the mark of its end comes by.
+    """Rows of one table (op ``r``, ``snapshot`` = incremental, without offsets), ordered by the key they were read by;
+    ``last`` is the last row's key.
 
-    ``stands`` is asked then: whether the stream saw no alteration of the table; else the chunk is read again.
+    The window ends once the stream has passed ``position_reached``, or, where that is None, once the stream shows the
+    end mark. Then ``stands`` is called: false means that the table was altered meanwhile, and the chunk is read again.
     """
 
     batch: RecordBatch
@@ -30,13 +31,15 @@ class Chunk(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """In place of a chunk that could not be read: it is tried again once the stream is where the log ended then."""
+    """Returned instead of a chunk that could not be read: try again once the stream has reached the position where the
+    log ended.
+    """
 
     position_reached: int | None
 
 
 class Window:
-    """A chunk that waits; rows are dropped from it by their keys."""
+    """A chunk that is held back; rows are removed from it by key."""
 
     def __init__(self, chunk_id: str, chunk: Chunk | Behind) -> None:
         self.id, self._chunk, self.position_reached = chunk_id, chunk, chunk.position_reached
@@ -59,7 +62,7 @@ class Window:
                     self._gone.add(at)
 
     def ended(self) -> Chunk | None:
-        """The chunk with the rows that are left; None where it is to be read again."""
+        """The chunk with its remaining rows; None where it has to be read again."""
         chunk = self._chunk
         if isinstance(chunk, Behind) or not chunk.stands():
             return None

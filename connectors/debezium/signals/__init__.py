@@ -1,1 +1,3 @@
-"""Signals: what users ask of a running connector, by a table, a topic or a file (debezium.io, "Signalling")."""
+"""Signals: requests that users send to a running connector through a table, a topic or a file (debezium.io,
+"Signalling").
+"""

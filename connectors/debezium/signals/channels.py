@@ -1,4 +1,4 @@
-"""Where signals come from besides the table: a file and a topic."""
+"""The signal channels other than the table: a file and a topic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ logger = get_logger(__name__)
 
 
 class Channel(Protocol):
-    """``read`` gives what came since the last call; ``done`` says that it was acted upon. From the task's thread."""
+    """``read`` returns the signals that came since the last call; ``done`` confirms that they were carried out.
+
+    Called from the task's thread.
+    """
 
     def read(self) -> list[Signal]: ...
 
@@ -30,7 +33,7 @@ class Channel(Protocol):
 
 
 def _signals(texts: Iterable[str], where: str) -> list[Signal]:
-    """Those that can be read; the others are told of in the log."""
+    """The signals that are valid; invalid ones are logged."""
     signals = []
     for text in filter(None, (text.strip() for text in texts)):
         try:
@@ -41,7 +44,7 @@ def _signals(texts: Iterable[str], where: str) -> list[Signal]:
 
 
 class FileChannel:
-    """A file of JSON lines, emptied once it was read."""
+    """A file of JSON lines, which is emptied after it was read."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
@@ -64,8 +67,10 @@ class FileChannel:
 
 
 class KafkaChannel:
-    """The records of a topic's only partition whose key is the connector's ``topic.prefix``. The position is a group's, moved
-    once signals were acted upon."""
+    """The records of a one-partition topic whose key is the connector's ``topic.prefix``.
+
+    The position is a consumer group's offset, which is committed once signals were carried out.
+    """
 
     def __init__(self, config: CaptureConfig, worker: ClientConfig) -> None:
         from broker.client import ClientConfig, TopicPartition
@@ -99,12 +104,12 @@ class KafkaChannel:
             self._moved = False
 
     def close(self) -> None:
-        with suppress(Exception):  # a cluster that is gone cannot be told goodbye
+        with suppress(Exception):  # closing fails when the cluster is gone
             self._consumer.stop()
 
 
 def channels_of(config: CaptureConfig, worker: ClientConfig) -> list[Channel]:
-    """The channels that a configuration names, besides the table. Raises the client's errors."""
+    """The configured channels other than the table. Raises the client's errors."""
     made: list[Channel] = []
     if "file" in config.signal_channels:
         made.append(FileChannel(config.signal_file))

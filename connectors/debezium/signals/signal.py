@@ -1,4 +1,4 @@
-"""What a signal says."""
+"""Signals and their contents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Signal", "SnapshotRequest", "signal_of_json", "signal_of_row", "stop
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """``data`` is empty where a signal has none."""
+    """One signal; ``data`` is empty where the signal has none."""
 
     id: str
     type: str
@@ -23,7 +23,9 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRequest:
-    """``execute-snapshot``: tables (whole names, regular expressions), conditions by table, the column to read by."""
+    """``execute-snapshot``: the tables (full names as regular expressions), a condition for each, the column to read
+    by.
+    """
 
     tables: tuple[str, ...]
     blocking: bool
@@ -32,7 +34,7 @@ class SnapshotRequest:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> SnapshotRequest:
-        """Raises DataError that says what is wrong."""
+        """Parse a signal's data. Raises DataError that says what is wrong."""
         tables = _patterns(data)
         if not tables:
             raise DataError("data-collections should be a list of regular expressions for whole names schema.table")
@@ -52,14 +54,14 @@ class SnapshotRequest:
         return cls(tables, kind.lower() == "blocking", tuple(conditions), surrogate)
 
     def condition(self, table: str) -> str:
-        """What a table's rows have to fulfil, in SQL; empty where there is nothing."""
+        """The SQL condition for a table's rows; empty where there is none."""
         return next(
             (sql for pattern, sql in self.conditions if JavaRegex(pattern, ignore_case=True).fullmatch(table)), ""
         )
 
 
 def stop_patterns(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """The tables that ``stop-snapshot`` means; all where none is named."""
+    """The tables that ``stop-snapshot`` names; every table where it names none."""
     return _patterns(data) or (".*",)
 
 
@@ -79,7 +81,7 @@ def _checked(pattern: str) -> str:
 
 
 def signal_of_row(row: Mapping[str, Any]) -> Signal:
-    """Of a row of the table of signals: its first three columns, whatever their names. Raises DataError."""
+    """A signal from a row of the signal table: its first three columns, whatever their names. Raises DataError."""
     values = [*row.values()][:3]
     if len(values) < 3 or not all(isinstance(value, str) for value in values[:2]):
         raise DataError("a row of the table of signals should have texts for id, type and data")
@@ -87,7 +89,7 @@ def signal_of_row(row: Mapping[str, Any]) -> Signal:
 
 
 def signal_of_json(text: str) -> Signal:
-    """Of a line of a file, or a record's value. Raises DataError."""
+    """A signal from a line of a file or the value of a record. Raises DataError."""
     try:
         made = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -98,7 +100,7 @@ def signal_of_json(text: str) -> Signal:
 
 
 def _data(data: Any) -> Mapping[str, Any]:
-    """An object, or its JSON; Debezium takes nothing for an empty one."""
+    """An object, or a text that holds one as JSON; an empty text means none, as in Debezium."""
     if isinstance(data, str):
         try:
             data = json.loads(data) if data.strip() else {}

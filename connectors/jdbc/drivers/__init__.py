@@ -9,7 +9,7 @@ __all__ = ["RowReader", "Rows", "open_reader"]
 
 
 def open_reader(database: Database, *, isolation: str = "DEFAULT", chunk_rows: int = 10_000) -> RowReader:
-    """Connect. ``chunk_rows`` is how many rows a driver that counts rows reads ahead."""
+    """Connect. For drivers whose fetch size is a number of rows, ``chunk_rows`` sets it."""
     if database.kind == "mysql":
         from connectors.jdbc.drivers.mysql import MySqlReader
 

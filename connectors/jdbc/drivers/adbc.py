@@ -1,4 +1,4 @@
-"""PostgreSQL and SQLite through ADBC, which delivers Arrow from the driver on."""
+"""PostgreSQL and SQLite through ADBC, which delivers Arrow data directly."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from connectors.sql.urls import Database
 __all__ = ["AdbcReader"]
 
 _MOST_BYTES: Final = 4 * CHUNK_BYTES
-"""What the rows that are read at once may have if all were as wide as the widest."""
+"""The most bytes that one chunk may have, assuming that all its rows are as wide as the widest."""
 _UNMEASURED_ROWS: Final = 64
-"""So many rows are read at once where it is not known how wide they are: a query's. More would be faster, 1.9 µs a row
-beside 0.9 by 10,000, and too many of 1 MB each."""
+"""The chunk size in rows where the width of the rows is unknown, as for a query.
+
+A larger one would be faster (1.9 µs a row here, 0.9 at 10,000 rows), but too much memory for rows of 1 MB each.
+"""
 
 
 class AdbcReader(RowReader):
-    """Beside its connection there is one through SQLAlchemy that tables are described over."""
+    """Besides its own connection there is one through SQLAlchemy, which describes tables."""
 
     def __init__(self, database: Database, isolation: str, chunk_rows: int) -> None:
         self._database = database
@@ -53,7 +55,7 @@ class AdbcReader(RowReader):
 
     @property
     def describing(self) -> sqlalchemy.Connection:
-        """SQLAlchemy's connection, opened when first asked for."""
+        """SQLAlchemy's connection, opened at the first use."""
         if self._describing is None:
             with database_errors(self._database, "cannot connect to"):
                 self._describing = open_engine(self._database).connect()
@@ -76,7 +78,7 @@ class AdbcReader(RowReader):
         return Rows(self._database, reader)
 
     def _fitting(self, widest: str | None) -> int:
-        """How many rows SQLite's driver, which counts rows only, may read at once so that their bytes are bounded."""
+        """How many rows SQLite's driver may fetch at once so that their bytes stay limited: it can only limit rows."""
         if widest is None:
             return min(self._chunk_rows, _UNMEASURED_ROWS)
         with closing(self._connection.cursor()) as cursor:
@@ -89,27 +91,27 @@ class AdbcReader(RowReader):
             cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(CHUNK_BYTES)})
             cursor.execute(statement)
             return _Chunks(cursor, whole_rows=0)
-        # SQLite's driver takes each column's type from the first chunk and refuses other storage classes later. So the
-        # first row is one of the right types. SQLite answers the parts of a UNION ALL one after the other, and keeps the
-        # ORDER BY of the second where nothing else orders the whole.
+        # SQLite's driver determines each column's type from the first chunk and rejects other storage classes later.
+        # So the first row is one that has the right types. SQLite returns the parts of a UNION ALL one after the other,
+        # and keeps the ORDER BY of the second where the whole has no other order.
         cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(self._fitting(widest))})
         cursor.execute(f"{likeness} UNION ALL SELECT * FROM ({statement})")
         return _Chunks(cursor, skip=1, whole_rows=self._chunk_rows)
 
     def cancel(self) -> None:
         if self._reading:
-            with suppress(Exception):  # it may have ended in the meantime
+            with suppress(Exception):  # the statement may have ended already
                 self._connection.adbc_cancel()
 
     def close(self) -> None:
         for connection in (self._describing, self._connection):
             if connection is not None:
-                with suppress(Exception):  # one that was lost cannot say goodbye
+                with suppress(Exception):  # closing fails on a lost connection
                     connection.close()
 
 
 class _Chunks:
-    """What a cursor delivers, without the first ``skip`` rows, and joined while it is less than ``whole_rows``."""
+    """The chunks of a cursor, without the first ``skip`` rows; chunks smaller than ``whole_rows`` are joined."""
 
     def __init__(self, cursor: Any, *, skip: int = 0, whole_rows: int) -> None:
         self._cursor, self._skip, self._whole_rows = cursor, skip, whole_rows

@@ -1,4 +1,6 @@
-"""Whatever SQLAlchemy has a dialect and a driver for: rows come as Python's values and are made columns here."""
+"""Any database for which SQLAlchemy has a dialect and a driver: rows arrive as Python values and are converted to
+columns here.
+"""
 
 from __future__ import annotations
 
@@ -45,22 +47,24 @@ class AlchemyReader(RowReader):
         with database_errors(self._database, "reading from"):
             self._connection.rollback()
             streamed = self._connection.execution_options(stream_results=True)
-            # Not every driver lets a connection be used by another thread (PEP 249, threadsafety 1).
+            # not every driver allows use of a connection by another thread (PEP 249, threadsafety 1)
             return Rows(self._database, _Chunks(streamed.exec_driver_sql(statement)), ahead=False)
 
     def cancel(self) -> None:
         driver: Any = getattr(self._connection.connection, "dbapi_connection", None)
         if hasattr(driver, "cancel"):
-            with suppress(Exception):  # it may have ended in the meantime
+            with suppress(Exception):  # the statement may have ended already
                 driver.cancel()
 
     def close(self) -> None:
-        with suppress(Exception):  # one that was lost cannot say goodbye
+        with suppress(Exception):  # closing fails on a lost connection
             self._connection.close()
 
 
 class _Chunks:
-    """So many rows at once as have ``CHUNK_BYTES`` by what the last ones had, and at most twice as many as those."""
+    """Chunks of about ``CHUNK_BYTES``, estimated from the rows before; each has at most twice as many rows as the one
+    before.
+    """
 
     def __init__(self, result: sqlalchemy.CursorResult[Any]) -> None:
         self._result = result
@@ -81,7 +85,7 @@ class _Chunks:
 
 
 def _name_of(name: str) -> str:
-    """The columns that tell a row's position are ours, in whatever case the database writes them."""
+    """Our own names for the columns with the row's position, in whatever case the database returns them."""
     return name.lower() if name.lower() in (INCREMENTING, TIMESTAMP) else name
 
 
@@ -90,7 +94,7 @@ def _column(values: Sequence[Any]) -> pa.Array:
 
 
 def _plain(value: Any) -> Any:
-    """Values that Arrow does not know by themselves: large objects to be read, and identifiers."""
+    """Converts values that Arrow does not know: large objects, which are read, and identifiers."""
     if isinstance(value, UUID):
         return str(value)
     return value.read() if hasattr(value, "read") else value

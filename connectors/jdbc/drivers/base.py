@@ -1,4 +1,4 @@
-"""What a driver gives the source: a connection to read rows over, chunk by chunk, as Arrow."""
+"""The interface of a driver for the source: a connection that reads rows in chunks of Arrow data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from connectors.sql.urls import Database
 __all__ = ["CHUNK_BYTES", "Chunks", "RowReader", "Rows"]
 
 CHUNK_BYTES = 4 * 1024 * 1024
-"""About what a driver that counts bytes gathers before it hands on: for PostgreSQL the fastest of 1, 4 and 16 MiB here."""
+"""About how many bytes a driver collects for a chunk if it can limit bytes: the fastest of 1, 4 and 16 MiB, measured
+with PostgreSQL.
+"""
 
 
 class Chunks(Protocol):
@@ -29,10 +31,10 @@ class Chunks(Protocol):
 
 
 class Rows:
-    """The result of one statement, chunk by chunk. Close it before the next statement.
+    """The result of one statement, in chunks. Must be closed before the next statement.
 
-    With ``ahead`` a thread reads the next chunk while one is in use: drivers that let go of the interpreter's lock then work
-    beside what becomes of the rows. The statement is used by one thread at a time all the same.
+    With ``ahead``, a thread reads the next chunk while one is being processed: drivers that release the GIL then run in
+    parallel with the processing. Even so, only one thread uses the statement at a time.
     """
 
     def __init__(self, database: Database, chunks: Chunks, *, ahead: bool = True) -> None:
@@ -57,7 +59,10 @@ class Rows:
                 return None
 
     def _in_background(self) -> Future[pa.RecordBatch | None]:
-        """Ask the thread for the next chunk. It begins with the first: most statements of a table at rest find nothing."""
+        """Have the thread read the next chunk.
+
+        It starts after the first chunk, because most statements on an unchanged table find no rows.
+        """
         if self._requests is None:
             self._requests = SimpleQueue()
             threading.Thread(target=self._serve, args=(self._requests,), name="rows ahead", daemon=True).start()
@@ -73,7 +78,7 @@ class Rows:
                 future.set_exception(error)
 
     def close(self) -> None:
-        """Let go of the statement, once nothing is being read ahead."""
+        """Close the statement, after any reading ahead has ended."""
         if self._following is not None:
             wait([self._following])
         if self._requests is not None:
@@ -82,31 +87,36 @@ class Rows:
 
 
 class RowReader(ABC):
-    """A connection for reading, in autocommit so that no transaction outlives a statement. One statement at a time.
+    """A connection for reading, in autocommit mode so that no transaction outlives a statement. Runs one statement at a
+    time.
 
-    Made from one thread; only ``cancel`` comes from another. What goes wrong is raised as ``database_errors`` has it.
+    Created by one thread; only ``cancel`` may be called from another. Errors are raised as ``database_errors`` converts
+    them.
     """
 
     @property
     @abstractmethod
     def describing(self) -> Any:
-        """What the dialect of this database describes tables over."""
+        """The connection that this database's dialect uses to describe tables."""
 
     @abstractmethod
     def value(self, statement: str) -> Any:
-        """The one value that a statement delivers."""
+        """The single value that a statement returns."""
 
     @abstractmethod
     def read(self, statement: str, likeness: str, widest: str | None) -> Rows:
-        """Run a SELECT. ``likeness`` selects one row of constants of the types wanted; ``widest`` one row of the most bytes
-        that the columns' values have, where that is quickly known."""
+        """Run a SELECT.
+
+        ``likeness`` selects one row of constants with the types wanted. ``widest`` selects one row with the greatest
+        size in bytes of each column, where this can be found quickly.
+        """
 
     @abstractmethod
     def cancel(self) -> None:
-        """Make a statement that runs in another thread end with an error; nothing happens when none runs."""
+        """Make a statement that runs in another thread end with an error; does nothing when none is running."""
 
     def rest(self) -> None:
-        """Nothing is asked for a while: let go of what others may wait for."""
+        """Called when nothing will be read for a while: release what others may be waiting for."""
 
     @abstractmethod
     def close(self) -> None: ...

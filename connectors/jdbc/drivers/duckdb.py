@@ -1,4 +1,4 @@
-"""DuckDB, which delivers Arrow itself."""
+"""DuckDB, which returns Arrow data itself."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from connectors.sql.urls import Database
 __all__ = ["DuckDbReader"]
 
 _ROWS: Final = 2048
-"""Rows in a chunk: DuckDB's own vectors have as many, so wide rows stay within memory too."""
+"""Rows in a chunk: the size of DuckDB's own vectors, so that wide rows fit into memory too."""
 
 
 class DuckDbReader(RowReader):
-    """The file is held open only while a statement runs, as nobody else may write to it meanwhile."""
+    """The file is held open only while a statement runs, because no other process can write to it in that time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -47,7 +47,7 @@ class DuckDbReader(RowReader):
     def cancel(self) -> None:
         connection = self._connection
         if connection is not None:
-            with suppress(Exception):  # it may have ended in the meantime
+            with suppress(Exception):  # the statement may have ended already
                 connection.interrupt()
 
     def rest(self) -> None:

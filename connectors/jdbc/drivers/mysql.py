@@ -1,4 +1,4 @@
-"""MySQL and MariaDB: PyMySQL connects and asks, the rows are taken from its stream as Arrow."""
+"""MySQL and MariaDB: PyMySQL connects and sends statements; the rows are read from its stream as Arrow data."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ["MySqlReader"]
 _TIMESTAMP, _DATE, _DATETIME = 7, 10, 12
 _BIT, _GEOMETRY, _BINARY_CHARSET = 16, 255, 63
 _BYTES: Final = frozenset({15, 249, 250, 251, 252, 253, 254})
-"""Type codes of strings, which are bytes where their character set is binary."""
+"""Type codes of strings; where their character set is binary, they hold bytes."""
 _SESSION: Final = (
-    "SET SESSION net_write_timeout = 3600",  # a worker that waits for Kafka must not lose its result
+    "SET SESSION net_write_timeout = 3600",  # the server must not drop a result while the worker waits for Kafka
     "SET SESSION sql_mode = REPLACE(REPLACE(@@sql_mode, 'ANSI_QUOTES', ''), 'NO_BACKSLASH_ESCAPES', '')",
 )
 
 
 class MySqlReader(RowReader):
-    """Connects anew where a statement was given up."""
+    """Reconnects after a statement was abandoned."""
 
     def __init__(self, database: Database, isolation: str) -> None:
         self._database = database
@@ -81,7 +81,7 @@ class MySqlReader(RowReader):
 
     def close(self) -> None:
         if self._connection is not None:
-            with suppress(Exception):  # one that was lost cannot say goodbye
+            with suppress(Exception):  # closing fails on a lost connection
                 self._connection.close()
 
 
@@ -99,7 +99,7 @@ class _Chunks:
         return pa.RecordBatch.from_arrays(made, names=[field.name for field in fields])
 
     def _typed(self, column: pa.Array, field: Any) -> pa.Array:
-        """Bytes as they are, all else as text; TIMESTAMP with its zone, which is the session's, UTC."""
+        """Bytes unchanged, everything else as text; a TIMESTAMP gets the session's time zone, UTC."""
         code = field.type_code
         if code in (_BIT, _GEOMETRY) or (code in _BYTES and field.charsetnr == _BINARY_CHARSET):
             return column

@@ -1,4 +1,4 @@
-"""Connections that write: one module per driver, behind one contract (``writer``)."""
+"""Connections for writing: one module per driver, all with the interface in ``writer``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ __all__ = ["open_writer"]
 
 
 def open_writer(database: Database, dialect: WriteDialect, *, timezone: str = "UTC", batch_rows: int = 3000) -> Writer:
-    """Connect. ``timezone`` is that of timestamps without one; ``batch_rows`` go into a statement at most, where the
-    driver sends them as statements."""
+    """Connect.
+
+    ``timezone`` applies to timestamps without one; ``batch_rows`` is the most rows per statement, for drivers that send
+    rows as statements.
+    """
     if database.kind == "postgresql":
         from connectors.jdbc.writers.postgres import PostgresWriter
 

@@ -1,4 +1,4 @@
-"""What connections through ADBC share: statements run, transactions ended."""
+"""The code that ADBC connections share: running statements and ending transactions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ __all__ = ["AdbcWriter"]
 
 
 class AdbcWriter(Writer):
-    """The driver is in autocommit and transactions are begun by their word: its own would always stand open, and servers
-    end connections that are idle in a transaction."""
+    """The driver is in autocommit mode, and transactions are started with BEGIN: its own transactions would always be
+    open, and servers close connections that are idle in a transaction.
+    """
 
     _connection: Any
     _begun = False
@@ -49,9 +50,9 @@ class AdbcWriter(Writer):
         self._end("ROLLBACK")
 
     def cancel(self) -> None:
-        with suppress(Exception):  # it may have ended in the meantime
+        with suppress(Exception):  # the statement may have ended already
             self._connection.adbc_cancel()
 
     def close(self) -> None:
-        with suppress(Exception):  # one that was lost cannot say goodbye
+        with suppress(Exception):  # closing fails on a lost connection
             self._connection.close()

@@ -1,4 +1,4 @@
-"""Columns of records in the Arrow form that a driver binds; no Python call per row."""
+"""Converts columns of records to the Arrow types that a driver accepts; no Python call per row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["as_text", "millis", "wall_clock"]
 
 
 def wall_clock(column: pa.Array, timezone: str) -> pa.Array:
-    """Instants as a clock in that zone shows them, without zone, in microseconds."""
+    """Instants as local timestamps of that zone, without zone, in microseconds."""
     micros = column.cast(pa.timestamp("us", "UTC"))
     if timezone == "UTC":
         return micros.cast(pa.timestamp("us"))
@@ -17,7 +17,7 @@ def wall_clock(column: pa.Array, timezone: str) -> pa.Array:
 
 
 def as_text(column: pa.Array) -> pa.Array:
-    """Values as a person would write them: dates and times by ISO 8601, numbers in digits."""
+    """Values as readable text: dates and times in ISO 8601, numbers in digits."""
     kind = column.type
     if pa.types.is_timestamp(kind) and kind.tz:
         return pc.strftime(column.cast(pa.timestamp("us", "UTC")), format="%Y-%m-%d %H:%M:%S+00:00")
@@ -25,7 +25,7 @@ def as_text(column: pa.Array) -> pa.Array:
 
 
 def millis(column: pa.Array) -> pa.Array:
-    """Dates, times and instants as milliseconds since 1970, as the SQLite driver of Java stores them."""
+    """Dates, times and instants as milliseconds since 1970, as Java's SQLite driver stores them."""
     kind = column.type
     if pa.types.is_date(kind):
         return column.cast(pa.timestamp("ms")).cast(pa.int64())

@@ -1,4 +1,4 @@
-"""DuckDB, which reads the Arrow columns where they lie."""
+"""DuckDB, which reads the Arrow columns without a copy."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class DuckDbWriter(Writer):
                 self._connection.execute("ROLLBACK")
 
     def cancel(self) -> None:
-        with suppress(Exception):  # it may have ended in the meantime
+        with suppress(Exception):  # the statement may have ended already
             self._connection.interrupt()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""MySQL and MariaDB through PyMySQL, which joins the rows of an executemany into few statements."""
+"""MySQL and MariaDB through PyMySQL, which combines the rows of an executemany into few statements."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ROWS: Final = frozenset(
         1690,
     }
 )
-"""Of MariaDB's and MySQL's lists of errors: those that name a value or a constraint."""
+"""Error codes of MariaDB and MySQL that concern a value or a constraint."""
 
 
 class MySqlWriter(Writer):
@@ -52,7 +52,7 @@ class MySqlWriter(Writer):
 
     def _connect(self) -> None:
         self._connection = connect_mysql(self.database, autocommit=False)
-        with self._connection.cursor() as cursor:  # a value that does not fit is an error rather than cut
+        with self._connection.cursor() as cursor:  # a value that does not fit is an error instead of being truncated
             cursor.execute("SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
 
     def run(self, sql: str) -> int:
@@ -102,7 +102,7 @@ class MySqlWriter(Writer):
         abort_mysql(self._connection)
 
     def close(self) -> None:
-        with suppress(Exception):  # one that was lost cannot say goodbye
+        with suppress(Exception):  # closing fails on a lost connection
             self._connection.close()
 
     def _kind_of(self, error: Exception) -> type[RowsRefused | Conflict | RetriableConnectError] | None:

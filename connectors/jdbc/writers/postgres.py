@@ -1,4 +1,6 @@
-"""PostgreSQL: rows go by binary COPY, Arrow from end to end, into the table itself or a staging table of the session."""
+"""PostgreSQL: rows are sent as binary COPY, in Arrow all the way, to the table itself or to a temporary table of the
+session.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +34,21 @@ _BINARY: Final[dict[str, pa.DataType]] = {
     "boolean": pa.bool_(),
     "text": pa.string(),
     "character varying": pa.string(),
-    "character": pa.string(),  # an explicit cast would cut what is too long
+    "character": pa.string(),  # an explicit cast would truncate a value that is too long
     "bytea": pa.binary(),
     "date": pa.date32(),
     "time without time zone": pa.time64("us"),
     "timestamp without time zone": pa.timestamp("us"),
     "timestamp with time zone": pa.timestamp("us", "UTC"),
 }
-"""The Arrow types whose binary form is exactly the type's. All else goes as text or decimal and is cast by the server."""
+"""The Arrow types whose binary form is exactly the database type's.
+
+All others are sent as text or decimal and cast by the server.
+"""
 
 
 _COPY_ROWS: Final = 4096
-"""At once: what driver and libpq make of them waits in two growing buffers until it is sent."""
+"""Rows sent at once: the driver and libpq each collect them in a growing buffer until they are sent."""
 
 
 class PostgresWriter(AdbcWriter):
@@ -68,7 +73,7 @@ class PostgresWriter(AdbcWriter):
             rows = pa.record_batch(columns, names=[target.name for target in targets])
             self._copy(self._folded(change.table.name), rows, schema=self._folded(change.table.schema))
             return
-        # Staged by number: names of the table's own columns may be anything.
+        # numbered, because the table's own columns may have any names
         short = [f"c{number}" for number in range(len(names))]
         rows = pa.record_batch(columns, names=short)
         staging = self._staging(rows.schema)
@@ -78,7 +83,7 @@ class PostgresWriter(AdbcWriter):
         self.run(f"TRUNCATE {staging}")
 
     def _bound(self, column: pa.Array, type_name: str) -> tuple[pa.Array, str]:
-        """The column as COPY takes it, and the cast that it needs afterwards."""
+        """The column as COPY accepts it, and the cast that it then needs."""
         kind = column.type
         bare = re.sub(r"\([^)]*\)", "", type_name)
         if pa.types.is_timestamp(kind):
@@ -95,15 +100,15 @@ class PostgresWriter(AdbcWriter):
             return column.cast(pa.time64("us")), f"::{type_name}"
         if kind == pa.int8():
             column = column.cast(pa.int16())
-        # a text becomes what the column is where only its form is at stake; a text for a number is the user's mistake
+        # a text may be cast to types that only differ in form; a text for a number is the user's mistake
         return column, f"::{type_name}" if pa.types.is_string(column.type) and bare not in _BINARY else ""
 
     def _folded(self, name: Any) -> Any:
-        """A name as the server has it: without quotes in lower case."""
+        """A name as the server stores it: lower case if it is not quoted."""
         return name.lower() if name is not None and not self.dialect.quoting else name
 
     def _staging(self, schema: pa.Schema) -> str:
-        """A table of this session with columns of these types, empty. One for each set of types."""
+        """An empty table of this session with columns of these types; one for each set of types."""
         types = [_type_name(field.type) for field in schema]
         name = "tidegate_" + hashlib.sha256(",".join(types).encode()).hexdigest()[:16]
         columns = ", ".join(f"{field.name} {kind}" for field, kind in zip(schema, types, strict=True))

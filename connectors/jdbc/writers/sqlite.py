@@ -22,15 +22,17 @@ __all__ = ["SqliteWriter"]
 
 
 _RAN: Final = frozenset({8, 9, 10})
-"""``ADBC_STATUS_INTEGRITY``, ``INTERNAL`` and ``IO``: the statement was understood, so that what it names is not in the words."""
+"""``ADBC_STATUS_INTEGRITY``, ``INTERNAL`` and ``IO``: the statement was accepted, so the message contains no names from
+it.
+"""
 _REFUSED: Final = re.compile(
     r": (?:(?:UNIQUE|NOT NULL|CHECK|FOREIGN KEY|PRIMARY KEY) constraint failed|datatype mismatch$|string or blob too big$)"
 )
-"""SQLite's own words (``sqlite3_errstr``, ``sqlite3HaltConstraint``): the driver keeps no code of them."""
+"""SQLite's own messages (``sqlite3_errstr``, ``sqlite3HaltConstraint``): the driver does not report its codes."""
 
 
 class SqliteWriter(AdbcWriter):
-    begin = "BEGIN IMMEDIATE"  # a transaction that reads first could not always write later
+    begin = "BEGIN IMMEDIATE"  # a transaction that starts with a read cannot always write later
 
     def _connect(self) -> None:
         import adbc_driver_sqlite.dbapi

@@ -1,4 +1,4 @@
-"""The contract of a connection that writes, and what drivers' errors come to."""
+"""The interface of a connection for writing, and the classes that drivers' errors are converted to."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ __all__ = ["Change", "Conflict", "RowsRefused", "TargetColumn", "Writer"]
 
 
 class RowsRefused(ConnectError):
-    """The database takes the statement but not one of its rows: a constraint, a value out of range."""
+    """The database accepts the statement but rejects a row: a constraint is violated or a value is out of range."""
 
 
 class Conflict(RetriableConnectError):
-    """Another transaction was in the way (deadlock, serialisation failure): the same may be done again at once."""
+    """Another transaction conflicted (deadlock, serialization failure): retry immediately."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A column that a table has. ``type`` is the database's name for its type."""
+    """An existing column of a table. ``type`` is the database's name for its type."""
 
     name: str
     type: str
     required: bool = False
-    """Whether an insert has to give it."""
+    """Whether an insert must provide a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """An operation (insert, upsert, update, delete) on a table, and its rows.
 
-    ``rows`` has the columns ``keys`` and then ``rest``, by those names, in the Arrow types of their schemas; timestamps
-    have the zone UTC. No key is there twice unless the operation is insert.
+    ``rows`` has the columns ``keys`` followed by ``rest``, in the Arrow types of their schemas; timestamps have the
+    zone UTC. A key occurs only once unless the operation is insert.
     """
 
     operation: str
@@ -52,7 +52,7 @@ class Change:
     rest: tuple[str, ...]
     rows: pa.RecordBatch
     columns: dict[str, TargetColumn] = field(default_factory=dict)
-    """The table's columns by the names of the rows'."""
+    """Maps the rows' column names to the table's columns."""
 
     def slice(self, start: int, length: int) -> Change:
         rows = self.rows.slice(start, length)
@@ -60,10 +60,10 @@ class Change:
 
 
 class Writer(ABC):
-    """A connection in a transaction, which begins by itself and ends with ``commit`` or ``rollback``.
+    """A connection in a transaction, which starts automatically and ends with ``commit`` or ``rollback``.
 
-    Every call may raise RowsRefused, Conflict, RetriableConnectError (the connection is lost: make another) or
-    ConnectError, with the database's own words. From one thread, but for ``cancel``.
+    Every call may raise RowsRefused, Conflict, RetriableConnectError (the connection is lost: open a new one) or
+    ConnectError, with the database's own message. For use from one thread, except ``cancel``.
     """
 
     def __init__(self, database: Database, dialect: WriteDialect, timezone: str) -> None:
@@ -76,15 +76,18 @@ class Writer(ABC):
 
     @abstractmethod
     def run(self, sql: str) -> int:
-        """Run a statement without parameters; the number of rows that it changed, -1 where the driver cannot tell."""
+        """Run a statement without parameters.
+
+        Returns the number of rows changed, -1 where the driver does not report it.
+        """
 
     @abstractmethod
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows that a query gives."""
+        """The rows that a query returns."""
 
     @abstractmethod
     def columns(self, table: TableId) -> list[TargetColumn] | None:
-        """The table's columns in their order; None where there is no such table."""
+        """The table's columns in order; None where the table does not exist."""
 
     @abstractmethod
     def apply(self, change: Change) -> None: ...
@@ -97,29 +100,31 @@ class Writer(ABC):
 
     @abstractmethod
     def cancel(self) -> None:
-        """From another thread: have a statement that runs end with an error. Raises nothing."""
+        """Called from another thread: make a running statement end with an error. Raises nothing."""
 
     @abstractmethod
     def close(self) -> None: ...
 
     @property
     def locking(self) -> str:
-        """What a SELECT ends with that locks its rows until the transaction's end."""
+        """The end of a SELECT that locks its rows until the end of the transaction."""
         return " FOR UPDATE"
 
     def staged(self, change: Change, targets: Sequence[TargetColumn], staging: str, values: Sequence[str]) -> str:
-        """The statement that applies a change whose rows lie in a staging table, as ``OnConflictDialect`` has it."""
+        """The statement that applies a change whose rows are in a temporary table, in the manner of
+        ``OnConflictDialect``.
+        """
         assert isinstance(self.dialect, OnConflictDialect)
         names = [target.name for target in targets]
         return self.dialect.from_staging(change.operation, change.table, names, len(change.keys), staging, values)
 
     @abstractmethod
     def _kind_of(self, error: Exception) -> type[RowsRefused | Conflict | RetriableConnectError] | None:
-        """What an error of the driver comes to; None for one that no repetition helps against."""
+        """The class for a driver's error; None for one that a retry cannot solve."""
 
     @contextmanager
     def errors(self, doing: str) -> Iterator[None]:
-        """Turn the driver's errors inside into ours."""
+        """Convert the driver's errors raised inside the block."""
         from connect.api import TidegateError
 
         try:
@@ -134,7 +139,7 @@ class Writer(ABC):
 
 
 def fits(columns: Sequence[str], known: dict[str, TargetColumn]) -> list[TargetColumn]:
-    """The table's columns for those of a change; raises ConnectError for one that it has not."""
+    """The table's columns that belong to a change's columns; raises ConnectError for one that the table lacks."""
     missing = [name for name in columns if name not in known]
     if missing:
         raise ConnectError(f"the table has no column {', '.join(missing)}")

@@ -1,9 +1,10 @@
-"""Events of the binary log (format 4) from bytes to values.
+"""Parses events of the binary log (format 4).
 
 Sources: dev.mysql.com "Replication Protocol"; mariadb.com "Replication Protocol" for the events that MariaDB adds.
 
-mysql-replication, the library there is, makes a dictionary a row (some 20,000 rows a second) and does not read what MariaDB
-compresses; here rows stay bytes until a whole batch of them becomes columns. The connection itself is PyMySQL's.
+mysql-replication, the existing library, creates a dictionary per row (some 20,000 rows a second) and cannot read
+MariaDB's compressed events; here rows stay bytes until a whole batch of them is converted to columns. PyMySQL provides
+the connection.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ HEADER_BYTES: Final = _HEADER.size
 
 
 class EventType(IntEnum):
-    """Those that are told apart; all others concern replicas only."""
+    """The event types that are handled; all others concern replicas only."""
 
     QUERY = 2
     STOP = 3
@@ -73,7 +74,7 @@ class EventType(IntEnum):
 
 
 class Header(NamedTuple):
-    """``timestamp`` in seconds; ``position`` is where the next event begins, 0 in events that are in no file."""
+    """``timestamp`` in seconds; ``position`` is the start of the next event, 0 in events that are not in a file."""
 
     timestamp: int
     type: int
@@ -84,7 +85,7 @@ class Header(NamedTuple):
 
 
 class Query(NamedTuple):
-    """``charset`` is the collation number that the statement's session spoke, None where the event does not say."""
+    """``charset`` is the session's collation number, None where the event does not contain it."""
 
     thread: int
     database: str
@@ -92,7 +93,7 @@ class Query(NamedTuple):
 
 
 class TableMap(NamedTuple):
-    """What a table's rows look like from here on: column types with their metadata, as numbers of the protocol."""
+    """The structure of a table's rows from here on: the column types and their metadata, as numbers of the protocol."""
 
     id: int
     database: str
@@ -102,7 +103,10 @@ class TableMap(NamedTuple):
 
 
 class RowsHeader(NamedTuple):
-    """Rows begin at ``start``. ``present`` says which columns the images hold; an update has two of these."""
+    """Rows begin at ``start``.
+
+    ``present`` says which columns the row images contain; an update has two of these bitmaps.
+    """
 
     table_id: int
     width: int
@@ -115,7 +119,7 @@ def header(data: bytes, at: int = 0) -> Header:
 
 
 def lenenc(data: bytes, at: int) -> tuple[int, int]:
-    """A length-encoded number and where it ends."""
+    """A length-encoded number, and the index after it."""
     first = data[at]
     if first < 0xFB:
         return first, at + 1
@@ -126,7 +130,7 @@ def lenenc(data: bytes, at: int) -> tuple[int, int]:
 
 
 def rotate(data: bytes, at: int) -> tuple[int, str]:
-    """The position in the next file, and its name."""
+    """The position in the next file, and the file's name."""
     return int.from_bytes(data[at : at + 8], "little"), data[at + 8 :].rstrip(b"\0").decode()
 
 
@@ -141,7 +145,9 @@ def query(data: bytes, at: int, *, compressed: bool = False) -> Query:
 
 
 def uncompressed(data: bytes) -> bytes:
-    """What MariaDB compressed (log_bin_compress): a byte of algorithm and length's size, the length, zlib's stream."""
+    """The contents of a MariaDB compressed event (log_bin_compress): a byte with the algorithm and the size of the
+    length, the length, a zlib stream.
+    """
     if not data:
         raise DataError("a compressed event is empty")
     size = data[0] & 0x07
@@ -152,7 +158,7 @@ def uncompressed(data: bytes) -> bytes:
 
 
 _ONE_BYTE: Final = frozenset({4, 5, 17, 18, 19, 140, 242, 245, 249, 250, 251, 252, 255})
-"""FLOAT, DOUBLE, the times with fractions, and all that is counted by so many bytes."""
+"""FLOAT, DOUBLE, times with fractions, and types with a length prefix of this many bytes."""
 _TWO_BYTES: Final = frozenset({15, 16, 141, 246, 247, 248, 253, 254})
 
 
@@ -183,7 +189,7 @@ def table_map(data: bytes, at: int) -> TableMap:
 
 
 def rows(data: bytes, at: int, *, extra: bool, images: int) -> RowsHeader:
-    """``extra``: the event has room for more data before the columns (version 2)."""
+    """``extra``: the event has additional data before the columns (version 2)."""
     table_id = int.from_bytes(data[at : at + 6], "little")
     at += 8
     if extra:
@@ -202,13 +208,13 @@ def mysql_gtid(data: bytes, at: int) -> str:
 
 
 def mariadb_gtid(data: bytes, at: int, server_id: int) -> tuple[str, bool]:
-    """``domain-server-sequence``, and whether it stands alone: a statement without BEGIN and COMMIT, as DDL is."""
+    """``domain-server-sequence``, and whether it is a single statement without BEGIN and COMMIT, such as DDL."""
     sequence, domain, flags = struct.unpack_from("<QIB", data, at)
     return f"{domain}-{server_id}-{sequence}", bool(flags & 1)
 
 
 def payload_events(data: bytes, at: int) -> list[bytes]:
-    """The events within a compressed transaction of MySQL's (8.0.20 and later), each with its header."""
+    """The events in a compressed transaction of MySQL (8.0.20 and later), each with its header."""
     import pyarrow as pa
 
     algorithm, size = 255, 0

@@ -1,4 +1,4 @@
-"""Sets of global transaction ids: MySQL's (intervals by server uuid) and MariaDB's (the last of each domain)."""
+"""Sets of global transaction ids: MySQL's (intervals per server uuid) and MariaDB's (the last of each domain)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}
 
 
 class GtidSet(Protocol):
-    """What a server has done, or a connector has seen. Its text is what offsets and the server's variables hold."""
+    """The transactions that a server has executed or a connector has read.
+
+    Converted to text it has the form used in offsets and server variables.
+    """
 
     def add(self, gtid: str) -> None: ...
 
     def within(self, other: GtidSet) -> bool:
-        """Whether ``other`` has all of this."""
+        """Whether ``other`` contains all of this set."""
         ...
 
 
 class MariaDbGtids:
-    """By domain the server and the sequence of its last transaction."""
+    """For each domain, the server and the sequence number of its last transaction."""
 
     def __init__(self, text: str = "") -> None:
-        """Raises ConnectError for what is no such text."""
+        """Raises ConnectError for an invalid text."""
         self.positions: dict[int, tuple[int, int]] = {}
         for part in filter(None, (p.strip() for p in text.replace("\n", "").split(","))):
             self.add(part)
@@ -59,10 +62,12 @@ class MariaDbGtids:
 
 
 class MySqlGtids:
-    """By server uuid (with a tag where one is used) the intervals of transaction numbers, both ends inclusive."""
+    """For each server uuid (with a tag where one is used), the intervals of transaction numbers; both ends are
+    inclusive.
+    """
 
     def __init__(self, text: str = "") -> None:
-        """Raises ConnectError for what is no such text."""
+        """Raises ConnectError for an invalid text."""
         self.intervals: dict[str, list[tuple[int, int]]] = {}
         for part in filter(None, (p.strip() for p in text.replace("\n", "").split(","))):
             self._add_text(part)
@@ -107,7 +112,7 @@ class MySqlGtids:
         )
 
     def retain(self, sources: JavaRegex | None, *, excluded: bool) -> MySqlGtids:
-        """Only what came from the servers that a pattern matches, or does not."""
+        """Only the transactions of servers that a pattern matches; of the others with ``excluded``."""
         made = MySqlGtids()
         for source, intervals in self.intervals.items():
             if sources is None or bool(sources.fullmatch(source)) is not excluded:
@@ -115,7 +120,7 @@ class MySqlGtids:
         return made
 
     def united(self, other: MySqlGtids) -> MySqlGtids:
-        """What is in one of the two."""
+        """The transactions that are in either set."""
         made = MySqlGtids(str(self))
         for source, intervals in other.intervals.items():
             for low, high in intervals:
@@ -123,7 +128,7 @@ class MySqlGtids:
         return made
 
     def encoded(self) -> bytes:
-        """As COM_BINLOG_DUMP_GTID wants it. Tags need a later form of that command: refused."""
+        """In the form that COM_BINLOG_DUMP_GTID requires. Tags need a later form of that command and are rejected."""
         if any(":" in source for source in self.intervals):
             raise ConnectError(
                 "tagged GTIDs (MySQL 8.3 and later) cannot be asked for: set gtid.source.includes, or read by file and position"

@@ -1,6 +1,6 @@
-"""MySQL's binary form of JSON as text.
+"""Converts MySQL's binary JSON to text.
 
-Source: MySQL's sql-common/json_binary.h. MariaDB keeps JSON as text and needs none of this.
+Source: MySQL's sql-common/json_binary.h. MariaDB stores JSON as text.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from connect.api import DataError
 __all__ = ["json_text"]
 
 _DEPTH: Final = 100
-"""The server's own bound."""
+"""The server's own limit."""
 
 
 def json_text(data: bytes) -> str:
-    """Raises DataError for bytes that are no such value."""
+    """Raises DataError for invalid bytes."""
     if not data:
         return "null"
     try:
@@ -65,7 +65,7 @@ def _part(data: bytes, at: int, size: int) -> bytes:
 
 
 def _size(data: bytes, at: int) -> tuple[int, int]:
-    """A length in groups of seven bits, and where it ends."""
+    """A length in groups of seven bits, and the index after it."""
     size = shift = 0
     while True:
         byte = data[at]

@@ -1,7 +1,8 @@
-"""Rows of the binary log: where each image lies in the bytes, then where each column's value does, for all rows at once.
+"""Finds the row images of the binary log in the bytes, and then the values of each column, for all rows at once.
 
-An image is a bitmap of nulls and then the values that are not null, one after the other, without a length before it. So
-images are found by stepping over their values, which needs only the lengths of those that vary; all else is done by column.
+An image is a bitmap of nulls followed by the values that are not null, without a total length. So images are found by
+stepping over their values, which only requires reading the lengths of variable-length values; everything else is done
+per column.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from connectors.mysql.binlog.events import TableMap
 __all__ = ["PADDING", "Cells", "ImageLayout", "Physical", "image_starts", "physical_columns"]
 
 PADDING: Final = 64
-"""Bytes that must follow the last image, so that a null at its end can be looked at like a value."""
+"""Bytes that must follow the last image, so that a null at its end can be read like a value."""
 
 Numbers = npt.NDArray[np.int64]
 
@@ -27,9 +28,10 @@ _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
 class Physical(NamedTuple):
-    """A column as it is stored: its real type, its size in bytes, or the bytes of the length before it (``prefix``).
+    """The storage format of a column: its real type, its size in bytes, or the size of the length before it
+    (``prefix``).
 
-    ``detail`` is the type's own number: digits after the second, packed precision and scale, bits, a string's length.
+    ``detail`` depends on the type: digits after the second, packed precision and scale, bits, a string's length.
     """
 
     code: int
@@ -39,7 +41,7 @@ class Physical(NamedTuple):
 
 
 def decimal_bytes(digits: int) -> int:
-    """How many bytes so many digits take on one side of the point."""
+    """The number of bytes for this many digits on one side of the decimal point."""
     return digits // 9 * 4 + _DIGIT_BYTES[digits % 9]
 
 
@@ -82,7 +84,7 @@ def physical_columns(table: TableMap) -> tuple[Physical, ...]:
 
 
 class Cells(NamedTuple):
-    """Where a column's values begin and end; a null's are one and the same place."""
+    """Start and end of each value of a column; equal for a null."""
 
     begins: Numbers
     ends: Numbers
@@ -90,7 +92,10 @@ class Cells(NamedTuple):
 
 
 class ImageLayout:
-    """How images that hold certain columns of a table lie in bytes. ``present`` are these columns' places in the table."""
+    """The layout of images with certain columns of a table.
+
+    ``present`` are the indices of these columns in the table.
+    """
 
     def __init__(self, columns: Sequence[Physical], bitmap: bytes) -> None:
         self.present = tuple(at for at in range(len(columns)) if bitmap[at >> 3] >> (at & 7) & 1)
@@ -101,7 +106,7 @@ class ImageLayout:
         self._plans: dict[bytes, tuple[list[tuple[int, int]], int]] = {}
 
     def _plan(self, nulls: bytes) -> tuple[list[tuple[int, int]], int]:
-        """For images with these nulls: before each value of varying length the bytes to step over, and the rest."""
+        """For images with these nulls: the bytes to step over before each variable-length value, and after the last."""
         steps, skip = [], self._null_bytes
         for i, column in enumerate(self._columns):
             if nulls[i >> 3] >> (i & 7) & 1:
@@ -117,7 +122,7 @@ class ImageLayout:
         return steps, skip
 
     def end(self, data: bytes, at: int) -> int:
-        """Where the image that begins at ``at`` ends. Raises IndexError beyond the data."""
+        """The end of the image that begins at ``at``. Raises IndexError beyond the data."""
         nulls = data[at : at + self._null_bytes]
         steps, rest = self._plans.get(nulls) or self._plan(nulls)
         for skip, prefix in steps:
@@ -131,7 +136,10 @@ class ImageLayout:
         return at + rest
 
     def cells(self, data: npt.NDArray[np.uint8], starts: Numbers) -> list[Cells]:
-        """The places of each present column's values in these images. ``data`` goes on for PADDING bytes after them."""
+        """The positions of each present column's values in these images.
+
+        ``data`` must have PADDING bytes after the images.
+        """
         at = starts + self._null_bytes
         made = []
         for i, column in enumerate(self._columns):
@@ -153,7 +161,10 @@ class ImageLayout:
 
 
 def image_starts(data: bytes, start: int, end: int, layouts: Sequence[ImageLayout]) -> list[int]:
-    """Where the images between two places begin; those of an update take turns. Raises DataError where they do not fit."""
+    """The starts of the images between two positions; the layouts alternate for the images of an update.
+
+    Raises DataError where they do not fit.
+    """
     starts: list[int] = []
     at = start
     try:

@@ -1,6 +1,7 @@
-"""Column values of the binary log as Arrow: numbers, decimals, times, texts. Whole columns at once.
+"""Converts column values of the binary log to Arrow: numbers, decimals, times, texts; whole columns at once.
 
-Source: MySQL's and MariaDB's own packing (sql/field.cc, my_time.c, decimal.c), as dev.mysql.com "MySQL Internals" describes it.
+Source: the storage formats of MySQL and MariaDB (sql/field.cc, my_time.c, decimal.c), as dev.mysql.com "MySQL
+Internals" describes them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
 def _gather(data: Bytes, begins: Numbers, size: int) -> npt.NDArray[np.uint8]:
-    """A row of ``size`` bytes for each place."""
+    """A matrix with one row of ``size`` bytes per position."""
     made: Bytes = data[begins[:, None] + np.arange(size)]
     return made
 
@@ -92,12 +93,12 @@ def _civil(year: Numbers, month: Numbers, day: Numbers) -> Numbers:
 
 
 def _no_date(month: Numbers, day: Numbers) -> npt.NDArray[np.bool_]:
-    """0000-00-00 and dates with a month or day of 0, which only these servers have."""
+    """Marks 0000-00-00 and dates with a month or day of 0, which only these servers have."""
     return (month < 1) | (month > 12) | (day < 1)
 
 
 def dates(data: Bytes, cells: Cells) -> pa.Array:
-    """Days since 1970-01-01 as int64; null for what is no date."""
+    """Days since 1970-01-01 as int64; null for an invalid date."""
     packed = _little_endian(data, cells.begins, 3)
     day, month, year = packed & 31, packed >> 5 & 15, packed >> 9
     return _array(_civil(year, month, day), cells.null | _no_date(month, day))
@@ -121,7 +122,7 @@ def timestamps(data: Bytes, cells: Cells, column: Physical) -> pa.Array:
 
 
 def datetimes(data: Bytes, cells: Cells, column: Physical) -> pa.Array:
-    """Microseconds since 1970-01-01 00:00 of the same clock as int64; null for what is no date."""
+    """Microseconds since 1970-01-01 00:00 in local time, as int64; null for an invalid date."""
     if column.code == 12:
         packed = _little_endian(data, cells.begins, 8)
         date, clock = packed // 1_000_000, packed % 1_000_000
@@ -139,7 +140,7 @@ def datetimes(data: Bytes, cells: Cells, column: Physical) -> pa.Array:
 
 
 def times(data: Bytes, cells: Cells, column: Physical) -> pa.Array:
-    """Microseconds as int64, negative too."""
+    """Microseconds as int64; may be negative."""
     if column.code == 11:
         packed = _little_endian(data, cells.begins, 3)
         packed = (packed ^ 0x800000) - 0x800000
@@ -157,7 +158,9 @@ def times(data: Bytes, cells: Cells, column: Physical) -> pa.Array:
 
 
 def _groups(digits: int, *, leading: bool) -> list[int]:
-    """The digits of each stored number on one side of the point; the incomplete group is the outermost."""
+    """The number of digits in each stored group on one side of the decimal point; the incomplete group is the
+    outermost.
+    """
     rest = [digits % 9] if digits % 9 else []
     return [*rest, *([9] * (digits // 9))] if leading else [*([9] * (digits // 9)), *rest]
 

@@ -1,4 +1,4 @@
-"""File formats: each makes a file of the values of records that share a schema, and reads such files."""
+"""File formats: each writes the values of records that share a schema to a file, and reads such files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["FORMATS", "Chunk", "FileFormat", "FormatOptions", "OpenFile", "forma
 
 @dataclass(frozen=True, slots=True)
 class FormatOptions:
-    """Settings of all formats; each takes its own."""
+    """Settings of all formats; each uses those that concern it."""
 
     parquet_codec: str = "snappy"
     avro_codec: str = "null"
@@ -29,11 +29,11 @@ class FormatOptions:
     raw_extension: str = ".bin"
     raw_separator: bytes = b"\n"
     raw_block_bytes: int | None = None
-    """Raw files are read in rows of so many bytes, instead of by the separator."""
+    """Raw files are read in rows of this many bytes, instead of splitting at the separator."""
 
 
 class Chunk(NamedTuple):
-    """Some rows that were read, in the file's order; ``values`` is as in a RecordBatch of ``schema``."""
+    """Some rows read from a file, in order; ``values`` is as in a RecordBatch of ``schema``."""
 
     schema: Schema | None
     values: pa.Array
@@ -44,19 +44,19 @@ class OpenFile(ABC):
 
     @abstractmethod
     def write(self, values: pa.Array) -> None:
-        """Add rows, none of them null. Raises DataError and adds none where a value does not fit."""
+        """Append rows, none of them null. Raises DataError and appends none where a value does not fit."""
 
     @abstractmethod
     def close(self) -> None:
-        """Finish the file: it is whole afterwards."""
+        """Complete the file."""
 
     @abstractmethod
     def discard(self) -> None:
-        """Release it unfinished."""
+        """Close the file without completing it."""
 
 
 class FileFormat(ABC):
-    """A format under its settings."""
+    """A format with its settings."""
 
     def __init__(self, options: FormatOptions) -> None:
         self.options = options
@@ -64,23 +64,23 @@ class FileFormat(ABC):
     @property
     @abstractmethod
     def extension(self) -> str:
-        """What names of its files end with, such as ``.snappy.parquet``."""
+        """The end of file names in this format, such as ``.snappy.parquet``."""
 
     @abstractmethod
     def open(self, path: Path, schema: Schema | None) -> OpenFile:
-        """A new file at ``path``. Raises DataError for a schema that the format has no form for."""
+        """Create a file at ``path``. Raises DataError for a schema that the format cannot represent."""
 
     @property
     def extensions(self) -> tuple[str, ...]:
-        """What names of files in this format may end with, whatever they are compressed with."""
+        """The possible ends of names of files in this format, with any compression."""
         return (self.extension,)
 
     seeks = False
-    """Whether reading jumps within the file, which then cannot be a compressed stream."""
+    """Whether reading needs random access, so that the file cannot be a compressed stream."""
 
     @abstractmethod
     def read(self, file: BinaryIO) -> Iterator[Chunk]:
-        """The rows of a file, in pieces. Raises DataError for what is not in this format."""
+        """The rows of a file, in pieces. Raises DataError for a file that is not in this format."""
 
 
 FORMATS: Final[Mapping[str, str]] = {
@@ -89,11 +89,11 @@ FORMATS: Final[Mapping[str, str]] = {
     "JsonFormat": "jsonl:JsonLinesFormat",
     "ParquetFormat": "parquet:ParquetFormat",
 }
-"""Where each format is, by the last part of the class names that ``format.class`` takes."""
+"""Where each format is defined, by the last part of the class names that ``format.class`` accepts."""
 
 
 def format_of(class_name: str, options: FormatOptions) -> FileFormat:
-    """The format that a class name of any of the originals' packages means; KeyError for an unknown one."""
+    """The format for a class name from any of the originals' packages; KeyError for an unknown one."""
     module, _, name = FORMATS[class_name.rpartition(".")[2]].partition(":")
     made = cast("type[FileFormat]", getattr(import_module(f"{__name__}.{module}"), name))
     return made(options)

@@ -1,4 +1,4 @@
-"""Avro object container files (Avro 1.12, "Object Container Files"), a block for each run of rows written."""
+"""Avro object container files (Avro 1.12, "Object Container Files"), with a block for each run of rows written."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["CODECS", "AvroFormat"]
 _BLOCK_ROWS: Final = 16_000
 _MAGIC: Final = b"Obj\x01"
 _MOST_BYTES: Final = 1 << 30
-"""Of a block or an entry of the header, as they lie in the file."""
+"""The limit of a block or header entry, as stored in the file."""
 _MOST_UNPACKED: Final = 256 * 1024 * 1024
-"""Of a block: a few kilobytes of a packed one can say that they are any number of gigabytes."""
+"""The limit of an uncompressed block: a few kilobytes of compressed data can claim to be any number of gigabytes."""
 _MOST_ROWS: Final = 1 << 24
-"""Of a block: rows without content take no bytes, and have room all the same."""
+"""The limit of rows in a block: empty rows take no bytes in the file, but memory here."""
 
 
 def _deflate(data: bytes) -> bytes:
@@ -54,7 +54,7 @@ class _TooLarge(ValueError):
 
 
 def _unpacked(decompressor: Any, data: bytes) -> bytes:
-    """By a decompressor of the standard library, which stops in time."""
+    """Decompress with a decompressor of the standard library, stopping at the limit."""
     plain: bytes = decompressor.decompress(data, _MOST_UNPACKED + 1)
     if len(plain) > _MOST_UNPACKED:
         raise _TooLarge
@@ -126,7 +126,7 @@ class AvroFormat(FileFormat):
 
 
 class _AvroFile(OpenFile):
-    """The sync marker is a hash of the schema, so that the same rows make the same file."""
+    """The sync marker is a hash of the schema, so that the same rows give the same file."""
 
     def __init__(self, path: Path, schema: Schema, codec: str) -> None:
         text = avro_text(schema).encode()
@@ -153,7 +153,7 @@ class _AvroFile(OpenFile):
 
 
 def _joined(column: pa.Array) -> bytes:
-    """All bytes of a binary column one after the other."""
+    """All bytes of a binary column, concatenated."""
     import numpy as np
 
     wide = column.type == "large_binary"
@@ -179,7 +179,7 @@ def _bytes(data: bytes) -> bytes:
 
 
 class _Source:
-    """The parts of a container file, read one after the other. Raises DataError where the file is no such file."""
+    """Reads the parts of a container file in order. Raises DataError where the file is invalid."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -194,12 +194,12 @@ class _Source:
         return self._number(self.exactly(1))
 
     def rows(self) -> int | None:
-        """How many rows the next block has, None at the end of the file."""
+        """The number of rows in the next block, None at the end of the file."""
         first = self._file.read(1)
         return self._number(first) if first else None
 
     def _number(self, byte: bytes) -> int:
-        """A zigzag varint of which the first byte is known."""
+        """A zigzag varint whose first byte was already read."""
         value = byte[0] & 0x7F
         for shift in range(7, 70, 7):
             if byte[0] < 0x80:
@@ -217,7 +217,7 @@ class _Source:
         return self.exactly(size)
 
     def header(self) -> dict[str, bytes]:
-        """The metadata, a map of bytes in blocks."""
+        """The metadata: a map of bytes, stored in blocks."""
         if self._file.read(len(_MAGIC)) != _MAGIC:
             raise DataError("not an Avro container file: it does not begin with Obj 01")
         metadata: dict[str, bytes] = {}

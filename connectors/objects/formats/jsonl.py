@@ -1,4 +1,4 @@
-"""JSON lines: a JSON text for each record's value, with a newline after it; read, they are values without schema."""
+"""JSON lines: each record's value as JSON text followed by a newline; read back, they are values without schema."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class JsonLinesFormat(FileFormat):
 
 
 def separated(file: BinaryIO, separator: bytes) -> Iterator[pa.Array]:
-    """What stands before each separator, as binary columns; what is behind the last one counts unless it is empty."""
+    """The parts between separators, as binary columns; a part after the last separator counts unless it is empty."""
     rest = b""
     while block := file.read(_BLOCK_BYTES):
         block = rest + block
@@ -67,7 +67,7 @@ def separated(file: BinaryIO, separator: bytes) -> Iterator[pa.Array]:
 
 
 def open_output(path: Path, options: FormatOptions) -> BinaryIO:
-    """A plain file, or one that compresses."""
+    """A file that is written plain or compressed."""
     if options.compression != "gzip":
         return path.open("wb")
     level = 9 if options.compression_level < 0 else options.compression_level
@@ -77,7 +77,7 @@ def open_output(path: Path, options: FormatOptions) -> BinaryIO:
 
 
 class TextFile(OpenFile):
-    """Rows as bytes, each with ``separator`` after it."""
+    """Rows as bytes, each followed by ``separator``."""
 
     def __init__(self, output: BinaryIO, render: Callable[[pa.Array], pa.Array], separator: bytes) -> None:
         self._output, self._render, self._separator = output, render, separator

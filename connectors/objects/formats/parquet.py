@@ -38,7 +38,7 @@ class ParquetFormat(FileFormat):
         return (".parquet",)
 
     def read(self, file: BinaryIO) -> Iterator[Chunk]:
-        """Times finer than milliseconds are cut to Connect's."""
+        """Times finer than milliseconds are truncated to Connect's milliseconds."""
         try:
             parquet = pq.ParquetFile(file)
             schema = schema_from_arrow(pa.struct(list(parquet.schema_arrow)))

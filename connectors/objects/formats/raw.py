@@ -1,4 +1,4 @@
-"""The bytes of values as they are, with a separator after each; read, they are optional bytes."""
+"""The unchanged bytes of values, each followed by a separator; read back, they are optional bytes."""
 
 from __future__ import annotations
 

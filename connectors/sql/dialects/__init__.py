@@ -1,4 +1,4 @@
-"""The dialects that are read, by kind of database."""
+"""The dialects for reading, by kind of database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Column", "Dialect", "dialect_of"]
 
 
 def dialect_of(kind: str, *, quoting: bool = True, timezone: str = "UTC") -> Dialect:
-    """The dialect of a kind of database, as ``Database.kind`` names it."""
+    """The dialect for a kind of database, as in ``Database.kind``."""
     from connectors.sql.dialects.duckdb import DuckDbDialect
     from connectors.sql.dialects.mysql import MySqlDialect
     from connectors.sql.dialects.postgres import PostgresDialect

@@ -1,5 +1,7 @@
-"""How databases are read that only SQLAlchemy knows. SQL Server's and Oracle's SQL is compiled and tested as text: it was
-never run."""
+"""Reads databases that are reached only through SQLAlchemy.
+
+The SQL for SQL Server and Oracle is compiled and its text is tested; it has never been run.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ __all__ = ["AlchemyDialect", "OracleDialect", "SqlServerDialect"]
 
 
 class AlchemyDialect(Dialect):
-    """The SQL standard."""
+    """Standard SQL."""
 
     keeps_order = False
 
@@ -40,7 +42,7 @@ class AlchemyDialect(Dialect):
         return f"TIMESTAMP '{self.shown(epoch_micros, zoned=zoned)}'"
 
     def reflect_query(self, connection: sqlalchemy.Connection, query: str) -> list[ReflectedColumn]:
-        """The driver describes the result of a statement that delivers no row."""
+        """The driver describes the result of a statement that returns no row."""
         result = connection.exec_driver_sql(f"SELECT * FROM {self.subselect(query)} WHERE 1 = 0")
         described: Any = result.cursor.description if result.cursor is not None else ()
         columns = [ReflectedColumn(each[0], type_of_result(each), nullable=each[6] is not False) for each in described]
@@ -55,7 +57,7 @@ class AlchemyDialect(Dialect):
         return Column(column.name, schema, select, increments=column.increments, timestamp=stamp, zoned=zoned)
 
     def _selected(self, name: str, schema: Schema) -> str:
-        """The expression that delivers a column without loss."""
+        """The expression that returns a column without loss."""
         return name
 
 
@@ -74,11 +76,13 @@ class SqlServerDialect(AlchemyDialect):
         return "SELECT DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME())"
 
     def ordered(self, query: str) -> str:
-        """ORDER BY alone is refused in a subselect there."""
+        """SQL Server rejects ORDER BY in a subselect without TOP or OFFSET."""
         return f"{query} OFFSET 0 ROWS"
 
     def instant(self, expression: str, *, zoned: bool) -> str:
-        """A DATETIME counts in 300ths of a second: as it is, it would always be a little more than what was read of it."""
+        """A DATETIME counts 300ths of a second: compared directly, it would always be slightly greater than the value
+        that was read.
+        """
         return f"CAST({expression} AS {'DATETIMEOFFSET' if zoned else 'DATETIME2'}(6))"
 
     def literal(self, epoch_micros: int, *, zoned: bool) -> str:
@@ -86,7 +90,7 @@ class SqlServerDialect(AlchemyDialect):
 
 
 class OracleDialect(AlchemyDialect):
-    """SQLAlchemy writes names that are upper-case there in lower case; JDBC, and so topics and fields, do not."""
+    """SQLAlchemy writes upper-case names in lower case; JDBC does not, and so topics and fields do not either."""
 
     @property
     def now(self) -> str:
@@ -126,12 +130,12 @@ _ORACLE: Any = oracle.dialect()  # type: ignore[no-untyped-call]
 
 
 def _exact(kind: Any) -> types.TypeEngine[Any]:
-    """SQLAlchemy's NUMBER is an integer as well as a decimal."""
+    """SQLAlchemy uses NUMBER both for integers and for decimals."""
     return types.Numeric(kind.precision, kind.scale) if isinstance(kind, oracle.NUMBER) else kind
 
 
 def _upper(name: str | None) -> str | None:
-    """A name of SQLAlchemy's as the database has it."""
+    """The database's form of a name from SQLAlchemy."""
     return None if name is None else str(_ORACLE.denormalize_name(name))
 
 

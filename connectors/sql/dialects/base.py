@@ -1,4 +1,4 @@
-"""What differs between databases when one reads from them: quoting, the clock, literals, and how a column is selected."""
+"""The differences between databases when reading: quoting, the current time, literals, and how columns are selected."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column to read: ``select`` is the SQL expression that delivers it in a form ``to_connect`` takes.
+    """A column to read: ``select`` is the SQL expression that returns it in a form that ``to_connect`` accepts.
 
-    ``timestamp`` marks one that the timestamp options apply to, ``zoned`` one of these with a time zone; ``like`` is a
-    value of the type it is delivered as, in SQL.
+    ``timestamp`` marks a column that the timestamp options apply to, ``zoned`` one of these with a time zone; ``like``
+    is an SQL value of the type in which the column is returned.
     """
 
     name: str
@@ -36,17 +36,18 @@ class Column:
 
 
 class Dialect(ABC):
-    """A kind of database. ``timezone`` is that of timestamps without one.
+    """A kind of database. ``timezone`` applies to timestamps without one.
 
-    ``connection`` is what the driver of that kind describes tables over: SQLAlchemy's, for MySQL and DuckDB their own.
+    ``connection`` is the one that this kind's driver uses to describe tables: SQLAlchemy's, except for MySQL and
+    DuckDB, which use their own.
     """
 
     wide = False
     quotes: ClassVar[tuple[str, str]] = ('"', '"')
     octets: ClassVar[str | None] = None
-    """The function for the bytes of a value, where the database answers it without reading the value."""
+    """The function for the size of a value in bytes, where the database knows it without reading the value."""
     keeps_order = True
-    """Whether rows of a subselect come in its order; where they need not, the statement around it orders them too."""
+    """Whether the rows of a subselect keep its order; where they may not, the outer statement is ordered too."""
 
     def __init__(self, *, quoting: bool = True, timezone: str = "UTC") -> None:
         self._quoting = quoting
@@ -57,7 +58,7 @@ class Dialect(ABC):
         return f"{before}{identifier.replace(after, after * 2)}{after}" if self._quoting else identifier
 
     def quote_path(self, path: str) -> str:
-        """A column that may be named with its table: ``a.id`` is ``"a"."id"``."""
+        """Quote a column that may be qualified by its table: ``a.id`` becomes ``"a"."id"``."""
         return ".".join(self.quote(part.strip('"`[]')) for part in path.split("."))
 
     def table(self, table: TableId, *, qualified: bool = True) -> str:
@@ -68,7 +69,7 @@ class Dialect(ABC):
         return f"({query}) AS q"
 
     def ordered(self, query: str) -> str:
-        """A query that ends with ORDER BY as one that may stand in a subselect."""
+        """A query with ORDER BY in a form that is allowed in a subselect."""
         return query
 
     def integer(self, expression: str) -> str:
@@ -76,7 +77,7 @@ class Dialect(ABC):
         return f"CAST({expression} AS BIGINT)"
 
     def columns(self, reflected: Sequence[ReflectedColumn], options: TypeOptions) -> tuple[list[Column], list[str]]:
-        """The columns that can be read, and the names of those that have no place in Connect's model."""
+        """The columns that can be read, and the names of those that Connect's model cannot represent."""
         made, skipped = [], []
         for column in reflected:
             schema = schema_of(column.type, optional=column.nullable, options=options)
@@ -89,16 +90,16 @@ class Dialect(ABC):
     def find_tables(
         self, connection: Any, *, types: Iterable[str], catalog_pattern: str | None, schema_pattern: str | None
     ) -> list[TableId]:
-        """All tables of the given JDBC types, by name; the patterns are JDBC's."""
+        """All tables of the given JDBC types, sorted by name; the patterns are JDBC's."""
         return find_tables(connection, types=types, catalog_pattern=catalog_pattern, schema_pattern=schema_pattern)
 
     def reflect_table(self, connection: Any, table: TableId) -> list[ReflectedColumn]:
-        """The columns of a table in their order; raises ConnectError where there is no such table."""
+        """The columns of a table in order; raises ConnectError where the table does not exist."""
         return columns_of(connection, table)
 
     @abstractmethod
     def reflect_query(self, connection: Any, query: str) -> list[ReflectedColumn]:
-        """The columns that a SELECT delivers."""
+        """The columns that a SELECT returns."""
 
     @abstractmethod
     def _column(self, column: ReflectedColumn, schema: Schema) -> Column: ...
@@ -106,24 +107,26 @@ class Dialect(ABC):
     @property
     @abstractmethod
     def now(self) -> str:
-        """A query for the database's clock, in microseconds since the epoch once ``micros`` has seen the answer."""
+        """A query for the database's current time; ``micros`` converts the result to microseconds since the epoch."""
 
     def micros(self, now: Any) -> int:
         return int(now)
 
     def instant(self, expression: str, *, zoned: bool) -> str:
-        """An expression whose values order like the timestamps of ``expression``, and arrive as timestamps or integers."""
+        """An expression whose values sort like the timestamps of ``expression``, and are returned as timestamps or
+        integers.
+        """
         return expression
 
     def literal(self, epoch_micros: int, *, zoned: bool) -> str:
-        """An instant as it compares with ``instant``."""
+        """An instant in a form that can be compared with ``instant``."""
         return f"TIMESTAMP{'TZ' * zoned} '{self.shown(epoch_micros, zoned=zoned)}'"
 
     def shown(self, epoch_micros: int, *, zoned: bool) -> str:
-        """An instant in ISO 8601: with the zone UTC, or without one as a clock of this database shows it."""
+        """An instant in ISO 8601: in UTC, or without zone in this database's local time."""
         moment = EPOCH + timedelta(microseconds=epoch_micros)
         return moment.isoformat(" ") if zoned else self.local(epoch_micros).isoformat(" ")
 
     def local(self, epoch_micros: int) -> datetime:
-        """An instant as a timestamp without zone of this database shows it."""
+        """An instant as this database's timestamp without zone."""
         return (EPOCH + timedelta(microseconds=epoch_micros)).astimezone(ZoneInfo(self.timezone)).replace(tzinfo=None)

@@ -1,4 +1,4 @@
-"""How DuckDB is read."""
+"""Reading DuckDB."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["DuckDbDialect"]
 
 
 class DuckDbDialect(Dialect):
-    """``connection`` is DuckDB's own. Nearly everything arrives as Arrow in the form that is wanted."""
+    """``connection`` is DuckDB's own. Nearly all values arrive as Arrow data in the wanted form."""
 
     keeps_order = False
 
@@ -110,7 +110,9 @@ _TYPES: Final[dict[str, types.TypeEngine[Any]]] = {
 
 
 def _type_of(name: str) -> types.TypeEngine[Any]:
-    """SQLAlchemy's type for one of DuckDB's; NullType for what has no place in Connect's model (MAP, STRUCT, INTERVAL)."""
+    """SQLAlchemy's type for one of DuckDB's; NullType for types that Connect's model cannot represent (MAP, STRUCT,
+    INTERVAL).
+    """
     if (items := re.fullmatch(r"(.*)\[[0-9]*\]", name, re.DOTALL)) is not None:
         return types.ARRAY(_type_of(items[1])) if not items[1].endswith("]") else types.NullType()
     if (decimal := re.fullmatch(r"DECIMAL\(([0-9]+),([0-9]+)\)", name)) is not None:

@@ -1,4 +1,4 @@
-"""How MySQL and MariaDB are read. Their session's time zone is UTC, so a TIMESTAMP is an instant there."""
+"""Reading MySQL and MariaDB. The session's time zone is UTC, so a TIMESTAMP is an instant."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class MySqlDialect(Dialect):
         name = self.quote(column.name)
         kind = column.type
         if isinstance(kind, mysql.FLOAT):
-            select = f"({name} + 0e0)"  # as text a FLOAT would have six digits
+            select = f"({name} + 0e0)"  # as text, a FLOAT would have only six digits
         elif isinstance(kind, mysql.BIT):
             select = f"({name} + 0)"
         elif isinstance(kind, mysql.YEAR):
@@ -67,7 +67,9 @@ class MySqlDialect(Dialect):
     def find_tables(
         self, connection: Any, *, types: Iterable[str], catalog_pattern: str | None, schema_pattern: str | None
     ) -> list[TableId]:
-        """Databases are JDBC's catalogs there; without a pattern the one of the URL, or all where it names none."""
+        """Databases are JDBC's catalogs here; without a pattern the database in the URL is used, or all where the URL
+        names none.
+        """
         kinds = {name for kind in types for name in _TABLE_TYPES.get(kind.upper(), (kind.upper(),))}
         with connection.cursor() as cursor:
             cursor.execute("SELECT table_schema, table_name, table_type, DATABASE() FROM information_schema.tables")
@@ -95,7 +97,7 @@ class MySqlDialect(Dialect):
         ]
 
     def reflect_query(self, connection: Any, query: str) -> list[ReflectedColumn]:
-        """The server describes the result of a statement that delivers no row."""
+        """The server describes the result of a statement that returns no row."""
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT * FROM ({query}) AS q LIMIT 0".replace("%", "%%"), ())
             fields = cursor._result.fields
@@ -146,7 +148,7 @@ _PLAIN: Final[dict[str, types.TypeEngine[Any]]] = {
 
 
 def _type_of(data_type: str, column_type: str, precision: int | None, scale: int | None) -> types.TypeEngine[Any]:
-    """SQLAlchemy's type for one of information_schema; what is not numbers, times or bytes arrives as text."""
+    """SQLAlchemy's type for one in information_schema; everything except numbers, times and bytes arrives as text."""
     kind = data_type.lower()
     if kind in _INTEGERS:
         return _INTEGERS[kind](unsigned="unsigned" in column_type)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""How PostgreSQL is read."""
+"""Reading PostgreSQL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["PostgresDialect"]
 
 
 class PostgresDialect(Dialect):
-    """PostgreSQL through ADBC, which delivers all of a table as Arrow except what is cast here."""
+    """PostgreSQL through ADBC, which returns every column as Arrow data except those that are cast here."""
 
     _CASTS: Final = (
         (postgresql.OID, "bigint"),
@@ -61,7 +61,9 @@ class PostgresDialect(Dialect):
 
 
 _AS_TEXTS: Final = (types.Uuid, types.JSON, types.Enum, types.Numeric)
-"""Items that ADBC does not deliver in arrays as it does alone. (Floats, which it does, are Numeric too for SQLAlchemy.)"""
+"""Types that ADBC returns as columns but not as items of arrays. (Floats, which it does return, are also Numeric in
+SQLAlchemy.)
+"""
 _DESCRIBE: Final = """
 SELECT format_type(%s, %s), (SELECT typtype FROM pg_type WHERE oid = %s),
        coalesce((SELECT attnotnull FROM pg_attribute WHERE attrelid = %s AND attnum = %s), false)
@@ -69,7 +71,9 @@ SELECT format_type(%s, %s), (SELECT typtype FROM pg_type WHERE oid = %s),
 
 
 def _pg_type(name: str, typtype: str) -> types.TypeEngine[Any]:
-    """SQLAlchemy's type for what ``format_type`` calls it: ``numeric(10,2)``, ``timestamp(3) with time zone``, ``text[]``."""
+    """SQLAlchemy's type for a name printed by ``format_type``: ``numeric(10,2)``, ``timestamp(3) with time zone``,
+    ``text[]``.
+    """
     bare, arrays = re.subn(r"\[\]", "", name)
     arguments: list[Any] = [int(text) for text in re.findall(r"[0-9]+", (re.search(r"\(([^)]*)\)", bare) or [""])[0])]
     bare = re.sub(r"\([^)]*\)", "", bare)

@@ -1,4 +1,4 @@
-"""How SQLite is read."""
+"""Reading SQLite."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ __all__ = ["SqliteDialect"]
 
 
 class SqliteDialect(Dialect):
-    """SQLite through ADBC. A declared type bounds nothing there, so each column is selected in one storage class; a cell
-    of another one ends the read with an error rather than with a guess."""
+    """SQLite through ADBC.
+
+    A declared type does not restrict values, so each column is selected in one storage class; a cell with another class
+    ends the read with an error rather than being guessed at.
+    """
 
     wide = True
     octets = "octet_length"
@@ -49,14 +52,16 @@ class SqliteDialect(Dialect):
         return self._probe(connection, self.table(table), columns_of(connection, table))
 
     def reflect_query(self, connection: sqlalchemy.Connection, query: str) -> list[ReflectedColumn]:
-        """A temporary view of the query knows the declared types of the columns that come straight from tables."""
+        """A temporary view of the query shows the declared types of the columns that come directly from tables."""
         view = TableId(None, "temp", "tidegate_query")
         connection.exec_driver_sql('DROP VIEW IF EXISTS temp."tidegate_query"').close()
         connection.exec_driver_sql(f'CREATE TEMP VIEW "tidegate_query" AS {query}').close()
         return self._probe(connection, 'temp."tidegate_query"', columns_of(connection, view))
 
     def _probe(self, connection: Any, source: str, columns: list[ReflectedColumn]) -> list[ReflectedColumn]:
-        """Give columns without a telling type (none declared, plain NUMERIC, an expression) that of their first values."""
+        """Give columns without an informative type (none declared, plain NUMERIC, an expression) the type of their
+        first values.
+        """
         vague = [c for c in columns if isinstance(c.type, types.NullType) or _is_plain_numeric(c.type)]
         if not vague:
             return columns

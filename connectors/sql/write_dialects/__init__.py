@@ -1,4 +1,4 @@
-"""SQL that writes: DDL, and insert, upsert, update and delete in each database's words."""
+"""SQL for writing: DDL, insert, upsert, update and delete in each database's dialect."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ _DIALECTS: Final[dict[str, type[WriteDialect]]] = {
 
 
 def write_dialect(kind: str, **options: Any) -> WriteDialect:
-    """The dialect of a kind of database, as ``Database.kind`` names it."""
+    """The dialect for a kind of database, as in ``Database.kind``."""
     return _DIALECTS.get(kind, WriteDialect)(**options)

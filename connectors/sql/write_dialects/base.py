@@ -1,4 +1,4 @@
-"""SQL that writes, in the standard's words: what each database's dialect departs from."""
+"""SQL for writing in standard form; each database's dialect overrides its differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Statement", "WriteDialect", "parse_table"]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """``parameters`` are the columns in the order that its placeholders take them."""
+    """``parameters`` are the columns in the order of the placeholders."""
 
     sql: str
     parameters: tuple[str, ...]
@@ -26,7 +26,7 @@ _PART: Final = re.compile(r'"((?:[^"]|"")+)"|`((?:[^`]|``)+)`|\[([^\]]+)\]|([^.]
 
 
 def parse_table(name: str) -> TableId:
-    """``[[catalog.]schema.]table``, each part plain or in quotes; raises ConnectError for what is none."""
+    """``[[catalog.]schema.]table``, each part plain or quoted; raises ConnectError for an invalid name."""
     parts = [next(filter(None, match.groups())).replace('""', '"') for match in _PART.finditer(name)]
     if not 1 <= len(parts) <= 3 or not name.strip():
         raise ConnectError(
@@ -37,7 +37,7 @@ def parse_table(name: str) -> TableId:
 
 
 class WriteDialect:
-    """The SQL standard, by parameters."""
+    """Standard SQL, configured by attributes."""
 
     kind: ClassVar[str] = "generic"
     types: ClassVar[dict[str, str]] = {
@@ -57,7 +57,7 @@ class WriteDialect:
         "timestamptz": "TIMESTAMP WITH TIME ZONE",
     }
     key_types: ClassVar[dict[str, str]] = {}
-    """Where a type cannot be part of a primary key, what stands for it there."""
+    """The type used in a primary key instead of one that cannot be part of it."""
     arrays = False
     savepoints = True
     transactional_ddl = False
@@ -84,7 +84,7 @@ class WriteDialect:
         return "'{}'".format(value.replace("'", "''"))
 
     def type_of(self, column: ColumnSpec) -> str:
-        """The type that a new column gets; raises DataError where the database has none for it."""
+        """The type of a new column; raises DataError where the database has none for it."""
         kind = column.kind if column.kind in self.types else "string"
         type_name = (self.key_types.get(kind) if column.key else None) or self.types[kind]
         precision = min(column.precision or self.max_precision, self.max_precision)
@@ -96,7 +96,7 @@ class WriteDialect:
         return type_name
 
     def default(self, column: ColumnSpec) -> str | None:
-        """The default of a new column as a literal; None where there is none that is safely written."""
+        """The default of a new column as a literal; None where it cannot be written safely."""
         value = column.default
         if value is None or column.unit or column.array:
             return None
@@ -153,6 +153,6 @@ class WriteDialect:
         return Statement(f"DELETE FROM {self.table(table)} WHERE {self._where(keys)}", tuple(keys))
 
     def statement(self, operation: str, table: TableId, keys: Sequence[str], rest: Sequence[str]) -> Statement:
-        """The statement of an operation: insert, upsert, update or delete."""
+        """The SQL of an operation: insert, upsert, update or delete."""
         made: Statement = getattr(self, operation)(table, keys, rest)
         return made

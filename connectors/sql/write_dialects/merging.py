@@ -13,7 +13,7 @@ __all__ = ["Db2Writes", "OracleWrites", "SqlServerWrites"]
 
 
 class _Merging(WriteDialect):
-    """MERGE, where a database has no shorter upsert. Each says how one row of parameters becomes a table."""
+    """Uses MERGE where a database has no shorter upsert. Subclasses define how a row of parameters becomes a table."""
 
     end = ""
 

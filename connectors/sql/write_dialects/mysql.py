@@ -34,14 +34,14 @@ class MySqlWrites(WriteDialect):
     placeholder = "%s"
 
     def quote(self, name: str) -> str:
-        """A percent sign would be taken for a parameter by the driver."""
+        """The driver would treat a percent sign as a parameter."""
         return super().quote(name).replace("%", "%%")
 
     def text(self, value: str) -> str:
         return super().text(value.replace("\\", "\\\\"))
 
     def default(self, column: ColumnSpec) -> str | None:
-        """A TEXT or a BLOB has none there."""
+        """TEXT and BLOB columns cannot have defaults."""
         return None if column.kind in ("string", "json", "xml") and not column.key else super().default(column)
 
     def type_of(self, column: ColumnSpec) -> str:

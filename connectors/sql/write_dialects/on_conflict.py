@@ -1,4 +1,4 @@
-"""PostgreSQL, SQLite and DuckDB: upserts by ON CONFLICT, and whole staging tables at once."""
+"""PostgreSQL, SQLite and DuckDB: upserts with ON CONFLICT, and writing whole staging tables at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["DuckDbWrites", "OnConflictDialect", "PostgresWrites", "SqliteWrites"
 
 
 class OnConflictDialect(WriteDialect):
-    """PostgreSQL's words, which SQLite and DuckDB took over."""
+    """PostgreSQL's syntax, which SQLite and DuckDB adopted."""
 
     def _on_conflict(self, keys: Sequence[str], rest: Sequence[str]) -> str:
         if not rest:
@@ -28,8 +28,11 @@ class OnConflictDialect(WriteDialect):
     def from_staging(
         self, operation: str, table: TableId, columns: Sequence[str], keys: int, staging: str, values: Sequence[str]
     ) -> str:
-        """An operation with all rows of a staging table, which is named ``s``. ``columns`` are the table's, the ``keys``
-        first of them its key; ``values`` the expressions over ``s`` that become them."""
+        """An operation with all rows of a staging table named ``s``.
+
+        ``columns`` are the target's, of which the first ``keys`` are its key; ``values`` are the expressions over ``s``
+        for these columns.
+        """
         name, quoted = self.table(table), [self.quote(column) for column in columns]
         pairs = list(zip(quoted, values, strict=True))
         same = " AND ".join(f"t.{column} = {value}" for column, value in pairs[:keys])
@@ -98,7 +101,7 @@ class DuckDbWrites(OnConflictDialect):
     transactional_ddl = True
 
     def alter(self, table: TableId, columns: Sequence[ColumnSpec]) -> list[str]:
-        """DuckDB adds one column at a time, and none that is NOT NULL."""
+        """DuckDB adds one column per statement, and none that is NOT NULL."""
         made = []
         for column in columns:
             default = self.default(column)

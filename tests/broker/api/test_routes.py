@@ -48,4 +48,9 @@ def test_versions_are_those_of_kafka_and_the_request_is_its_own(route: Route) ->
 def test_only_produce_advertises_what_it_does_not_serve() -> None:
     differing = [route.key for route in ROUTES.values() if route.advertised != route.versions]
     assert differing == [ApiKey.PRODUCE]
-    assert next(one for one in advertised(ROUTES) if one.api_key == ApiKey.PRODUCE).min_version == 0
+    assert (
+        next(
+            advertised_route for advertised_route in advertised(ROUTES) if advertised_route.api_key == ApiKey.PRODUCE
+        ).min_version
+        == 0
+    )

@@ -102,8 +102,8 @@ async def test_offsets_by_end_beginning_and_time(config: ClientConfig, topic: st
     async with Admin(config) as admin:
         assert await admin.beginning_offsets([tp, other]) == {tp: 0, other: 0}
         assert await admin.end_offsets([tp, other]) == {tp: 3, other: 0}
-        found = await admin.offsets_for_times({tp: 1001, other: 1001})
-        assert found == {tp: OffsetAndTimestamp(1, 1001), other: None}
+        offsets = await admin.offsets_for_times({tp: 1001, other: 1001})
+        assert offsets == {tp: OffsetAndTimestamp(1, 1001), other: None}
         with pytest.raises(UnknownTopicOrPartition, match="no partition 7"):
             await admin.end_offsets([TopicPartition(topic, 7)])
 

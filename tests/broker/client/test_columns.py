@@ -238,9 +238,9 @@ def test_records_become_the_batches_that_columns_become(rows: Any, codec: str, m
     records = [(key, value, timestamp_ms) for key, value, timestamp_ms, _ in rows]
     encoded = encode_records(records, compression=codec, max_bytes=max_bytes)
     assert all(batch.count == 1 or codec != "none" or len(batch) <= max_bytes for batch in encoded)
-    found = list(as_fetched(in_log(encoded)).records())
-    assert [(record.key, record.value, record.timestamp_ms) for record in found] == records
-    assert [record.offset for record in found] == list(range(len(records)))
+    decoded = list(as_fetched(in_log(encoded)).records())
+    assert [(record.key, record.value, record.timestamp_ms) for record in decoded] == records
+    assert [record.offset for record in decoded] == list(range(len(records)))
 
 
 def test_records_are_compressed_by_a_codec_there_is() -> None:

@@ -19,9 +19,9 @@ def arguments(**properties: str) -> dict[str, Any]:
 
 
 def test_java_names_reach_the_library() -> None:
-    given = arguments(client_id="me", request_timeout_ms="1234", metadata_max_age_ms="5")
-    assert (given["bootstrap_servers"], given["client_id"]) == ("b:1", "me")
-    assert (given["request_timeout_ms"], given["metadata_max_age_ms"]) == (1234, 5)
+    made = arguments(client_id="me", request_timeout_ms="1234", metadata_max_age_ms="5")
+    assert (made["bootstrap_servers"], made["client_id"]) == ("b:1", "me")
+    assert (made["request_timeout_ms"], made["metadata_max_age_ms"]) == (1234, 5)
 
 
 def test_one_config_serves_producers_and_consumers() -> None:
@@ -39,14 +39,14 @@ def test_one_config_serves_producers_and_consumers() -> None:
     ],
 )
 def test_a_jaas_line_gives_user_and_password(line: str) -> None:
-    given = arguments(security_protocol="SASL_PLAINTEXT", sasl_mechanism="SCRAM-SHA-512", sasl_jaas_config=line)
-    assert (given["sasl_plain_username"], given["sasl_plain_password"]) == ("u", 'p"w')
-    assert given["sasl_mechanism"] == "SCRAM-SHA-512"
+    made = arguments(security_protocol="SASL_PLAINTEXT", sasl_mechanism="SCRAM-SHA-512", sasl_jaas_config=line)
+    assert (made["sasl_plain_username"], made["sasl_plain_password"]) == ("u", 'p"w')
+    assert made["sasl_mechanism"] == "SCRAM-SHA-512"
 
 
 def test_user_and_password_have_keys_of_their_own() -> None:
-    given = arguments(security_protocol="sasl_plaintext", sasl_username="u", sasl_password="p")
-    assert (given["sasl_plain_username"], given["sasl_plain_password"]) == ("u", "p")
+    made = arguments(security_protocol="sasl_plaintext", sasl_username="u", sasl_password="p")
+    assert (made["sasl_plain_username"], made["sasl_plain_password"]) == ("u", "p")
 
 
 @pytest.mark.parametrize(

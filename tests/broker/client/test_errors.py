@@ -1,4 +1,4 @@
-"""What the client raises, and what the client brings into memory."""
+"""The exceptions that the client raises, and the modules that importing the client loads."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_errors_of_the_program_pass() -> None:
 
 
 def test_an_error_of_ours_is_not_wrapped_again() -> None:
-    ours = errors.IllegalUse("x")
-    assert errors.translated(ours, "about") is ours
+    converted = errors.IllegalUse("x")
+    assert errors.translated(converted, "about") is converted
 
 
 @pytest.mark.parametrize("module", [broker.client, errors])

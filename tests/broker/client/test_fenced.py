@@ -11,18 +11,21 @@ pytestmark = [pytest.mark.servers, pytest.mark.anyio]
 
 
 async def values(config: ClientConfig, topic: str, count: int) -> list[bytes | None]:
-    found: list[bytes | None] = []
+    values: list[bytes | None] = []
     async with BatchConsumer(config) as consumer:
         await consumer.assign([(topic, 0)])
         await consumer.seek_to_beginning((topic, 0))
-        while len(found) < count:
-            found += [record.value for batch in await consumer.fetch() for record in batch.records()]
-    return found
+        while len(values) < count:
+            values += [record.value for batch in await consumer.fetch() for record in batch.records()]
+    return values
 
 
 async def test_a_writer_that_was_replaced_is_refused_by_the_log(config: ClientConfig, topic: str) -> None:
-    place = TopicPartition(topic, 0)
-    async with FencedWriter(config, place, f"w-{topic}") as old, FencedWriter(config, place, f"w-{topic}") as new:
+    partition = TopicPartition(topic, 0)
+    async with (
+        FencedWriter(config, partition, f"w-{topic}") as old,
+        FencedWriter(config, partition, f"w-{topic}") as new,
+    ):
         with pytest.raises(IllegalUse):
             await old.write([(b"k", b"unclaimed")])
         await old.claim()

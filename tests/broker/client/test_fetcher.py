@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 def test_the_private_names_are_there() -> None:
-    """What an upgrade of aiokafka may take away; then fetcher.py has to change."""
+    """Private names that an upgrade of aiokafka may remove; fetcher.py has to be adapted then."""
     names = list(inspect.signature(Fetcher._proc_fetch_request).parameters)
     assert names == ["self", "assignment", "node_id", "request"]
     assert list(inspect.signature(Fetcher.fetched_records).parameters) == [

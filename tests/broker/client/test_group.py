@@ -40,7 +40,7 @@ class Sharing:
     async def assign(self, protocol: str, leader_id: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
         assert protocol == "letters"
         order = sorted(members, key=lambda member: members[member])
-        return {member: self.letters[place :: len(order)].encode() for place, member in enumerate(order)}
+        return {member: self.letters[position :: len(order)].encode() for position, member in enumerate(order)}
 
     async def before_join(self) -> None:
         self.joins += 1
@@ -67,8 +67,8 @@ def member(config: ClientConfig, group: str, behaviour: Sharing, **options: obje
 async def test_members_share_and_take_over(config: ClientConfig, name: Callable[[], str]) -> None:
     group = name()
     first, second = Sharing("1"), Sharing("2")
-    one, two = member(config, group, first), member(config, group, second)
-    await one.start()
+    first_member, two = member(config, group, first), member(config, group, second)
+    await first_member.start()
     assert (await first.settled(b"abcd")).is_leader
     await two.start()
     settled = await first.settled(b"ac"), await second.settled(b"bd")
@@ -78,79 +78,79 @@ async def test_members_share_and_take_over(config: ClientConfig, name: Callable[
         described = await admin.describe_group(group)
         assert (described.state, described.protocol_type, described.protocol) == ("Stable", "letters", "letters")
         assert {m.assignment for m in described.members} == {b"ac", b"bd"}
-    await one.stop()
+    await first_member.stop()
     assert (await second.settled(b"abcd")).is_leader
     await two.stop()
 
 
 async def test_the_leader_joining_again_assigns_anew(config: ClientConfig, name: Callable[[], str]) -> None:
     behaviour = Sharing("1")
-    one = member(config, name(), behaviour)
-    await one.start()
+    only = member(config, name(), behaviour)
+    await only.start()
     before = await behaviour.settled(b"abcd")
     behaviour.letters = "xyz"
-    one.rejoin()
+    only.rejoin()
     after = await behaviour.settled(b"xyz")
     assert after.generation_id > before.generation_id
     assert after.member_id == before.member_id
-    await one.stop()
+    await only.stop()
 
 
 async def test_a_static_member_keeps_its_place(config: ClientConfig, name: Callable[[], str]) -> None:
     group = name()
     for _ in range(2):
         behaviour = Sharing("1")
-        one = member(config, group, behaviour, instance_id="place-1")
-        await one.start()
+        only = member(config, group, behaviour, instance_id="place-1")
+        await only.start()
         await behaviour.settled(b"abcd")
-        await one.stop()
+        await only.stop()
     async with Admin(config) as admin:
         assert len((await admin.describe_group(group)).members) == 1
 
 
 async def test_a_member_of_another_protocol_type_is_refused(config: ClientConfig, name: Callable[[], str]) -> None:
     group, behaviour = name(), Sharing("1")
-    one = member(config, group, behaviour)
-    await one.start()
+    only = member(config, group, behaviour)
+    await only.start()
     await behaviour.settled(b"abcd")
     other = GroupMember(config, group, "numbers", Sharing("2"))
     await other.start()
     with pytest.raises(InconsistentGroupProtocol, match=group):
         await asyncio.wait_for(other.wait_failed(), 60)
     await other.stop()
-    await one.stop()
+    await only.stop()
 
 
 async def test_a_member_comes_back_after_a_crash_of_the_broker(crashing: KafkaBroker | TidegateBroker) -> None:
     config = ClientConfig(crashing.bootstrap_servers, {"retry.backoff.ms": "50"})
     behaviour = Sharing("1")
-    one = member(config, "g", behaviour)
-    await one.start()
+    only = member(config, "g", behaviour)
+    await only.start()
     await behaviour.settled(b"abcd")
     crashing.kill()
     await asyncio.to_thread(crashing.start)
     behaviour.letters = "xyz"
-    one.rejoin()
-    settling, failing = asyncio.create_task(behaviour.settled(b"xyz")), asyncio.create_task(one.wait_failed())
+    only.rejoin()
+    settling, failing = asyncio.create_task(behaviour.settled(b"xyz")), asyncio.create_task(only.wait_failed())
     await asyncio.wait({settling, failing}, return_when=asyncio.FIRST_COMPLETED)
     if failing.done():
         failing.result()
     failing.cancel()
     assert settling.result().is_leader
-    await one.stop()
+    await only.stop()
 
 
 async def test_a_member_without_a_broker_waits_and_can_be_stopped(crashing: KafkaBroker | TidegateBroker) -> None:
     behaviour = Sharing("1")
-    one = member(ClientConfig(crashing.bootstrap_servers), "g", behaviour)
-    await one.start()
+    only = member(ClientConfig(crashing.bootstrap_servers), "g", behaviour)
+    await only.start()
     await behaviour.settled(b"abcd")
     crashing.kill()
-    one.rejoin()
+    only.rejoin()
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(one.wait_failed(), 0.5)
+        await asyncio.wait_for(only.wait_failed(), 0.5)
     async with asyncio.timeout(60):
-        await one.stop()
+        await only.stop()
 
 
 class Listening:
@@ -169,21 +169,21 @@ async def test_consumers_of_a_group_share_a_topic_and_commit(config: ClientConfi
         {"group.id": f"g-{topic}", "auto.offset.reset": "earliest", "heartbeat.interval.ms": "100"}
     )
     listening = Listening()
-    async with BatchProducer(config) as producer, BatchConsumer(grouped) as one:
+    async with BatchProducer(config) as producer, BatchConsumer(grouped) as member_consumer:
         for partition in (0, 1):
             await producer.send(topic, None, b"%d" % partition, partition=partition)
-        await one.subscribe([topic], listener=listening)
+        await member_consumer.subscribe([topic], listener=listening)
         seen: set[bytes | None] = set()
         while seen != {b"0", b"1"}:
-            seen |= {record.value for fetched in await one.fetch(500) for record in fetched.records()}
-        await one.commit()
+            seen |= {record.value for fetched in await member_consumer.fetch(500) for record in fetched.records()}
+        await member_consumer.commit()
         async with BatchConsumer(grouped) as two:
             await two.subscribe([topic])
-            while not (len(one.assignment()) == len(two.assignment()) == 1):
-                await one.fetch(50)
+            while not (len(member_consumer.assignment()) == len(two.assignment()) == 1):
+                await member_consumer.fetch(50)
                 await two.fetch(50)
-            assert one.assignment() | two.assignment() == {(topic, 0), (topic, 1)}
-            for consumer in (one, two):
+            assert member_consumer.assignment() | two.assignment() == {(topic, 0), (topic, 1)}
+            for consumer in (member_consumer, two):
                 (mine,) = consumer.assignment()
                 assert await consumer.position(mine) == 1
     assert listening.heard[:2] == [("revoked", set()), ("assigned", {0, 1})]
@@ -202,11 +202,11 @@ async def test_a_topic_that_comes_later_is_read(config: ClientConfig, name: Call
         await admin.create_topics([NewTopic(topic, 2, 1)], exist_ok=True)  # metadata may have created it by then
         async with BatchProducer(config) as producer:
             await producer.send(topic, None, b"late")
-        found: list[FetchedBatches] = []
+        fetched: list[FetchedBatches] = []
         async with asyncio.timeout(60):  # metadata is asked for anew after 5 minutes of its own
-            while not found:
-                found = await consumer.fetch()
-    assert [record.value for part in found for record in part.records()] == [b"late"]
+            while not fetched:
+                fetched = await consumer.fetch()
+    assert [record.value for part in fetched for record in part.records()] == [b"late"]
 
 
 async def test_a_pattern_is_matched_whole(config: ClientConfig, topic: str) -> None:

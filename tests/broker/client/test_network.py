@@ -1,4 +1,4 @@
-"""What clients count of themselves, and the contract with aiokafka's private parts that broker.client.network uses."""
+"""The clients' own metrics, and the contract with the private parts of aiokafka that broker.client.network uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 def test_the_private_names_are_there() -> None:
-    """What an upgrade of aiokafka may take away; then network.py has to change."""
+    """Private names that an upgrade of aiokafka may remove; network.py has to be adapted then."""
     assert list(inspect.signature(AIOKafkaClient._get_conn).parameters) == ["self", "node_id", "group", "no_hint"]
     assert list(inspect.signature(AIOKafkaClient._on_connection_closed).parameters) == ["self", "conn", "reason"]
     assert list(inspect.signature(AIOKafkaConnection._handle_frame).parameters) == ["self", "resp"]
@@ -32,7 +32,7 @@ def test_the_private_names_are_there() -> None:
 
 
 def of(client_id: str) -> list[ClientMeasures]:
-    return [one for one in client_measures() if one.client_id == client_id]
+    return [measures for measures in client_measures() if measures.client_id == client_id]
 
 
 async def test_a_producer_and_a_consumer_tell_what_they_did(tidegate_broker: TidegateBroker) -> None:
@@ -43,7 +43,7 @@ async def test_a_producer_and_a_consumer_tell_what_they_did(tidegate_broker: Tid
         async with BatchProducer(config) as producer:
             for n in range(3):
                 await producer.send(name, None, b"%d" % n, partition=0)
-            (sent,) = [one for one in of(name) if one.kind == "producer"]
+            (sent,) = [measures for measures in of(name) if measures.kind == "producer"]
             assert sent.sending()["record-send-total"] == 3 and sent.sending()["request-latency-max"] > 0
             network = sent.network()
             assert network["connection-count"] == network["connection-creation-total"] == 1
@@ -60,12 +60,12 @@ async def test_a_producer_and_a_consumer_tell_what_they_did(tidegate_broker: Tid
             while not await consumer.fetch(1000):
                 pass
             await consumer.commit()
-            (read,) = [one for one in of(name) if one.kind == "consumer"]
+            (read,) = [measures for measures in of(name) if measures.kind == "consumer"]
             fetching, coordinating = read.fetching(), read.coordinating()
             assert fetching["records-consumed-total"] == 3 and fetching["fetch-total"] >= 1
             assert fetching["fetch-size-max"] > fetching["bytes-consumed-total"] > 3 * 60
             assert all(coordinating[f"{what}-total"] >= 1 for what in ("join", "sync", "commit"))
-        assert [one.kind for one in of(name)] == ["admin"]
+        assert [measures.kind for measures in of(name)] == ["admin"]
     assert of(name) == []
 
 

@@ -24,7 +24,7 @@ def test_java_s_own_examples():
 
 
 def test_a_named_partition_counts_most_then_the_key_then_the_sticky_one():
-    keys, given = pa.array([b"21", None, b"21"]), pa.array([None, None, 1], pa.int32())
+    keys, partitions = pa.array([b"21", None, b"21"]), pa.array([None, None, 1], pa.int32())
     by_key = (one_at_a_time(b"21") & 0x7FFFFFFF) % 5
-    assert partitions_for(keys, given, 3, 5, 14).tolist() == [by_key, 4, 1]
+    assert partitions_for(keys, partitions, 3, 5, 14).tolist() == [by_key, 4, 1]
     assert partitions_for(None, None, 3, 5, 2).tolist() == [2, 2, 2]

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 def test_the_private_names_are_there() -> None:
-    """What an upgrade of aiokafka may take away; then produce_requests.py has to change."""
+    """Private names that an upgrade of aiokafka may remove; produce_requests.py has to be adapted then."""
     send = inspect.getsource(AIOKafkaConnection.send)
     for name in ("_writer", "_versions", "_next_correlation_id", "_client_id", "_requests.append", "_request_timeout"):
         assert f"self.{name}" in send
@@ -31,13 +31,13 @@ def test_the_private_names_are_there() -> None:
 
 @pytest.mark.parametrize("transactional", [None, "a task"])
 def test_the_pieces_are_what_aiokafka_encodes(transactional: str | None) -> None:
-    one, other = bytes(range(256)) * 400, b"small"
-    whole = ProduceRequest(transactional, -1, 30_000, [("t", [(0, one), (7, other)]), ("ü", [(1, other)])])
+    large, other = bytes(range(256)) * 400, b"small"
+    whole = ProduceRequest(transactional, -1, 30_000, [("t", [(0, large), (7, other)]), ("ü", [(1, other)])])
     pieces = PiecewiseRequest(
         transactional,
         -1,
         30_000,
-        [("t", [(0, [one[:61], memoryview(one)[61:]]), (7, [other])]), ("ü", [(1, [bytearray(other)])])],
+        [("t", [(0, [large[:61], memoryview(large)[61:]]), (7, [other])]), ("ü", [(1, [bytearray(other)])])],
     )
     for form in (ProduceRequest_v3, ProduceRequest_v7):
         assert b"".join(pieces.body()) == whole.build(form).encode()
@@ -46,22 +46,22 @@ def test_the_pieces_are_what_aiokafka_encodes(transactional: str | None) -> None
 
 def test_large_pieces_are_handed_on_as_they_are() -> None:
     large = memoryview(bytes(100_000))
-    given = list(_gathered([b"a", b"b", large, b"c", b"d"]))
-    assert (given[0], given[2]) == (b"ab", b"cd")
-    assert given[1] is large
+    gathered = list(_gathered([b"a", b"b", large, b"c", b"d"]))
+    assert (gathered[0], gathered[2]) == (b"ab", b"cd")
+    assert gathered[1] is large
 
 
 @pytest.mark.parametrize("acks", ["all", "0"])
 async def test_large_and_small_batches_arrive(config: ClientConfig, topic: str, acks: str) -> None:
     values = [b"x" * 300_000, b"y", None, b"z" * 700_000]
-    given = config.with_properties({"acks": acks, "enable.idempotence": str(acks == "all").lower()})
-    async with BatchProducer(given) as producer:
+    changed = config.with_properties({"acks": acks, "enable.idempotence": str(acks == "all").lower()})
+    async with BatchProducer(changed) as producer:
         for batch in encode_batches(None, pa.array(values, pa.binary()), max_bytes=400_000):
             await (await producer.send_batch(topic, 0, batch))
-    found: list[bytes | None] = []
+    received: list[bytes | None] = []
     async with BatchConsumer(config.with_properties({"auto.offset.reset": "earliest"})) as consumer:
         await consumer.assign([TopicPartition(topic, 0)])
-        while len(found) < len(values):
+        while len(received) < len(values):
             for fetched in await consumer.fetch(1000):
-                found += [record.value for record in fetched.records()]
-    assert found == values
+                received += [record.value for record in fetched.records()]
+    assert received == values

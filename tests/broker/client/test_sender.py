@@ -26,7 +26,7 @@ TP = LibraryPartition("t", 0)
 
 
 def test_the_private_names_are_there() -> None:
-    """What an upgrade of aiokafka may take away; then sender.py has to change."""
+    """Private names that an upgrade of aiokafka may remove; sender.py has to be adapted then."""
     assert {"_set_producer_state", "_build", "size", "record_count", "closed", "append"} <= set(vars(BatchBuilder))
     queues = {
         "add_batch",

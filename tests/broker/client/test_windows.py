@@ -32,7 +32,9 @@ class Counting:
 
 @dataclass
 class Broker:
-    """What a broker does with sequence numbers (ProducerStateManager): in order, and the last five again."""
+    """Checks sequence numbers as a broker does (ProducerStateManager): accepts them in order, and repeats of the last
+    five batches.
+    """
 
     refused: frozenset[int]
     log: list[int] = field(default_factory=list)

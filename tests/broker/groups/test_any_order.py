@@ -28,7 +28,7 @@ PATIENCE_MS = 400_000
 
 @dataclass(eq=False)
 class Client:
-    """What a client knows of itself, and the requests it waits for."""
+    """A client's own state, and the requests whose responses it is waiting for."""
 
     instance_id: str | None
     member_id: str = ""
@@ -121,7 +121,9 @@ class World:
         if client.parked or joined is None:
             return
         assigned = {m.member_id: f"{joined.generation} {m.instance_id or m.member_id}" for m in joined.members}
-        assignments = {} if joined.skip_assignment else {one: what.encode() for one, what in assigned.items()}
+        assignments = (
+            {} if joined.skip_assignment else {member_id: what.encode() for member_id, what in assigned.items()}
+        )
         client.syncing = self.cluster.sync(joined, assignments=assignments, instance_id=client.instance_id)
         self.futures.append(client.syncing)
         self.hear()
@@ -212,8 +214,8 @@ class World:
         assert group.members == ()
 
     def check(self) -> None:
-        found = self.cluster.coordinator.fetch_offsets("g")
-        assert {where: one.offset for where, one in found.items()} == self.committed
+        offsets = self.cluster.coordinator.fetch_offsets("g")
+        assert {where: committed_offset.offset for where, committed_offset in offsets.items()} == self.committed
         (group,) = self.cluster.coordinator.describe_groups(["g"])
         if group.state is GroupState.DEAD:
             self.generation = 0  # an empty group without offsets is swept away; the next of its name begins anew

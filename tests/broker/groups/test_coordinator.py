@@ -270,11 +270,11 @@ def test_what_is_wrong_with_a_sync_or_heartbeat_is_said(cluster: Cluster) -> Non
         (InconsistentGroupProtocol, {"protocol_name": "range"}),
     ]
     for expected, change in wrong:
-        given = {"generation": alone.generation, "member_id": alone.member_id, **change}
-        assert isinstance(failure(coordinator.sync_group("g", **given)), expected)  # type: ignore[arg-type]
+        request = {"generation": alone.generation, "member_id": alone.member_id, **change}
+        assert isinstance(failure(coordinator.sync_group("g", **request)), expected)  # type: ignore[arg-type]
         if not change.keys() & {"protocol_type", "protocol_name"}:
             with pytest.raises(expected):
-                coordinator.heartbeat("g", **given)  # type: ignore[arg-type]
+                coordinator.heartbeat("g", **request)  # type: ignore[arg-type]
     assert isinstance(failure(cluster.sync(alone, "nowhere")), UnknownMemberId)
     assert isinstance(failure(cluster.sync(alone, "")), InvalidGroupId)
 
@@ -408,7 +408,7 @@ def test_a_group_over_a_lowered_limit_loses_its_last_to_join_after_a_restart() -
     cluster.config = parse(GroupConfig, {"group.max.size": "2"})
     cluster.coordinator = cluster.reload()
     assert state(cluster) is GroupState.PREPARING_REBALANCE
-    first, second, third = [cluster.join(member_id=one.member_id) for one in members]
+    first, second, third = [cluster.join(member_id=member.member_id) for member in members]
     assert isinstance(failure(third), GroupMaxSizeReached)
     cluster.clock.advance(30_000)
     assert value(first).generation == value(second).generation == 2

@@ -28,8 +28,8 @@ def peer(broker: BrokerThread) -> Iterator[Peer]:
 
 
 def create(peer: Peer, name: str, partitions: int = 1, **configs: str) -> None:
-    given = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
-    topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": given}
+    entries = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
+    topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": entries}
     assert peer.ask(19, 5, {"topics": [topic], "timeout": 1000})["topics"][0]["error_code"] == "none"
 
 
@@ -39,9 +39,9 @@ def produce(peer: Peer, name: str, batch: bytes = BATCH, partition: int = 0) -> 
 
 
 def fetch(peer: Peer, name: str, partitions: int = 1, **more: int) -> list[Any]:
-    wanted = [{"partition": one, "fetch_offset": 0, "partition_max_bytes": 1 << 20} for one in range(partitions)]
+    requested = [{"partition": index, "fetch_offset": 0, "partition_max_bytes": 1 << 20} for index in range(partitions)]
     body = {"max_wait": 0, "min_bytes": 1, "max_bytes": 1 << 20, "session_epoch": -1, "replica_id": -1, **more}
-    answer = peer.ask(1, 12, {**body, "topics": [{"topic": name, "partitions": wanted}]})
+    answer = peer.ask(1, 12, {**body, "topics": [{"topic": name, "partitions": requested}]})
     return list(answer["responses"][0]["partitions"])
 
 
@@ -57,8 +57,8 @@ def test_nobody_waits_for_more_than_an_answer_can_have(peer: Peer) -> None:
     create(peer, "full")
     for _ in range(3):
         produce(peer, "full")
-    (one,) = fetch(peer, "full", max_wait=600_000, min_bytes=1 << 30, max_bytes=2 * len(BATCH))
-    assert len(one["records"]) == 2 * len(BATCH)
+    (answer,) = fetch(peer, "full", max_wait=600_000, min_bytes=1 << 30, max_bytes=2 * len(BATCH))
+    assert len(answer["records"]) == 2 * len(BATCH)
 
 
 def test_a_partition_that_cannot_be_read_says_so_and_others_are_given(
@@ -74,9 +74,12 @@ def test_a_partition_that_cannot_be_read_says_so_and_others_are_given(
 
     monkeypatch.setattr(log, "read", broken)
     monkeypatch.setattr(log.reader, "search_time", broken)
-    assert [one["error_code"] for one in fetch(peer, "failing", 2)] == ["kafka_storage_error", "none"]
-    wanted = [{"partition_index": 0, "timestamp": 1}]
-    answer = peer.ask(2, 6, {"replica_id": -1, "topics": [{"name": "failing", "partitions": wanted}]})
+    assert [partition_answer["error_code"] for partition_answer in fetch(peer, "failing", 2)] == [
+        "kafka_storage_error",
+        "none",
+    ]
+    requested = [{"partition_index": 0, "timestamp": 1}]
+    answer = peer.ask(2, 6, {"replica_id": -1, "topics": [{"name": "failing", "partitions": requested}]})
     assert answer["topics"][0]["partitions"][0]["error_code"] == "kafka_storage_error"
 
 
@@ -84,14 +87,14 @@ def test_which_records_were_wrong_is_told(peer: Peer) -> None:
     create(peer, "compacted", cleanup_policy="compact")
     mixed = encode_batch([Record(key, b"v", timestamp_ms=1_700_000_000_000) for key in (b"k", None, None)])
     refused = produce(peer, "compacted", mixed)
-    assert (refused["error_code"], [one["batch_index"] for one in refused["record_errors"]]) == (
+    assert (refused["error_code"], [record_error["batch_index"] for record_error in refused["record_errors"]]) == (
         "invalid_record",
         [1, 2],
     )
     create(peer, "timely", message_timestamp_before_max_ms="1000")
     old = encode_batch([Record(b"k", b"v", timestamp_ms=at) for at in (1_700_000_000_000, -1)])
     refused = produce(peer, "timely", old)
-    assert (refused["error_code"], [one["batch_index"] for one in refused["record_errors"]]) == (
+    assert (refused["error_code"], [record_error["batch_index"] for record_error in refused["record_errors"]]) == (
         "invalid_timestamp",
         [0],
     )

@@ -37,8 +37,8 @@ class SlowLog:
         loop.call_later(0.05, lambda: done.done() or done.set_result(None))
         return done
 
-    def read(self, *given: Any) -> Iterable[tuple[int, bytes | None, bytes | None]]:
-        return self._log.read(*given)
+    def read(self, *arguments: Any) -> Iterable[tuple[int, bytes | None, bytes | None]]:
+        return self._log.read(*arguments)
 
 
 @pytest.fixture
@@ -78,15 +78,15 @@ def test_batches_keep_their_order_while_partitions_are_added(peer: Peer) -> None
     for number, partitions in enumerate(rounds):
         send(*partitions)
         time.sleep(0.01 if number % 5 else 0)  # so that some come while others are taken from the queue
-    found: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    values: dict[int, list[int]] = {0: [], 1: [], 2: []}
     for partitions in rounds:
         (topic,) = peer.receive(PRODUCE, 12)["responses"]
         answered = topic["partition_responses"]
-        assert {one["index"] for one in answered} == set(partitions)
-        for one in answered:
-            assert one["error_code"] == "none", one
-            found[one["index"]].append(one["base_offset"])
-    assert found == {partition: list(range(count)) for partition, count in enumerate(sequences)}
+        assert {answer["index"] for answer in answered} == set(partitions)
+        for answer in answered:
+            assert answer["error_code"] == "none", answer
+            values[answer["index"]].append(answer["base_offset"])
+    assert values == {partition: list(range(count)) for partition, count in enumerate(sequences)}
     ended = peer.ask(
         END,
         5,

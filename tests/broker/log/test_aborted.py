@@ -1,4 +1,6 @@
-"""What readers of committed data are told of aborted transactions is enough, wherever they begin and however little they get."""
+"""Readers of committed data get every aborted transaction that they need, at whatever offset they begin and however
+small their fetches are.
+"""
 
 from __future__ import annotations
 
@@ -61,9 +63,9 @@ def fill(log: PartitionLog, todo: list[tuple[int, str]]) -> dict[int, bytes]:
 
 def read(log: PartitionLog, offset: int, max_bytes: int) -> tuple[dict[int, bytes], int]:
     """As a client reads: one slice, without the batches of aborted transactions; and where to go on."""
-    found = log.read(offset, max_bytes, until=log.last_stable_offset)
-    aborted = sorted(log.reader.aborted_within(offset, found), key=lambda one: one.first_offset)
-    view = memoryview(found.read())
+    batches = log.read(offset, max_bytes, until=log.last_stable_offset)
+    aborted = sorted(log.reader.aborted_within(offset, batches), key=lambda transaction: transaction.first_offset)
+    view = memoryview(batches.read())
     aborting: set[int] = set()
     values: dict[int, bytes] = {}
     position = 0
@@ -78,7 +80,9 @@ def read(log: PartitionLog, offset: int, max_bytes: int) -> tuple[dict[int, byte
         if header.is_control:
             aborting.discard(header.producer_id)
         elif not (header.is_transactional and header.producer_id in aborting):
-            values |= {one.offset: bytes(one.value or b"") for one in decode_batch(batch) if one.offset >= offset}
+            values |= {
+                record.offset: bytes(record.value or b"") for record in decode_batch(batch) if record.offset >= offset
+            }
         offset = header.last_offset + 1
     return values, offset
 
@@ -96,13 +100,13 @@ def test_readers_get_what_was_committed_and_nothing_else(
             log.flush()
             log = opened(directory)
         for start in range(log.last_stable_offset + 1):
-            found: dict[int, bytes] = {}
+            values_read: dict[int, bytes] = {}
             offset = start
             while offset < log.last_stable_offset:
                 values, behind = read(log, offset, max_bytes)
                 assert behind > offset
-                found, offset = found | values, behind
-            assert found == {offset: value for offset, value in expected.items() if offset >= start}
+                values_read, offset = values_read | values, behind
+            assert values_read == {offset: value for offset, value in expected.items() if offset >= start}
     finally:
         shutil.rmtree(directory)
 
@@ -122,8 +126,8 @@ def table(log: PartitionLog) -> dict[bytes, bytes]:
     last: dict[bytes, bytes] = {}
     offset = log.log_start_offset
     while offset < log.last_stable_offset:
-        found = log.read(offset, 100_000, until=log.last_stable_offset)
-        if not found.size:
+        batches = log.read(offset, 100_000, until=log.last_stable_offset)
+        if not batches.size:
             break
         values, behind = read(log, offset, 100_000)
         for at in sorted(values):

@@ -1,4 +1,4 @@
-"""What a flush calls durable includes the transaction index: its content and its name, whoever wrote it."""
+"""After a flush the transaction index is durable too, both its content and its name, whichever code wrote it."""
 
 from __future__ import annotations
 
@@ -71,16 +71,16 @@ def test_the_first_flush_after_an_abort_brings_its_entry_and_its_name(tmp_path: 
 
 def test_a_flush_beside_an_abort_does_not_reach_the_marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory, log = opened(tmp_path)
-    reached = []
+    positions = []
     real = TransactionIndex.append
 
     def append(self: TransactionIndex, *entry: object) -> bool:
-        reached.append((log.flush(), log.log_end_offset))
+        positions.append((log.flush(), log.log_end_offset))
         return real(self, *entry)  # type: ignore[arg-type]
 
     monkeypatch.setattr(TransactionIndex, "append", append)
     aborted(log, 0)
-    assert reached == [(1, 2)]
+    assert positions == [(1, 2)]
     assert log.flush() == 2
     directory.close()
 

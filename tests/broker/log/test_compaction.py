@@ -205,8 +205,8 @@ def test_a_batch_of_more_records_than_memory_is_for_stays_as_it_is(started: Star
     log.appender.roll()
     put(log, (b"k", b"last"))
     assert compaction.compact(log, NOW)
-    headers = [BatchHeader.parse(one) for one in log.iter_batches()]
-    assert [(one.base_offset, one.record_count) for one in headers] == [
+    headers = [BatchHeader.parse(batch) for batch in log.iter_batches()]
+    assert [(batch.base_offset, batch.record_count) for batch in headers] == [
         (1, MOST_COMPACTED + 1),
         (MOST_COMPACTED + 11, 1),
         (MOST_COMPACTED + 12, 1),
@@ -252,7 +252,9 @@ def test_a_crash_at_any_step_keeps_every_key(tmp_path: Path, monkeypatch: pytest
     for crashed in crashes:
         opened = Started(crashed).log
         assert table(opened) == before
-        assert not [one.name for one in opened.directory.iterdir() if one.suffix in (".swap", ".cleaned", ".deleted")]
+        assert not [
+            file.name for file in opened.directory.iterdir() if file.suffix in (".swap", ".cleaned", ".deleted")
+        ]
     assert opened.size < size
     assert contents(opened) == after
 
@@ -386,7 +388,7 @@ def test_a_log_is_compacted_by_the_age_of_its_oldest_dirty_record(started: Start
     put(log, (b"a", b"first"))
     put(log, (b"a", b"second"), at=NOW + 500)
     assert len(log.segments) == 2
-    # What comes later than the lag ends the segment: only closed ones are compacted.
+    # a record later than the lag closes the segment: only closed segments are compacted
     put(log, (b"a", b"third"), at=NOW + 1001)
     assert len(log.segments) == 3
     assert not compaction.compact(log, NOW + 1000)
@@ -459,7 +461,7 @@ def test_a_damaged_batch_is_refused_and_the_log_stays_as_it_was(started: Started
         compaction.compact(log, NOW)
     path.write_bytes(whole)
     assert compaction.compact(log, NOW)
-    # What was compacted before is opened, too, where it loses records.
+    # segments that were compacted before are opened again when they lose records
     for number in range(40):
         put(log, (b"b%d" % number, b"y" * 30), codec=codec)
     whole = path.read_bytes()
@@ -473,15 +475,15 @@ def test_a_damaged_batch_is_refused_and_the_log_stays_as_it_was(started: Started
 def batches_in(
     log: PartitionLog, segments: Iterable[compaction.SourceSegment]
 ) -> list[tuple[BatchHeader, list[Record]]]:
-    found = []
+    parsed = []
     for segment in segments:
         view = memoryview((log.directory / f"{segment.base_offset:020d}.log").read_bytes())[: segment.size]
-        found += [(one, decode_batch(view[at : at + one.size])) for at, one in batches(view)]
-    return found
+        parsed += [(header, decode_batch(view[at : at + header.size])) for at, header in batches(view)]
+    return parsed
 
 
 def expected(log: PartitionLog, work: compaction.CompactionPlan, until: int) -> list[tuple[BatchHeader, list[Record]]]:
-    """What compaction leaves, by its definition."""
+    """The records that compaction leaves according to its definition."""
     latest = {
         record.key: record.offset
         for _, records in batches_in(log, work.dirty)
@@ -490,17 +492,19 @@ def expected(log: PartitionLog, work: compaction.CompactionPlan, until: int) -> 
     }
     sources = (*work.clean, *work.dirty)
     left = []
-    for header, records in batches_in(log, [one for one in sources if one.base_offset < until]):
+    for header, records in batches_in(log, [segment for segment in sources if segment.base_offset < until]):
         horizon = header.delete_horizon_ms
         expired = horizon is not None and horizon <= work.now_ms
         stays = [
-            one
-            for one in records
-            if one.offset >= latest.get(one.key, -1) and one.key is not None and not (one.value is None and expired)
+            segment
+            for segment in records
+            if segment.offset >= latest.get(segment.key, -1)
+            and segment.key is not None
+            and not (segment.value is None and expired)
         ]
         if stays:
             left.append((header, stays))
-    return left + batches_in(log, [one for one in sources if one.base_offset >= until])
+    return left + batches_in(log, [segment for segment in sources if segment.base_offset >= until])
 
 
 steps = st.lists(
@@ -547,12 +551,15 @@ def test_what_stays_is_what_the_definition_says(
             done = compaction.run(dataclasses.replace(work, max_keys=max_keys))
             left = expected(log, work, done.clean_until)
             assert compaction.finish_compaction(log, done)
-            planned = [one for one in log.segments if one.base_offset < work.dirty[-1].next_offset]
-            found = batches_in(
+            planned = [segment for segment in log.segments if segment.base_offset < work.dirty[-1].next_offset]
+            parsed = batches_in(
                 log,
-                [compaction.SourceSegment(one.base_offset, one.next_offset, one.size, 0, 0) for one in planned],
+                [
+                    compaction.SourceSegment(segment.base_offset, segment.next_offset, segment.size, 0, 0)
+                    for segment in planned
+                ],
             )
-            assert [records for _, records in found] == [records for _, records in left]
-            for (before, _), (after, stayed) in zip(left, found, strict=True):
+            assert [records for _, records in parsed] == [records for _, records in left]
+            for (before, _), (after, stayed) in zip(left, parsed, strict=True):
                 assert (after.base_offset, after.last_offset) == (before.base_offset, before.last_offset)
                 assert after.max_timestamp == max(record.timestamp_ms for record in stayed)

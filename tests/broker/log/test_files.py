@@ -1,4 +1,4 @@
-"""What happens to a log when the disk does not take or keep its bytes."""
+"""The log's behaviour when the disk rejects or loses its bytes."""
 
 from __future__ import annotations
 
@@ -132,12 +132,12 @@ def test_a_deleted_log_takes_nothing_and_its_flush_is_let_go(tmp_path: Path) -> 
     directory.open()
     log = directory.create("t", 0, uuid.uuid4())
     log.append(BATCH, now_ms=NOW)
-    held = log.read(0, 1000)
+    view = log.read(0, 1000)
     directory.delete("t", 0)
     log.flush()
     with pytest.raises(UnknownTopicOrPartition, match="t-0 has been deleted"):
         log.append(BATCH, now_ms=NOW)
-    assert len(held.read()) == len(BATCH)
+    assert len(view.read()) == len(BATCH)
     assert not (tmp_path / "t-0").exists()
     assert not directory.graves.is_due
     directory.graves.clear(all_of_them=True)

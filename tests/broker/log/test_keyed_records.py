@@ -28,11 +28,11 @@ records = st.lists(
 
 
 def placed(made: list[Record], gaps: list[int], offset: int) -> list[Record]:
-    found = []
+    records = []
     for record, gap in zip(made, gaps, strict=False):
-        found.append(record._replace(offset=offset))
+        records.append(record._replace(offset=offset))
         offset += gap
-    return found
+    return records
 
 
 def sparse(made: list[Record], base: int, codec: Codec | None = None) -> tuple[BatchHeader, memoryview]:
@@ -43,25 +43,25 @@ def sparse(made: list[Record], base: int, codec: Codec | None = None) -> tuple[B
 @given(st.lists(records, min_size=1, max_size=3), st.lists(st.integers(1, 9000), min_size=9, max_size=9), st.data())
 def test_what_stays_is_as_it_was(made: list[list[Record]], gaps: list[int], data: st.DataObject) -> None:
     batches, everything, base = [], [], 40
-    for one in made:
-        everything.append(placed(one, gaps if data.draw(st.booleans()) else [1] * 9, base))
+    for batch in made:
+        everything.append(placed(batch, gaps if data.draw(st.booleans()) else [1] * 9, base))
         batches.append(sparse(everything[-1], base, data.draw(st.sampled_from([None, Codec.LZ4]))))
         base = batches[-1][0].last_offset + 1
-    (found,) = keyed_records(batches)
-    flat = [record for one in everything for record in one]
-    assert [key and key[:32] for key in found.keys if not key or len(key) <= 32] == [
-        one.key for one in flat if not one.key or len(one.key) <= 32
+    (keyed,) = keyed_records(batches)
+    flat = [record for batch in everything for record in batch]
+    assert [key and key[:32] for key in keyed.keys if not key or len(key) <= 32] == [
+        batch.key for batch in flat if not batch.key or len(batch.key) <= 32
     ]
-    assert len(set(found.keys)) == len({one.key for one in flat})
-    assert max(len(key or b"") for key in found.keys) <= 33
-    assert found.offsets.tolist() == [one.offset for one in flat]
-    assert found.tombstones.tolist() == [one.value is None for one in flat]
+    assert len(set(keyed.keys)) == len({batch.key for batch in flat})
+    assert max(len(key or b"") for key in keyed.keys) <= 33
+    assert keyed.offsets.tolist() == [batch.offset for batch in flat]
+    assert keyed.tombstones.tolist() == [batch.value is None for batch in flat]
     number = data.draw(st.integers(0, len(made) - 1))
     header, mine = batches[number][0], everything[number]
     kept = sorted(data.draw(st.sets(st.integers(0, len(mine) - 1), min_size=1)))
-    chosen = np.array(kept) + found.firsts[number]
-    newest = header.base_timestamp + int(found.time_deltas[chosen].max())
-    smaller = repacked_batch(header, found.bytes_of(chosen), len(kept), newest)
+    chosen = np.array(kept) + keyed.firsts[number]
+    newest = header.base_timestamp + int(keyed.time_deltas[chosen].max())
+    smaller = repacked_batch(header, keyed.bytes_of(chosen), len(kept), newest)
     assert decode_batch(smaller) == [mine[number] for number in kept]
     assert BatchHeader.parse(smaller).max_timestamp == max(mine[number].timestamp_ms for number in kept)
 
@@ -70,9 +70,9 @@ def test_what_stays_is_as_it_was(made: list[list[Record]], gaps: list[int], data
 def test_noise_is_refused(data: bytes, count: int, last: int) -> None:
     header = BatchHeader.parse(encode_batch([]))._replace(record_count=count, last_offset_delta=last)
     with suppress(CorruptMessage):
-        for found in keyed_records([(header, memoryview(bytes(61) + data))]):
-            assert found.edges[-1] == len(data)
-            assert len(found.keys) == count == len(found.offsets)
+        for keyed in keyed_records([(header, memoryview(bytes(61) + data))]):
+            assert keyed.edges[-1] == len(data)
+            assert len(keyed.keys) == count == len(keyed.offsets)
 
 
 def test_offsets_that_do_not_ascend_are_refused_and_named() -> None:
@@ -89,5 +89,5 @@ def test_offsets_beyond_the_batch_are_refused() -> None:
 
 def test_in_a_batch_without_gaps_the_place_of_a_record_counts() -> None:
     header, batch = sparse([Record(b"k", b"v", (), 5, 40) for _ in range(3)], 40)
-    (found,) = keyed_records([(header._replace(last_offset_delta=2), batch)])
-    assert found.offsets.tolist() == [40, 41, 42]
+    (keyed,) = keyed_records([(header._replace(last_offset_delta=2), batch)])
+    assert keyed.offsets.tolist() == [40, 41, 42]

@@ -56,9 +56,9 @@ class LogMachine(RuleBasedStateMachine):
         self.directory.open()
 
     def _reopened(self) -> PartitionLog:
-        found = self.directory.get("t", 0)
-        assert found is not None
-        return found
+        reopened = self.directory.get("t", 0)
+        assert reopened is not None
+        return reopened
 
     def _done(self, work: Callable[[], object], fault: Fault | None = None) -> bool:
         """Whether it succeeded, which it must where the disk works and the log was repaired."""
@@ -81,7 +81,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def keep_house(self) -> None:
-        """What the broker does each second where something failed."""
+        """The repair step that the broker runs each second after a failure."""
         self.directory.repair()
         self.directory.reopen_damaged()
 
@@ -187,10 +187,10 @@ class LogMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.records)
     @rule(part=st.floats(0, 1), shift=st.integers(-60, 60))
     def look_up_a_time(self, part: float, shift: int) -> None:
-        wanted = self.records[int((len(self.records) - 1) * part)].timestamp_ms + shift
-        expected = next((r for r in self.records[self.start :] if r.timestamp_ms >= wanted), None)
-        found = offset_for_time(self.log, wanted)
-        assert found == (None if expected is None else (expected.timestamp_ms, expected.offset))
+        timestamp = self.records[int((len(self.records) - 1) * part)].timestamp_ms + shift
+        expected = next((r for r in self.records[self.start :] if r.timestamp_ms >= timestamp), None)
+        offset = offset_for_time(self.log, timestamp)
+        assert offset == (None if expected is None else (expected.timestamp_ms, expected.offset))
 
     @rule()
     def look_up_the_latest(self) -> None:

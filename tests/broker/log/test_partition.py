@@ -52,9 +52,9 @@ def append(log: PartitionLog, records: bytes, now_ms: int = NOW) -> tuple[int, i
 def test_appended_records_come_back_with_their_offsets(log: PartitionLog) -> None:
     assert append(log, batch(3)) == (0, 2)
     assert append(log, batch(2)) == (3, 4)
-    found = list(log.iter_records())
-    assert [record.offset for record in found] == [0, 1, 2, 3, 4]
-    assert found[4] == Record(b"k1", b"v" * 50, (("h", b"x"),), NOW + 1, 4)
+    records = list(log.iter_records())
+    assert [record.offset for record in records] == [0, 1, 2, 3, 4]
+    assert records[4] == Record(b"k1", b"v" * 50, (("h", b"x"),), NOW + 1, 4)
 
 
 def test_a_read_gives_the_batch_that_holds_the_offset(log: PartitionLog) -> None:
@@ -185,20 +185,20 @@ def test_a_compacted_topic_takes_no_record_without_a_key(log: PartitionLog) -> N
 def test_a_slice_outlives_the_segment_it_is_of(log: PartitionLog) -> None:
     for _ in range(40):
         append(log, batch(3))
-    held = log.read(0, 500)
-    before = held.read()
+    view = log.read(0, 500)
+    before = view.read()
     log.delete_records(-1)
     log.enforce_retention(NOW)
-    assert held.read() == before
+    assert view.read() == before
 
 
 def test_segments_deleted_before_their_flush_do_not_make_it_fail(log: PartitionLog) -> None:
     for _ in range(40):
         append(log, batch(3))
-    held = log.segments.snapshot()
+    snapshot = log.segments.snapshot()
     log.delete_records(-1)
     log.enforce_retention(NOW)
-    log.segments.replace(held)  # what a flush in another thread still has in hand
+    log.segments.replace(snapshot)  # what a flush in another thread still has in hand
     assert log.flush() == 120
 
 

@@ -1,4 +1,4 @@
-"""What is there after a crash, wherever the log was cut; and that damage to what can be rebuilt does not matter."""
+"""Recovery after a crash, wherever the log was cut off; damage to files that can be rebuilt does not matter."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def fill(log: PartitionLog, batches: int, *, producer: int = -1, first_sequence:
 
 def crash(directory: LogDirectory, to: Path) -> Path:
     """A copy of the files as they are, as after ``kill -9``."""
-    for one in directory.all():
-        one.recovery_files.save_indexes()
+    for log in directory.all():
+        log.recovery_files.save_indexes()
     shutil.copytree(directory.path, to)
     directory.close()
     return to

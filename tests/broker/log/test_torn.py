@@ -48,7 +48,7 @@ class Load:
             self.log.flush()
             if what == "checkpoint":
                 self.directory.checkpoint()
-            self.flushed = {one.path.name: one.size for one in self.log.segments}
+            self.flushed = {segment.path.name: segment.size for segment in self.log.segments}
 
     def _append(self, producer: int, size: int) -> None:
         self.number += 1
@@ -108,11 +108,13 @@ def test_what_was_flushed_is_there_and_nothing_else_is_wrong(
     directory.open()
     again = directory.get("t", 0)
     assert again is not None
-    found = list(again.iter_records())
+    records = list(again.iter_records())
     assert again.log_end_offset >= end
-    assert found == before[: len(found)]
-    assert [one for one in again.aborted if one.last_offset < end] == [one for one in aborted if one.last_offset < end]
-    expect_same_look_ups(again, found)
+    assert records == before[: len(records)]
+    assert [transaction for transaction in again.aborted if transaction.last_offset < end] == [
+        transaction for transaction in aborted if transaction.last_offset < end
+    ]
+    expect_same_look_ups(again, records)
     expect_producers_remembered(again, load)
     directory.close()
 
@@ -139,13 +141,13 @@ def expect_same_look_ups(log: PartitionLog, records: list[Record]) -> None:
     for record in records[::7]:
         assert offset_for_time(log, record.timestamp_ms) == (record.timestamp_ms, record.offset)
         assert next(log.iter_records(record.offset)).offset == record.offset
-    found = newest(log)
-    assert found is None or not records or found[0] >= records[-1].timestamp_ms
+    latest = newest(log)
+    assert latest is None or not records or latest[0] >= records[-1].timestamp_ms
 
 
 def expect_producers_remembered(log: PartitionLog, load: Load) -> None:
     """The next batch of the idempotent producer is the one behind the last that is still there."""
-    kept = sum(1 for one in log.iter_batches() if one[43:51] == bytes(8))
+    kept = sum(1 for raw in log.iter_batches() if raw[43:51] == bytes(8))
     batch = encode_batch([Record(b"k", b"v", (), NOW)], producer_id=0, producer_epoch=0, base_sequence=kept)
     end = log.log_end_offset
     assert log.append(batch, now_ms=NOW).base_offset == end

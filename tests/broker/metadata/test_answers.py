@@ -1,4 +1,4 @@
-"""What Metadata says of all topics is kept between requests, and is never old."""
+"""Metadata responses for all topics are cached between requests, and are never outdated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_changes_are_seen_at_once(tmp_path: Path) -> None:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
 
         def topics() -> dict[str, int]:
-            return {name: len(one.partitions) for name, one in admin.list_topics(timeout=60).topics.items()}
+            return {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=60).topics.items()}
 
         assert topics() == {}
         admin.create_topics([NewTopic("a", 2)])["a"].result(60)

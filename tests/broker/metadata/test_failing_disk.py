@@ -23,7 +23,7 @@ CHANGES: dict[str, Change] = {
     "configure": lambda metadata: metadata.set_topic_configs("old", {"retention.ms": "7"}),
 }
 DONE = (TopicAlreadyExists, UnknownTopicOrPartition, InvalidPartitions)
-"""What a repeated change may find: that it was done after all."""
+"""The errors that a repeated change may get because the first attempt succeeded."""
 
 
 class Cluster:
@@ -44,15 +44,15 @@ class Cluster:
 
     def shown(self) -> dict[str, tuple[int, str | None]]:
         """Partitions and retention of each topic; every one has all its logs, and they take records."""
-        found = {}
+        contents = {}
         for name, topic in self.metadata.topics.items():
             logs = self.metadata.logs(name)
             assert [log.topic_id for log in logs] == [topic.id] * topic.partitions
             for log in logs:
                 log.append_records([Record(b"k", b"v")])
                 assert log.flush() == log.log_end_offset
-            found[name] = (topic.partitions, topic.configs.get("retention.ms"))
-        return found
+            contents[name] = (topic.partitions, topic.configs.get("retention.ms"))
+        return contents
 
 
 def changed(path: Path, change: Change, first: int, count: int, *, half: bool) -> bool:
@@ -76,7 +76,7 @@ def changed(path: Path, change: Change, first: int, count: int, *, half: bool) -
             failed = False
         except KafkaStorageError:
             pass
-        reached = len(disk.mend()) > first
+        repaired = len(disk.mend()) > first
         cluster.keep_house()
         now = cluster.shown()
         assert now == after if not failed else now in (before, after)
@@ -89,7 +89,7 @@ def changed(path: Path, change: Change, first: int, count: int, *, half: bool) -
         cluster.start()
         assert cluster.shown() == after
         cluster.directory.close()
-    return reached
+    return repaired
 
 
 @pytest.mark.parametrize(("count", "half"), [(1, False), (1, True), (2, False), (10**6, False), (10**6, True)])

@@ -62,8 +62,8 @@ def test_a_topic_is_there_after_a_restart_with_all_that_was_set(cluster: Cluster
     assert again.topic_name(made.id) == "orders"
     assert again.cluster_id == cluster_id
     logs = again.logs("orders")
-    assert [one.partition for one in logs] == [0, 1, 2, 3, 4]
-    assert {(one.config.segment_ms, one.config.retention_ms, one.topic_id) for one in logs} == {(5000, 1000, made.id)}
+    assert [log.partition for log in logs] == [0, 1, 2, 3, 4]
+    assert {(log.config.segment_ms, log.config.retention_ms, log.topic_id) for log in logs} == {(5000, 1000, made.id)}
 
 
 def test_a_deleted_topic_takes_logs_and_configuration_with_it(cluster: Cluster) -> None:

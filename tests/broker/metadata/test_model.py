@@ -1,6 +1,7 @@
-"""The cluster's image does what a dictionary of topics would, on a disk that fails at any step: once, for a while, by halves.
+"""The cluster's image behaves like a dictionary of topics, on a disk that fails at any step: once, for a while, or in
+the middle of a write.
 
-What a client was told is so, and what failed is done wholly or not at all, now and after a restart.
+A success reported to a client is final, and a failed change is done wholly or not at all, now and after a restart.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class MetadataMachine(RuleBasedStateMachine):
         del self.expected[name]
 
     def _keep_house(self) -> None:
-        """What the broker does every second or so."""
+        """The repair step that the broker runs every second or so."""
         self.directory.repair()
         self.directory.reopen_damaged()
         self.directory.remove_leftovers()
@@ -226,15 +227,15 @@ class MetadataMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_log_says_the_same_as_the_image(self) -> None:
-        found: dict[uuid.UUID, str] = {}
+        names: dict[uuid.UUID, str] = {}
         for record in self.metadata.log.iter_records():
             match decode_record(record.value or b""):
                 case TopicRecord(name=name, topic_id=topic_id):
-                    assert name not in found.values(), "two topics of one name"
-                    found[topic_id] = name
+                    assert name not in names.values(), "two topics of one name"
+                    names[topic_id] = name
                 case RemoveTopicRecord(topic_id=topic_id):
-                    del found[topic_id]
-        assert found == {topic.id: topic.name for topic in self.metadata.topics.values()}
+                    del names[topic_id]
+        assert names == {topic.id: topic.name for topic in self.metadata.topics.values()}
 
     @invariant()
     def every_topic_is_whole(self) -> None:

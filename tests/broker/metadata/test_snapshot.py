@@ -47,7 +47,7 @@ def keeper(metadata: ClusterMetadata, **given_keys: str) -> MetadataKeeper:
 
 
 def image(metadata: ClusterMetadata) -> object:
-    topics = {name: (one.id, one.partitions, dict(one.configs)) for name, one in metadata.topics.items()}
+    topics = {name: (topic.id, topic.partitions, dict(topic.configs)) for name, topic in metadata.topics.items()}
     return topics, metadata.features, metadata.next_producer_id() // 1000, metadata.configs(4, "1")
 
 
@@ -75,7 +75,7 @@ def test_a_start_from_a_snapshot_and_the_rest_of_the_log_is_as_one_from_all(tmp_
     assert after[:2] == expected[:2]  # type: ignore[index]
     assert set(again.topics) == {"orders", "later"}
     assert dict(again.configs(4, "1")) == {"log.cleaner.threads": "2"}
-    assert [one.partition for one in again.logs("orders")] == [0, 1, 2]
+    assert [log.partition for log in again.logs("orders")] == [0, 1, 2]
     assert asyncio.run(keeper(again).keep()) is not None
     assert UNKNOWN in read_snapshot(snapshots(again.log.directory)[-1].path).values
     directory.close()
@@ -122,12 +122,12 @@ def test_a_snapshot_beyond_the_end_of_the_log_takes_its_place(tmp_path: Path) ->
 
 
 def test_transactions_of_the_metadata_count_when_they_end() -> None:
-    one, two, three = (encode_record(TopicRecord(name=name, topic_id=uuid.uuid4())) for name in ("a", "b", "c"))
+    first, two, three = (encode_record(TopicRecord(name=name, topic_id=uuid.uuid4())) for name in ("a", "b", "c"))
     begin, end, abort = (
         encode_record(record) for record in (BeginTransactionRecord(), EndTransactionRecord(), AbortTransactionRecord())
     )
     transactions = MetadataTransactions()
-    assert list(transactions.committed([begin, one, two, end, begin, three, abort, begin, three])) == [one, two]
+    assert list(transactions.committed([begin, first, two, end, begin, three, abort, begin, three])) == [first, two]
     assert transactions.is_open
     assert list(transactions.committed([end])) == [three]
 
@@ -158,10 +158,10 @@ def test_a_damaged_snapshot_is_not_taken(tmp_path_factory: pytest.TempPathFactor
     if changed and flip < 8 * len(changed):
         changed[flip // 8] ^= 1 << flip % 8
     bad.path.write_bytes(changed)
-    found = latest_snapshot(path)
-    assert found is not None
-    assert found[0] == good
-    assert found[1].values == values
+    snapshot = latest_snapshot(path)
+    assert snapshot is not None
+    assert snapshot[0] == good
+    assert snapshot[1].values == values
     with pytest.raises(CorruptMessage):
         read_snapshot(bad.path)
 

@@ -1,4 +1,4 @@
-"""What is shown at /metrics and in the log of slow requests."""
+"""The contents of /metrics and of the log of slow requests."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 def scrape(broker: BrokerThread) -> Samples:
     with urllib.request.urlopen(broker.addresses["broker-metrics"], timeout=60) as answer:
         text = str(answer.read(), "utf-8")
-    found: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
+    samples: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             key = (sample.name, frozenset(sample.labels.items()))
-            assert key not in found, f"{key} is there twice"
-            found[key] = sample.value
-    return found
+            assert key not in samples, f"{key} is there twice"
+            samples[key] = sample.value
+    return samples
 
 
 def value(samples: Samples, name: str, **labels: str) -> float:

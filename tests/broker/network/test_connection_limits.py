@@ -18,7 +18,7 @@ API_VERSIONS = struct.pack(">hhih", 18, 0, 7, -1)
 NO_LIMIT = (1 << 31) - 1
 
 
-def limits(**given: object) -> ConnectionLimits:
+def limits(**overrides: object) -> ConnectionLimits:
     usual: dict[str, object] = {
         "most": NO_LIMIT,
         "most_by_listener": {"A": NO_LIMIT, "B": NO_LIMIT},
@@ -28,7 +28,7 @@ def limits(**given: object) -> ConnectionLimits:
         "most_by_address": {},
         "protected": None,
     }
-    return ConnectionLimits(**{**usual, **given})  # type: ignore[arg-type]
+    return ConnectionLimits(**{**usual, **overrides})  # type: ignore[arg-type]
 
 
 def test_a_broker_is_full_for_all_listeners_but_the_protected_one() -> None:
@@ -77,11 +77,11 @@ def test_connections_that_come_too_fast_wait() -> None:
 
 
 def test_more_connections_of_an_address_are_closed(tmp_path: Path) -> None:
-    given = settings(tmp_path) | {"max.connections.per.ip.overrides": "localhost:2"}
-    with BrokerThread(given) as broker:
+    broker_settings = settings(tmp_path) | {"max.connections.per.ip.overrides": "localhost:2"}
+    with BrokerThread(broker_settings) as broker:
         address = ("127.0.0.1", broker.port)
-        with socket.create_connection(address) as one, socket.create_connection(address) as two:
-            assert exchange(one, API_VERSIONS)
+        with socket.create_connection(address) as first, socket.create_connection(address) as two:
+            assert exchange(first, API_VERSIONS)
             assert exchange(two, API_VERSIONS)
             with socket.create_connection(address) as three:
                 assert receive_frame(three) == b""
@@ -91,14 +91,14 @@ def test_more_connections_of_an_address_are_closed(tmp_path: Path) -> None:
 
 
 def test_a_listener_for_brokers_takes_the_place_of_a_quiet_client(tmp_path: Path) -> None:
-    given = settings(tmp_path) | {
+    broker_settings = settings(tmp_path) | {
         "listeners": "CLIENTS://127.0.0.1:0,BROKERS://127.0.0.1:0",
         "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT",
         "inter.broker.listener.name": "BROKERS",
         "max.connections": "1",
     }
-    with BrokerThread(given) as broker:
-        ports = {name: one.port for name, one in broker.server.broker.advertised.items()}
+    with BrokerThread(broker_settings) as broker:
+        ports = {name: listener.port for name, listener in broker.server.broker.advertised.items()}
         with socket.create_connection(("127.0.0.1", ports["CLIENTS"])) as client:
             assert exchange(client, API_VERSIONS)
             with socket.create_connection(("127.0.0.1", ports["BROKERS"])) as other:
@@ -107,11 +107,11 @@ def test_a_listener_for_brokers_takes_the_place_of_a_quiet_client(tmp_path: Path
 
 
 def test_a_rate_holds_up_those_who_come_and_nobody_else(tmp_path: Path) -> None:
-    given = settings(tmp_path) | {
+    broker_settings = settings(tmp_path) | {
         "listener.name.plaintext.max.connection.creation.rate": "100",
         "quota.window.num": "2",
     }
-    with BrokerThread(given) as broker:
+    with BrokerThread(broker_settings) as broker:
         address = ("127.0.0.1", broker.port)
         began = time.monotonic()
         for _ in range(130):

@@ -42,7 +42,7 @@ class Rig:
         self.connection = TlsConnection(
             server,
             context=context,
-            established=lambda made, _: made.serve(lambda one, frame: handle(one, bytes(frame)), 1 << 24),
+            established=lambda made, _: made.serve(lambda connection, frame: handle(connection, bytes(frame)), 1 << 24),
             handle=lambda _, __: pytest.fail("a frame came before the handshake"),
             closed=lambda _, reason: self.reasons.append(reason),
             max_frame_bytes=100,
@@ -107,7 +107,7 @@ def test_frames_come_and_go_whole_however_they_are_cut(context: ssl.SSLContext, 
     chance = random.Random(seed)
 
     async def test() -> None:
-        rig = Rig(context, lambda one, content: one.send([bytearray(frame(content))]))
+        rig = Rig(context, lambda connection, content: connection.send([bytearray(frame(content))]))
         await rig.shake(chance.choice([1, 7, 1 << 20]))
         contents = [chance.randbytes(chance.choice([0, 1, 100, 5000, 70_000, 300_000])) for _ in range(12)]
         text = b"".join(map(frame, contents))
@@ -134,15 +134,15 @@ def test_records_go_from_their_file_to_a_client_that_reads_late(context: ssl.SSL
 
     async def test() -> None:
         part = LogSlice(FileHandle(tmp_path / "log"), 5, 19_000_000)
-        rig = Rig(context, lambda one, _: one.send([bytearray(b"head"), part, bytearray(b"tail")]))
+        rig = Rig(context, lambda connection, _: connection.send([bytearray(b"head"), part, bytearray(b"tail")]))
         await rig.shake()
         rig.tls.write(frame(b"fetch"))
         await rig.flush()
         for _ in range(50):
             await asyncio.sleep(0)
         assert not rig.connection.is_idle
-        wanted = b"head" + content[5:19_000_005] + b"tail"
-        assert await rig.receive(len(wanted)) == wanted
+        expected = b"head" + content[5:19_000_005] + b"tail"
+        assert await rig.receive(len(expected)) == expected
         while not rig.connection.is_idle:
             await asyncio.sleep(0)
         rig.close()

@@ -81,13 +81,13 @@ def test_produce_answers_are_read_by_kio(version: int) -> None:
     assert size == len(out)
     (topic,) = read.responses
     assert (topic.topic_id if version >= 13 else topic.name) == topic_of(version, "t")
-    one, other = topic.partition_responses
-    assert one == other
-    assert (one.index, one.error_code, one.base_offset) == (3, 87, 12)
+    first, other = topic.partition_responses
+    assert first == other
+    assert (first.index, first.error_code, first.base_offset) == (3, 87, 12)
     if version >= 5:
-        assert one.log_start_offset == 5
+        assert first.log_start_offset == 5
     if version >= 8:
-        assert (one.error_message, one.record_errors) == ("no good", ())
+        assert (first.error_message, first.record_errors) == ("no good", ())
 
 
 def fetch_request(version: int, name: str, offset: int) -> bytes:
@@ -120,9 +120,9 @@ def test_fetch_requests_are_read(version: int, name: str, offset: int) -> None:
     request = FetchRequest.read(memoryview(fetch_request(version, name, offset)), version, 0)
     assert (request.max_wait_ms, request.min_bytes, request.max_bytes, request.isolation_level) == (1000, 2, 3, 1)
     assert (request.session_id, request.session_epoch) == ((0, 3) if version >= 7 else (0, -1))
-    ((topic, (one, other)),) = request.topics
+    ((topic, (first, other)),) = request.topics
     assert topic == topic_of(version, name)
-    assert one == other == (2, offset, 1000, 4 if version >= 9 else -1, 3 if version >= 12 else -1)
+    assert first == other == (2, offset, 1000, 4 if version >= 9 else -1, 3 if version >= 12 else -1)
 
 
 @pytest.mark.parametrize("version", range(4, 19))
@@ -136,12 +136,17 @@ def test_fetch_answers_are_read_by_kio(version: int) -> None:
     read, size = kio_serial.entity_reader(theirs("fetch", "response", version))(whole, 0)
     assert size == len(whole)
     first, last = read.responses
-    one, two = first.partitions
-    assert (one.partition_index, one.error_code, one.high_watermark, one.last_stable_offset) == (0, 0, 10, 9)
-    assert one.records == b"records"
+    first_partition, two = first.partitions
+    assert (
+        first_partition.partition_index,
+        first_partition.error_code,
+        first_partition.high_watermark,
+        first_partition.last_stable_offset,
+    ) == (0, 0, 10, 9)
+    assert first_partition.records == b"records"
     assert (two.partition_index, two.error_code, two.records) == (1, 3, b"")
     assert last.partitions[0].partition_index == 2
-    assert (one.log_start_offset if version >= 5 else 1) == 1
+    assert (first_partition.log_start_offset if version >= 5 else 1) == 1
     if version >= 12:
         diverging = last.partitions[0].diverging_epoch
         assert (diverging.epoch, diverging.end_offset) == (4, 17)

@@ -52,13 +52,13 @@ def test_what_is_encoded_is_decoded(records: list[Record], codec: Codec, base: i
 @pytest.mark.parametrize("codec", list(Codec))
 def test_another_implementation_reads_our_batches(codec: Codec) -> None:
     written = [Record(b"k%d" % n, b"v" * n * 300, (("h", b"x"), ("n", None)), 1000 + n) for n in range(40)]
-    found: list[Any] = []
+    decoded: list[Any] = []
     stored: Any = MemoryRecords(encode_batch(written, base_offset=5, compression=codec))
     while stored.has_next():
         batch = stored.next_batch()
         assert batch.validate_crc()
-        found += batch
-    assert [(r.offset, r.key, r.value, r.timestamp) for r in found] == [
+        decoded += batch
+    assert [(r.offset, r.key, r.value, r.timestamp) for r in decoded] == [
         (5 + n, r.key, r.value, r.timestamp_ms) for n, r in enumerate(written)
     ]
 
@@ -117,8 +117,8 @@ def test_a_damaged_batch_raises_nothing_but_ours(
         batch[at % len(batch)] = byte
     try:
         for position, header in batches(memoryview(batch)):
-            one = memoryview(batch)[position : position + header.size]
-            decode_batch(one)
+            view = memoryview(batch)[position : position + header.size]
+            decode_batch(view)
     except BrokerError:
         pass
 

@@ -38,8 +38,8 @@ def theirs(api: str, kind: str, version: int) -> Any:
 def ours(api: str, kind: str) -> type[Request] | type[Response]:
     module = importlib.import_module(f"broker.protocol.messages.{api}")
     base = Request if kind == "request" else Response
-    found = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, base) and c is not base]
-    return typing.cast("type[Request]", found[0])
+    classes = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, base) and c is not base]
+    return typing.cast("type[Request]", classes[0])
 
 
 NUMBERS = {

@@ -26,10 +26,10 @@ class Slice:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_share_fetch_answers_are_read(version: int) -> None:
-    one, other = uuid.UUID(int=7), uuid.UUID(int=8)
+    first_id, other = uuid.UUID(int=7), uuid.UUID(int=8)
     answer = ShareFetchAnswer(
         [
-            (one, [SharePartitionFetched(0, records=Slice(b"r" * 300), acquired=[(5, 9, 2), (11, 11, 1)])]),
+            (first_id, [SharePartitionFetched(0, records=Slice(b"r" * 300), acquired=[(5, 9, 2), (11, 11, 1)])]),
             (
                 other,
                 [
@@ -48,7 +48,7 @@ def test_share_fetch_answers_are_read(version: int) -> None:
     read, end = reader(ShareFetchResponse, version, True)(memoryview(whole), 4)
     assert end == len(whole)
     assert (read.throttle_time_ms, read.error_code, read.acquisition_lock_timeout_ms) == (4, 0, 30_000)
-    assert [topic.topic_id for topic in read.responses] == [one, other]
+    assert [topic.topic_id for topic in read.responses] == [first_id, other]
     (first,) = read.responses[0].partitions
     assert bytes(first.records) == b"r" * 300
     assert [(a.first_offset, a.last_offset, a.delivery_count) for a in first.acquired_records] == [

@@ -32,7 +32,7 @@ codecs = st.sampled_from(list(Codec))
 
 
 def allowed() -> Allowance:
-    """What a process for it may spend, and as much time as a machine under load takes."""
+    """The allowance that a process has for it, with enough time for a machine under load."""
     return Allowance(OFF_THE_LOOP._replace(seconds=3600))
 
 
@@ -56,19 +56,19 @@ def test_walks_find_what_the_records_say(
     batch = encode_batch(records, base_offset=base_offset, compression=codec)
     if stamped:
         batch = with_append_time(memoryview(batch), BASE)
-    found = decode_batch(batch)
+    decoded_records = decode_batch(batch)
     header = BatchHeader.parse(batch)
     data = opened(header, batch, allowed())
-    missing = [number for number, record in enumerate(found) if record.key is None]
+    missing = [number for number, record in enumerate(decoded_records) if record.key is None]
     assert keyless(header, data, allowed(), most_named=3) == (len(missing), missing[:3])
-    own = [record.timestamp_ms for record in records]
-    assert list(timestamps(header, data, allowed())) == own
-    assert checked(header, data, allowed()) == (max(own) - header.base_timestamp, True)
-    wanted, start = BASE + shift, base_offset + skipped
-    since = [(r.timestamp_ms, r.offset) for r in found if r.timestamp_ms >= wanted and r.offset >= start]
+    own_timestamps = [record.timestamp_ms for record in records]
+    assert list(timestamps(header, data, allowed())) == own_timestamps
+    assert checked(header, data, allowed()) == (max(own_timestamps) - header.base_timestamp, True)
+    timestamp, start = BASE + shift, base_offset + skipped
+    since = [(r.timestamp_ms, r.offset) for r in decoded_records if r.timestamp_ms >= timestamp and r.offset >= start]
     expected = since[0] if since else None
-    assert first_since(header, data, allowed(), timestamp_ms=wanted, from_offset=start) == expected
-    newest = max((record.timestamp_ms for record in found if record.offset >= start), default=None)
+    assert first_since(header, data, allowed(), timestamp_ms=timestamp, from_offset=start) == expected
+    newest = max((record.timestamp_ms for record in decoded_records if record.offset >= start), default=None)
     assert newest_from(header, data, allowed(), from_offset=start) == newest
 
 

@@ -25,9 +25,9 @@ class Clock:
         return self.now
 
 
-def quotas(clock: Clock, *given: tuple[Parts, dict[str, float | None]]) -> tuple[Quotas, QuotaSettings]:
+def quotas(clock: Clock, *entries: tuple[Parts, dict[str, float | None]]) -> tuple[Quotas, QuotaSettings]:
     settings = QuotaSettings()
-    for entity, ops in given:
+    for entity, ops in entries:
         for record in settings.changed(entity, ops):
             settings.replay(record)
     return Quotas(settings, parse(QuotaConfig, {}), clock), settings
@@ -96,8 +96,8 @@ def test_the_most_specific_quota_holds(without: int) -> None:
         [(CLIENT_ID, "c")],
         [(CLIENT_ID, None)],
     ]
-    given = [(entity, {"producer_byte_rate": 100.0 + i}) for i, entity in enumerate(levels)]
-    made, _ = quotas(Clock(), *given[without:])  # type: ignore[arg-type]
+    entries = [(entity, {"producer_byte_rate": 100.0 + i}) for i, entity in enumerate(levels)]
+    made, _ = quotas(Clock(), *entries[without:])  # type: ignore[arg-type]
     producer = made.of(ALICE, "c").producer
     assert producer is not None and producer.limit == 100 + without
 

@@ -37,13 +37,13 @@ def test_connections_above_the_rate_of_an_address_are_closed(broker: BrokerThrea
     admin = Peer(broker.port)
     limit(admin, "ip", "127.0.0.1", "connection_creation_rate", 10)
     sockets = [socket.create_connection(("127.0.0.1", broker.port), 10) for _ in range(40)]
-    answered = [exchange(one, API_VERSIONS) != b"" for one in sockets]
+    answered = [exchange(sock, API_VERSIONS) != b"" for sock in sockets]
     assert 10 <= answered.count(True) < 40
     limit(admin, "ip", "127.0.0.1", "connection_creation_rate", None)
     sockets += [socket.create_connection(("127.0.0.1", broker.port), 10) for _ in range(20)]
-    assert all(exchange(one, API_VERSIONS) for one in sockets[40:])
-    for one in (*sockets, admin):
-        one.close() if isinstance(one, socket.socket) else one.hang_up()
+    assert all(exchange(sock, API_VERSIONS) for sock in sockets[40:])
+    for sock in (*sockets, admin):
+        sock.close() if isinstance(sock, socket.socket) else sock.hang_up()
 
 
 def test_a_producer_that_does_not_wait_is_not_read_from(broker: BrokerThread) -> None:
@@ -61,7 +61,7 @@ def test_a_producer_that_does_not_wait_is_not_read_from(broker: BrokerThread) ->
         (throttled,) = struct.unpack(">i", answer[-4:])
         assert throttled > 0
         assert produced(exchange(producer, produce_frame("t", 0, batch))) == (0, 1)
-        (muted,) = (one for one in broker.server._connections if one._mutes)
+        (muted,) = (connection for connection in broker.server._connections if connection._mutes)
         # Nothing more is taken until the time is over, however much is sent.
         producer.sendall(struct.pack(">i", len(API_VERSIONS)) + API_VERSIONS)
         assert not muted._reading
@@ -79,7 +79,7 @@ def test_changes_of_topics_above_their_rate(broker: BrokerThread, version: int, 
         answer = admin.raw(frame)
         assert answer is not None
         told.append(decode(CreateTopicsResponse, answer, version, 5))
-    assert [one.topics[0].error_code for one in told] == [0, 89 if refused else 0]
+    assert [response.topics[0].error_code for response in told] == [0, 89 if refused else 0]
     assert told[1].throttle_time_ms > 0
     admin.hang_up()
 
@@ -89,6 +89,6 @@ def test_topics_made_by_asking_for_them_count_too(broker: BrokerThread) -> None:
     limit(admin, "client-id", "test", "controller_mutation_rate", 0.5)
     body = {"topics": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "allow_auto_topic_creation": True}
     answer = admin.ask(ApiKey.METADATA, 8, body)
-    codes = [one["error_code"] for one in answer["topics"]]
+    codes = [topic["error_code"] for topic in answer["topics"]]
     assert codes[0] == "none" and codes[2] == "unknown_topic_or_partition"
     admin.hang_up()

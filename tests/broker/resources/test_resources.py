@@ -35,8 +35,8 @@ def resources(metadata: ClusterMetadata) -> Resources:
 
 
 def entry(resources: Resources, name: str, key: str, resource_type: int = TOPIC) -> ConfigEntry:
-    (found,) = resources.describe(resource_type, name, [key])
-    return found
+    (described,) = resources.describe(resource_type, name, [key])
+    return described
 
 
 def test_the_nearest_setting_holds(resources: Resources, metadata: ClusterMetadata) -> None:
@@ -174,13 +174,13 @@ def test_the_broker_shows_what_it_was_started_with(resources: Resources) -> None
 def test_what_is_set_while_the_broker_runs_holds_from_then_on(resources: Resources) -> None:
     followed: list[BrokerConfig] = []
     resources.follow(followed.append)
-    given = {
+    changes = {
         "producer.id.expiration.ms": "5000",
         "log.cleaner.backoff.ms": "7",
         "group.consumer.assignment.interval.ms": "9",
     }
-    resources.alter(BROKER, "1", [(key, Operation.SET, value) for key, value in given.items()], validate_only=False)
-    assert [one.producer_id_expiration_ms for one in followed] == [86_400_000, 5000]
+    resources.alter(BROKER, "1", [(key, Operation.SET, value) for key, value in changes.items()], validate_only=False)
+    assert [partition_log.producer_id_expiration_ms for partition_log in followed] == [86_400_000, 5000]
     assert (followed[-1].cleaner_backoff_ms, followed[-1].consumer_assignment_interval_ms) == (7, 9)
     assert entry(resources, "g", "consumer.assignment.interval.ms", GROUP).value == "9"
     resources.alter(BROKER, "1", [("producer.id.expiration.ms", Operation.DELETE, None)], validate_only=False)

@@ -83,11 +83,11 @@ class Doors:
 
     def seen(self) -> dict[str, str]:
         """The principals of open connections, by listener."""
-        return {one.listener: str(one.principal) for one in list(self.broker.server._connections)}
+        return {connection.listener: str(connection.principal) for connection in list(self.broker.server._connections)}
 
 
 def doors_settings(directory: Path, authority: Authority, issuer: Issuer, **more: str) -> dict[str, str]:
-    own = authority.issue((OID.COMMON_NAME, "localhost"))
+    server_certificate = authority.issue((OID.COMMON_NAME, "localhost"))
     users = f'user_{USER}={jaas_text(PASSWORD)} user_bob="bob\'s"'
     plain = f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
     oauth = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
@@ -97,7 +97,7 @@ def doors_settings(directory: Path, authority: Authority, issuer: Issuer, **more
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,MUTUAL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,"
         "SASL_SSL:SASL_SSL,SIGNED:SASL_PLAINTEXT",
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(own),
+        "ssl.keystore.location": str(server_certificate),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(authority.certificate),
         f"{prefix}mutual.ssl.client.auth": "required",

@@ -111,7 +111,7 @@ def test_a_refusal_is_logged_once_until_something_changes() -> None:
             entries.replay(record)
         assert not authorizer.allows(*asked)
         authorizer.refused(*asked)
-    assert [(one["principal"], one["operation"], one["resource"]) for one in logged] == [
+    assert [(line["principal"], line["operation"], line["resource"]) for line in logged] == [
         ("User:alice", "READ", "TOPIC:t")
     ] * 2
 
@@ -151,20 +151,21 @@ def as_the_documentation_says(
 ) -> bool:
     """Kafka's rules, one after the other, over all entries."""
     on_it = [
-        one
-        for one in among
-        if (name.startswith(one.resource_name) if one.pattern_type == PatternType.PREFIXED else False)
-        or (one.pattern_type == PatternType.LITERAL and one.resource_name in (name, "*"))
+        named
+        for named in among
+        if (name.startswith(named.resource_name) if named.pattern_type == PatternType.PREFIXED else False)
+        or (named.pattern_type == PatternType.LITERAL and named.resource_name in (name, "*"))
     ]
-    mine = [one for one in on_it if one.principal in (who, "User:*") and one.host in (host, "*")]
+    mine = [named for named in on_it if named.principal in (who, "User:*") and named.host in (host, "*")]
     implied = {
         Operation.DESCRIBE: {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER},
         Operation.DESCRIBE_CONFIGS: {Operation.ALTER_CONFIGS},
     }.get(operation, set())
-    if any(one.permission == Permission.DENY and one.operation in (operation, Operation.ALL) for one in mine):
+    if any(named.permission == Permission.DENY and named.operation in (operation, Operation.ALL) for named in mine):
         return False
     if any(
-        one.permission == Permission.ALLOW and one.operation in {operation, Operation.ALL, *implied} for one in mine
+        named.permission == Permission.ALLOW and named.operation in {operation, Operation.ALL, *implied}
+        for named in mine
     ):
         return True
     return otherwise and not on_it
@@ -187,8 +188,8 @@ def test_any_resource_is_allowed_where_one_is(among: list[AccessControlEntry], o
         return
     authorizer = StandardAuthorizer(acls(among))
     tried = ["a", "ab", "abc", "b", "bb", "abcd", "zzz", "hardcode"]
-    one = any(authorizer.allows(ALICE, "h", operation, Resource(TOPIC, name)) for name in tried)
-    assert authorizer.allows_any(ALICE, "h", operation, TOPIC) or not one
+    allowed = any(authorizer.allows(ALICE, "h", operation, Resource(TOPIC, name)) for name in tried)
+    assert authorizer.allows_any(ALICE, "h", operation, TOPIC) or not allowed
 
 
 @pytest.mark.parametrize(
@@ -214,9 +215,9 @@ def test_filters_find_exactly_by_any_and_by_match() -> None:
     known = acls(every)
 
     def found(name: str | None, pattern: PatternType, who: str | None = None) -> list[AccessControlEntry]:
-        wanted = AclFilter(TOPIC, name, pattern, who, None, Operation.ANY, Permission.ANY)
-        wanted.check()
-        return known.find(wanted)
+        acl_filter = AclFilter(TOPIC, name, pattern, who, None, Operation.ANY, Permission.ANY)
+        acl_filter.check()
+        return known.find(acl_filter)
 
     assert found(None, PatternType.ANY) == every
     assert found("ab", PatternType.LITERAL) == every[:1]

@@ -27,7 +27,7 @@ def certificate(*parts: tuple[x509.ObjectIdentifier, str]) -> bytes:
 
 
 def test_a_subject_is_written_as_java_writes_it() -> None:
-    # What X500Principal.getName() of Java 17 gives for this certificate.
+    # the result of X500Principal.getName() of Java 17 for this certificate
     made = certificate(
         (OID.COUNTRY_NAME, "DE"),
         (OID.ORGANIZATION_NAME, ' A, B+C = "x" '),

@@ -84,8 +84,11 @@ def test_tls_alone_leaves_clients_anonymous(doors: Doors, topic: Callable[[], st
 
 
 def test_a_client_certificate_is_a_principal(doors: Doors, topic: Callable[[], str]) -> None:
-    own = {"ssl.certificate.location": str(doors.client_certificate), "ssl.key.location": str(doors.client_certificate)}
-    config = {**confluent(doors, "MUTUAL", None), **own}
+    client_settings = {
+        "ssl.certificate.location": str(doors.client_certificate),
+        "ssl.key.location": str(doors.client_certificate),
+    }
+    config = {**confluent(doors, "MUTUAL", None), **client_settings}
     round_trip(config, topic())
     admin = AdminClient(config)
     admin.list_topics(timeout=60)

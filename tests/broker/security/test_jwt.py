@@ -133,10 +133,10 @@ RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 def key_set() -> bytes:
-    point, own = CURVE.public_key().public_numbers(), RSA.public_key().public_numbers()
+    point, rsa_numbers = CURVE.public_key().public_numbers(), RSA.public_key().public_numbers()
     keys = [
         {"kty": "EC", "crv": "P-256", "kid": "e", "x": number(point.x), "y": number(point.y)},
-        {"kty": "RSA", "kid": "r", "n": number(own.n), "e": number(own.e)},
+        {"kty": "RSA", "kid": "r", "n": number(rsa_numbers.n), "e": number(rsa_numbers.e)},
         {"kty": "RSA", "kid": "enc", "use": "enc", "n": "x"},
         {"kty": "OKP", "crv": "Ed25519", "x": "AAAA"},
     ]

@@ -68,12 +68,12 @@ def test_a_damaged_store_is_refused(tmp_path_factory: pytest.TempPathFactory, da
         pass
 
 
-def listener(**given_: str) -> ListenerConfig:
-    return parse(ListenerConfig, {name.replace("_", "."): value for name, value in given_.items()})
+def listener(**properties: str) -> ListenerConfig:
+    return parse(ListenerConfig, {name.replace("_", "."): value for name, value in properties.items()})
 
 
-def context(**given_: str) -> ssl.SSLContext:
-    return tls_context(listener(**given_), SecurityProtocol.SSL, client_auth_is_own=False)
+def context(**properties: str) -> ssl.SSLContext:
+    return tls_context(listener(**properties), SecurityProtocol.SSL, client_auth_is_own=False)
 
 
 JKS = {
@@ -110,14 +110,14 @@ def test_versions_and_cipher_suites_are_those_asked_for() -> None:
         **JKS, ssl_cipher_suites="TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384"
     )
     assert made.maximum_version is ssl.TLSVersion.TLSv1_2
-    old = [one["name"] for one in made.get_ciphers() if one["protocol"] != "TLSv1.3"]
+    old = [cipher["name"] for cipher in made.get_ciphers() if cipher["protocol"] != "TLSv1.3"]
     assert old == ["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-SHA384"]
     made = context(**JKS, ssl_cipher_suites="TLS_AES_128_GCM_SHA256")
     assert made.minimum_version is ssl.TLSVersion.TLSv1_3
 
 
 @pytest.mark.parametrize(
-    ("given_", "told"),
+    ("properties", "told"),
     [
         ({}, "ssl.keystore.location: TLS needs a key store"),
         ({"ssl_keystore_location": "/no/such"}, "cannot read /no/such"),
@@ -135,6 +135,6 @@ def test_versions_and_cipher_suites_are_those_asked_for() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_named(given_: dict[str, str], told: str) -> None:
+def test_what_cannot_be_is_named(properties: dict[str, str], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
-        context(**given_)
+        context(**properties)

@@ -25,10 +25,10 @@ def changing(tmp_path: Path) -> Iterator[Doors]:
         yield Doors(broker, authority, issuer, tmp_path)
 
 
-def alter(doors: Doors, **given: str) -> None:
+def alter(doors: Doors, **changes: str) -> None:
     entries = [
         ConfigEntry(name.replace("__", "."), value, incremental_operation=AlterConfigOpType.SET)
-        for name, value in given.items()
+        for name, value in changes.items()
     ]
     resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=entries)
     admin = AdminClient({"bootstrap.servers": doors.address("PLAINTEXT")})
@@ -37,7 +37,7 @@ def alter(doors: Doors, **given: str) -> None:
 
 
 def certificate(doors: Doors) -> dict[str, object]:
-    """What the SSL listener shows."""
+    """The certificate that the SSL listener presents."""
     context = ssl.create_default_context(cafile=str(doors.authority.certificate))
     with socket.create_connection(("127.0.0.1", doors.port("SSL"))) as sock:
         with context.wrap_socket(sock, server_hostname="localhost") as tls:

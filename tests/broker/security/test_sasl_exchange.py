@@ -350,9 +350,9 @@ def test_who_does_not_authenticate_is_closed(doors: Doors, tmp_path: Path) -> No
         tmp_path, doors.authority, doors.issuer, **{"connections.authentication.timeout.ms": "200"}
     )
     with BrokerThread(impatient) as broker:
-        here = replace(doors, broker=broker)
-        sockets = [connect(here, listener) for listener in ("SASL_PLAINTEXT", "SSL", "SASL_SSL")]
-        with socket.create_connection(("127.0.0.1", here.port("PLAINTEXT"))) as bystander:
+        renewed = replace(doors, broker=broker)
+        sockets = [connect(renewed, listener) for listener in ("SASL_PLAINTEXT", "SSL", "SASL_SSL")]
+        with socket.create_connection(("127.0.0.1", renewed.port("PLAINTEXT"))) as bystander:
             for sock in sockets:
                 assert receive_frame(sock) == b""
                 sock.close()

@@ -31,11 +31,11 @@ DAY = 86_400_000
 class Rig:
     """Tokens over an image of their own, at a time that a test sets."""
 
-    def __init__(self, **given: str) -> None:
+    def __init__(self, **settings: str) -> None:
         self.now = 1_000
         self.image = TokenImage()
         usual = {"delegation.token.secret.key": "key"}
-        config = parse(SecurityConfig, usual | {name.replace("_", "."): value for name, value in given.items()})
+        config = parse(SecurityConfig, usual | {name.replace("_", "."): value for name, value in settings.items()})
         self.tokens = DelegationTokens(config, self.image, self.commit, lambda: self.now)
 
     def commit(self, records: list[Any]) -> None:

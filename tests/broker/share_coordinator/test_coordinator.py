@@ -1,4 +1,4 @@
-"""What the share coordinator writes down, and what it makes of what it reads."""
+"""The records that the share coordinator writes, and the state that it restores from them."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Bench:
         self.coordinator = ShareCoordinator(self.log, self.config, self.clock, lambda _, partition: partition < 9)
         self.coordinator.start()
 
-    def write(self, key: ShareKey = KEY, *batches: StateBatch, **given: Any) -> BaseException | None:
-        state = StoredState(-1, 1, 0, 0, batches)._replace(**given)
+    def write(self, key: ShareKey = KEY, *batches: StateBatch, **changes: Any) -> BaseException | None:
+        state = StoredState(-1, 1, 0, 0, batches)._replace(**changes)
         return self.coordinator.write(key, state).exception()
 
     def close(self) -> None:
@@ -164,12 +164,16 @@ def test_batches_are_put_together_offset_by_offset(
 ) -> None:
     result = combined(known, changed, start)
     for offset in range(45):
-        said = [one[2:] for one in (*known, *changed) if one.first <= offset <= one.last and offset >= start]
-        found = [one[2:] for one in result if one.first <= offset <= one.last]
-        assert found == ([max(said)] if said else [])
-    for one, following in itertools.pairwise(result):
-        assert one.last < following.first
-        assert one.last + 1 < following.first or one[2:] != following[2:]
+        said = [
+            merged_batch[2:]
+            for merged_batch in (*known, *changed)
+            if merged_batch.first <= offset <= merged_batch.last and offset >= start
+        ]
+        states = [merged_batch[2:] for merged_batch in result if merged_batch.first <= offset <= merged_batch.last]
+        assert states == ([max(said)] if said else [])
+    for merged_batch, following in itertools.pairwise(result):
+        assert merged_batch.last < following.first
+        assert merged_batch.last + 1 < following.first or merged_batch[2:] != following[2:]
 
 
 @given(

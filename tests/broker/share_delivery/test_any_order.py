@@ -65,7 +65,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         assert not missing, f"never delivered again: {sorted(missing)}"
         assert bench.share.start_offset == bench.share.end_offset == bench.end
 
-    # What happens
+    # Steps
 
     @initialize(sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3))
     def begin(self, sizes: list[int]) -> None:
@@ -87,7 +87,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def fetch(self, member: str, most: int, batch_size: int, exactly: bool, read: int) -> None:
         acquired = self.fetched(member, most, batch_size=batch_size, exactly=exactly, read=read)
         if exactly:
-            assert sum(one.size for one in acquired) <= most
+            assert sum(acquired_batch.size for acquired_batch in acquired) <= most
 
     def fetched(
         self, member: str, most: int = 500, *, batch_size: int = 500, exactly: bool = False, read: int = 100
@@ -109,19 +109,19 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     def took(self, acquired: list[Acquired], member: str) -> None:
         now = self.bench.clock.now_ms()
-        for one in acquired:
-            for offset in range(one.first, one.last + 1):
+        for acquired_batch in acquired:
+            for offset in range(acquired_batch.first, acquired_batch.last + 1):
                 assert offset < self.bench.end
                 assert offset in self.compacted or not self.is_aborted(offset), f"{offset} was aborted"
                 assert offset not in self.done, f"{offset} is done and came again"
                 assert self.held.get(offset, ("", 0))[1] <= now + TOGETHER_MS, (
                     f"{offset} is in the hands of {self.held[offset]}"
                 )
-                assert one.deliveries <= LIMIT
+                assert acquired_batch.deliveries <= LIMIT
                 if offset in self.counts and self.counts[offset] > 0:
-                    assert one.deliveries == self.counts[offset] + 1
-                self.counts[offset] = one.deliveries
-                if one.deliveries == LIMIT:
+                    assert acquired_batch.deliveries == self.counts[offset] + 1
+                self.counts[offset] = acquired_batch.deliveries
+                if acquired_batch.deliveries == LIMIT:
                     self.at_limit.add(offset)
                 self.held[offset] = (member, now + LOCK_MS)
 
@@ -160,16 +160,16 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def acknowledge_anything(self, member: str, first: int, size: int, kind: int) -> None:
         offsets = range(first, first + size)
         now = self.bench.clock.now_ms()
-        theirs = [o for o in offsets if self.held.get(o, ("", 0))[0] != member or self.held[o][1] <= now]
+        foreign = [o for o in offsets if self.held.get(o, ("", 0))[0] != member or self.held[o][1] <= now]
         future = self.bench.acknowledge(member, first, first + size - 1, kind)
-        if any(o >= self.bench.share.start_offset for o in theirs) or kind > 4:
+        if any(o >= self.bench.share.start_offset for o in foreign) or kind > 4:
             if offsets[-1] >= self.bench.share.start_offset:
                 assert future.done()
         self.ask(future, member, offsets, (kind,))
 
     @rule(member=MEMBERS)
     def leave(self, member: str) -> None:
-        """What is being acknowledged takes its course."""
+        """Acknowledgements in progress are completed."""
         asked = {
             offset for _, _, offsets, types in self.asked for offset, kind in self.kinds(offsets, types) if kind != 4
         }
@@ -212,7 +212,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def truncate(self, by: int) -> None:
         bench = self.bench
         bench.log_start = min(bench.log_start + by, bench.end)
-        bench.batches = [one for one in bench.batches if one.last >= bench.log_start]
+        bench.batches = [batch for batch in bench.batches if batch.last >= bench.log_start]
 
     @rule(data=st.data())
     def compact(self, data: st.DataObject) -> None:
@@ -237,11 +237,11 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.start = min(self.start, max(self.bench.coordinator.summary(KEY).start_offset, 0))
         self.bench.restart()
 
-    # What has to hold
+    # Invariants
 
     def settle_asked(self) -> None:
         self.bench.clock.settle()
-        for asked in [one for one in self.asked if one[0].done()]:
+        for asked in [request for request in self.asked if request[0].done()]:
             self.asked.remove(asked)
             future, member, offsets, types = asked
             if isinstance(future.exception(), BrokerError):

@@ -49,11 +49,11 @@ Batches = Sequence[tuple[int, int, Sequence[int]]]
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerThread]:
-    given = {
+    broker_settings = {
         "share_coordinator_state_topic_num_partitions": "2",
         "group_share_min_record_lock_duration_ms": "1000",
     }
-    with BrokerThread(settings(tmp_path_factory.mktemp("share"), **given)) as running:
+    with BrokerThread(settings(tmp_path_factory.mktemp("share"), **broker_settings)) as running:
         yield running
 
 
@@ -72,7 +72,7 @@ class Member:
         self.wire.__exit__()
 
     def fetch(
-        self, acknowledge: Batches = (), *, partitions: Sequence[int] = (0,), forget: Sequence[int] = (), **given: Any
+        self, acknowledge: Batches = (), *, partitions: Sequence[int] = (0,), forget: Sequence[int] = (), **more: Any
     ) -> ShareFetchResponse:
         topics = []
         if partitions:
@@ -82,24 +82,24 @@ class Member:
                 for first, last, types in acknowledge
             ]
             topics = [FetchTopic(topic_id=self.topic, partitions=parts)]
-        wanted = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500}
+        fields = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500}
         request = ShareFetchRequest(
             group_id=self.group,
             member_id=self.member,
             share_session_epoch=self.epoch,
             topics=topics,
             forgotten_topics_data=[ForgottenTopic(topic_id=self.topic, partitions=forget)] if forget else [],
-            **{**wanted, **given},
+            **{**fields, **more},
         )
         answer = self.wire.send(request, ShareFetchResponse, self.version)
         if not answer.error_code and self.epoch >= 0:
             self.epoch += 1
         return answer
 
-    def acknowledge(self, *given: tuple[int, int, Sequence[int]], renew: bool = False) -> int:
+    def acknowledge(self, *batches: tuple[int, int, Sequence[int]], renew: bool = False) -> int:
         batch = [
             Acknowledgement(first_offset=first, last_offset=last, acknowledge_types=types)
-            for first, last, types in given
+            for first, last, types in batches
         ]
         partition = AcknowledgePartition(partition_index=0, acknowledgement_batches=batch)
         request = ShareAcknowledgeRequest(
@@ -118,10 +118,10 @@ def got(answer: ShareFetchResponse) -> list[tuple[int, int, int, int]]:
     """(partition, first offset, last offset, deliveries) of what was acquired."""
     assert not answer.error_code
     return [
-        (part.partition_index, one.first_offset, one.last_offset, one.delivery_count)
+        (part.partition_index, records.first_offset, records.last_offset, records.delivery_count)
         for topic in answer.responses
         for part in topic.partitions
-        for one in part.acquired_records
+        for records in part.acquired_records
     ]
 
 
@@ -168,8 +168,8 @@ def join(broker: BrokerThread, topic: uuid.UUID) -> Iterator[Join]:
     """Makes members of the group g."""
     with contextlib.ExitStack() as members:
 
-        def join(**given: Any) -> Member:
-            return members.enter_context(contextlib.closing(Member(broker, topic, **given)))
+        def join(**options: Any) -> Member:
+            return members.enter_context(contextlib.closing(Member(broker, topic, **options)))
 
         yield join
 
@@ -196,41 +196,41 @@ def test_records_are_fetched_with_their_batches_and_acknowledged(
 
 def test_two_members_do_not_get_the_same_records(broker: BrokerThread, topic: uuid.UUID, join: Join) -> None:
     produce(broker, topic, *[1] * 10)
-    one, other = join(), join()
-    first = got(one.fetch(max_records=4))
+    first_member, other = join(), join()
+    first = got(first_member.fetch(max_records=4))
     second = got(other.fetch(max_records=4))
     assert first == [(0, 0, 3, 1)]
     assert second == [(0, 4, 7, 1)]
     assert other.acknowledge((0, 3, [1])) == 121
-    assert one.acknowledge((0, 3, [1, 1, 3, 0])) == 0
+    assert first_member.acknowledge((0, 3, [1, 1, 3, 0])) == 0
 
 
 def test_a_waiting_fetch_gets_what_comes_and_what_is_released(
     broker: BrokerThread, topic: uuid.UUID, join: Join
 ) -> None:
-    one, other = join(), join()
-    one.fetch()
+    first, other = join(), join()
+    first.fetch()
     other.fetch()
     results: list[list[tuple[int, int, int, int]]] = []
-    waiting = threading.Thread(target=lambda: results.append(got(one.fetch(partitions=(), max_wait_ms=60_000))))
+    waiting = threading.Thread(target=lambda: results.append(got(first.fetch(partitions=(), max_wait_ms=60_000))))
     waiting.start()
     produce(broker, topic, 1)
     waiting.join()
     assert results == [[(0, 0, 0, 1)]]
     waiting = threading.Thread(target=lambda: results.append(got(other.fetch(partitions=(), max_wait_ms=60_000))))
     waiting.start()
-    assert one.acknowledge((0, 0, [2])) == 0
+    assert first.acknowledge((0, 0, [2])) == 0
     waiting.join()
     assert results[1] == [(0, 0, 0, 2)]
 
 
 def test_what_a_gone_member_had_is_delivered_again(broker: BrokerThread, topic: uuid.UUID, join: Join) -> None:
     produce(broker, topic, 3)
-    one, other, third = (join() for _ in range(3))
+    first, other, third = (join() for _ in range(3))
     other.fetch(partitions=(1,))
-    assert got(one.fetch()) == [(0, 0, 2, 1)]
-    one.epoch = -1
-    assert one.acknowledge((0, 0, [1])) == 0
+    assert got(first.fetch()) == [(0, 0, 2, 1)]
+    first.epoch = -1
+    assert first.acknowledge((0, 0, [1])) == 0
     assert got(other.fetch(max_wait_ms=60_000)) == [(0, 1, 2, 2)]
     other.close()
     assert got(third.fetch(max_wait_ms=60_000)) == [(0, 1, 2, 3)]
@@ -243,8 +243,8 @@ def test_locks_end(broker: BrokerThread, topic: uuid.UUID, join: Join) -> None:
         changed = wire.send(IncrementalAlterConfigsRequest(resources=[hasty]), IncrementalAlterConfigsResponse, 1)
     assert not changed.responses[0].error_code
     produce(broker, topic, 1)
-    one, other = join(group="hasty"), join(group="hasty")
-    assert got(one.fetch()) == [(0, 0, 0, 1)]
+    first, other = join(group="hasty"), join(group="hasty")
+    assert got(first.fetch()) == [(0, 0, 0, 1)]
     assert got(other.fetch(max_wait_ms=60_000)) == [(0, 0, 0, 2)]
 
 
@@ -302,13 +302,13 @@ def test_no_more_records_than_wanted_in_exact_mode(broker: BrokerThread, topic: 
 
 
 def test_state_outlives_the_broker(tmp_path: Path) -> None:
-    given = settings(tmp_path, share_coordinator_state_topic_num_partitions="2")
-    with BrokerThread(given) as broker:
+    broker_settings = settings(tmp_path, share_coordinator_state_topic_num_partitions="2")
+    with BrokerThread(broker_settings) as broker:
         topic_id = new_topic(broker)
         produce(broker, topic_id, 4)
         with contextlib.closing(Member(broker, topic_id)) as member:
             assert got(member.fetch()) == [(0, 0, 3, 1)]
             assert member.acknowledge((0, 2, [1, 1, 2])) == 0
-    with BrokerThread(given) as broker:
+    with BrokerThread(broker_settings) as broker:
         with contextlib.closing(Member(broker, topic_id)) as member:
             assert got(member.fetch()) == [(0, 2, 3, 2)]

@@ -1,4 +1,4 @@
-"""What a share-partition gives out, to whom, and what becomes of it."""
+"""Which records a share-partition delivers, to which member, and how their state changes."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ ACCEPT, RELEASE, REJECT, RENEW, GAP = 1, 2, 3, 4, 0
 def make() -> Iterator[Make]:
     with contextlib.ExitStack() as benches:
 
-        def make(*args: Any, **given: Any) -> ShareBench:
-            return benches.enter_context(contextlib.closing(ShareBench(*args, **given)))
+        def make(*args: Any, **options: Any) -> ShareBench:
+            return benches.enter_context(contextlib.closing(ShareBench(*args, **options)))
 
         yield make
 
 
 def spans(acquired: list[Acquired]) -> list[tuple[int, int, int]]:
-    return [tuple(one) for one in acquired]  # type: ignore[misc]
+    return [tuple(batch) for batch in acquired]  # type: ignore[misc]
 
 
-def settings(**given: Any) -> ShareSettings:
-    return ShareSettings(auto_offset_reset="earliest")._replace(**given)
+def settings(**overrides: Any) -> ShareSettings:
+    return ShareSettings(auto_offset_reset="earliest")._replace(**overrides)
 
 
 def failure(future: asyncio.Future[None]) -> BaseException | None:
@@ -327,7 +327,7 @@ def test_a_batch_of_millions_costs_as_much_as_is_said_of_single_records(make: Ma
         bench.clock.advance(settings().record_lock_ms + 1)
         assert failure(bench.acknowledge("b", 0, 0)) is not None, "its time is over"
         again = bench.fetch("c")
-        assert sum(one.size for one in again) < many
+        assert sum(batch.size for batch in again) < many
         bench.share.log_starts_at(many - 20)
         bench.release("c")
         assert bench.share.start_offset == many - 20

@@ -103,11 +103,11 @@ def check(broker: TidegateBroker, acknowledged: dict[tuple[int | None, int | Non
     for partition in range(2):
         consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "check", "check.crcs": True})
         consumer.assign([TopicPartition("t", partition, 0)])
-        found: list[Message] = []
-        while len(found) < RECORDS // 2:
-            messages = consumer.consume(RECORDS // 2 - len(found), 60)
-            assert messages, f"{len(found)} of {RECORDS // 2} records came"
-            found += messages
+        consumed: list[Message] = []
+        while len(consumed) < RECORDS // 2:
+            messages = consumer.consume(RECORDS // 2 - len(consumed), 60)
+            assert messages, f"{len(consumed)} of {RECORDS // 2} records came"
+            consumed += messages
         consumer.close()
-        assert [int(one.value() or b"") for one in found] == list(range(partition, RECORDS, 2))
-        assert all(acknowledged[partition, one.offset()] == int(one.value() or b"") for one in found)
+        assert [int(message.value() or b"") for message in consumed] == list(range(partition, RECORDS, 2))
+        assert all(acknowledged[partition, message.offset()] == int(message.value() or b"") for message in consumed)

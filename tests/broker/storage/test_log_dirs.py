@@ -55,14 +55,14 @@ def ask(port: int, key: ApiKey, version: int, request: Request, answer: type[Res
 def described(port: int) -> dict[str, dict[tuple[str, int], tuple[int, bool]]]:
     """By directory the partitions in it, with size and whether they are only on their way there."""
     answer = ask(port, ApiKey.DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
-    assert all(one.error_code or 0 < one.usable_bytes < one.total_bytes for one in answer.results)
+    assert all(log_dir.error_code or 0 < log_dir.usable_bytes < log_dir.total_bytes for log_dir in answer.results)
     return {
-        one.log_dir: {
-            (topic.name, found.partition_index): (found.partition_size, found.is_future_key)
-            for topic in one.topics
-            for found in topic.partitions
+        log_dir.log_dir: {
+            (topic.name, partition.partition_index): (partition.partition_size, partition.is_future_key)
+            for topic in log_dir.topics
+            for partition in topic.partitions
         }
-        for one in answer.results
+        for log_dir in answer.results
     }
 
 
@@ -76,23 +76,23 @@ def move(port: int, path: Path | str, partition: int) -> int:
 def everything(bootstrap: str, count: int) -> list[int]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "check", "check.crcs": True})
     consumer.assign([TopicPartition("t", 0, 0)])
-    found: list[int] = []
-    while len(found) < count:
-        messages = consumer.consume(count - len(found), 60)
-        assert messages, f"{len(found)} of {count} came"
-        found += [int(message.value()) for message in messages]
+    values: list[int] = []
+    while len(values) < count:
+        messages = consumer.consume(count - len(values), 60)
+        assert messages, f"{len(values)} of {count} came"
+        values += [int(message.value()) for message in messages]
     consumer.close()
-    return found
+    return values
 
 
 def test_a_partition_moves_while_it_is_written_to(tmp_path: Path) -> None:
     disks = [tmp_path / "one", tmp_path / "two"]
-    given = {**settings(tmp_path), "log.dirs": ",".join(map(str, disks)), "log.segment.bytes": "1048576"}
-    with BrokerThread(given) as broker:
+    broker_settings = {**settings(tmp_path), "log.dirs": ",".join(map(str, disks)), "log.segment.bytes": "1048576"}
+    with BrokerThread(broker_settings) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         admin.create_topics([NewTopic("t", 2)])["t"].result(60)
         at = described(broker.port)
-        homes = {which[1]: path for path, found in at.items() for which in found}
+        homes = {which[1]: path for path, partitions in at.items() for which in partitions}
         assert sorted(homes) == [0, 1]
         assert homes[0] != homes[1]
         failed: list[KafkaError] = []
@@ -124,7 +124,7 @@ def test_a_partition_moves_while_it_is_written_to(tmp_path: Path) -> None:
         assert move(broker.port, "/elsewhere", 0) == 57
         assert move(broker.port, disks[0], 7) == 3
         assert not list(tmp_path.glob("*/*-future"))
-    with BrokerThread(given) as broker:
+    with BrokerThread(broker_settings) as broker:
         assert ("t", 0) in described(broker.port)[homes[1]]
         assert everything(broker.bootstrap_servers, RECORDS) == list(range(RECORDS))
 
@@ -135,9 +135,9 @@ def test_a_failed_disk_takes_only_its_partitions_offline(tmp_path: Path) -> None
     directory.open()
     metadata = ClusterMetadata.open(directory)
     metadata.create_topic("t", partitions=4)
-    for one in metadata.logs("t"):
-        one.append_records([Record(None, b"%d" % one.partition)])
-    on_two = {one.partition for one in directory.disks[1].all()}
+    for log in metadata.logs("t"):
+        log.append_records([Record(None, b"%d" % log.partition)])
+    on_two = {log.partition for log in directory.disks[1].all()}
     assert len(on_two) in (2, 3)
     directory.close()
     paths[1].rename(tmp_path / "away")
@@ -158,7 +158,7 @@ def test_a_failed_disk_takes_only_its_partitions_offline(tmp_path: Path) -> None
         with pytest.raises(KafkaStorageError, match="on a disk that failed"):
             broker.server.broker.partitions.find("t", min(on_two))
         topics = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=60).topics["t"]
-        assert {number for number, one in topics.partitions.items() if one.leader == -1} == on_two
+        assert {number for number, log in topics.partitions.items() if log.leader == -1} == on_two
         assert described(broker.port)[str(paths[1])] == {}
         pages = ask(
             broker.port,
@@ -167,14 +167,14 @@ def test_a_failed_disk_takes_only_its_partitions_offline(tmp_path: Path) -> None
             DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]),
             DescribeTopicPartitionsResponse,
         )
-        assert {one.partition_index for one in pages.topics[0].partitions if one.leader_id == -1} == on_two
+        assert {log.partition_index for log in pages.topics[0].partitions if log.leader_id == -1} == on_two
     paths[1].unlink()
     shutil.move(tmp_path / "away", paths[1])
     directory = LogDirectory(paths)
     directory.open()
     metadata = ClusterMetadata.open(directory)
-    assert sorted(one.partition for one in metadata.logs("t")) == [0, 1, 2, 3]
-    assert all(next(one.iter_records()).value == b"%d" % one.partition for one in metadata.logs("t"))
+    assert sorted(log.partition for log in metadata.logs("t")) == [0, 1, 2, 3]
+    assert all(next(log.iter_records()).value == b"%d" % log.partition for log in metadata.logs("t"))
     directory.close()
 
 
@@ -184,9 +184,9 @@ def test_a_partition_that_is_in_two_places_is_taken_from_one(tmp_path: Path) -> 
     directory.open()
     metadata = ClusterMetadata.open(directory)
     metadata.create_topic("t")
-    (one,) = metadata.logs("t")
-    one.append_records([Record(None, b"kept")])
-    home = directory.disk_of(one).path
+    (log,) = metadata.logs("t")
+    log.append_records([Record(None, b"kept")])
+    home = directory.disk_of(log).path
     other = next(path for path in paths if path != home)
     directory.close()
     shutil.copytree(home / "t-0", other / "t-0")
@@ -199,13 +199,13 @@ def test_a_partition_that_is_in_two_places_is_taken_from_one(tmp_path: Path) -> 
 
 
 def test_cordoned_directories_get_nothing_new(tmp_path: Path) -> None:
-    one, two = (str(tmp_path / name) for name in ("one", "two"))
-    given = {**settings(tmp_path), "log.dirs": f"{one},{two}", "cordoned.log.dirs": one}
-    with BrokerThread(given) as broker:
+    first, two = (str(tmp_path / name) for name in ("one", "two"))
+    broker_settings = {**settings(tmp_path), "log.dirs": f"{first},{two}", "cordoned.log.dirs": first}
+    with BrokerThread(broker_settings) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         admin.create_topics([NewTopic("t", 3)])["t"].result(60)
-        assert {path for path, found in described(broker.port).items() if found} == {two}
-        assert move(broker.port, one, 0) == InvalidReplicaAssignment.code
+        assert {path for path, partitions in described(broker.port).items() if partitions} == {two}
+        assert move(broker.port, first, 0) == InvalidReplicaAssignment.code
         cordon(admin, "*")
         for failing in (
             admin.create_topics([NewTopic("u", 1)])["u"],
@@ -218,10 +218,10 @@ def test_cordoned_directories_get_nothing_new(tmp_path: Path) -> None:
         shown = ask(broker.port, ApiKey.DESCRIBE_LOG_DIRS, 5, request, DescribeLogDirsResponse)
         assert [result.is_cordoned for result in shown.results] == [True, True]
         cordon(admin, two)
-        assert move(broker.port, one, 0) == 0
+        assert move(broker.port, first, 0) == 0
         admin.create_topics([NewTopic("u", 1)])["u"].result(60)
-        assert ("u", 0) in described(broker.port)[one]
-        wait_until(lambda: described(broker.port)[one].get(("t", 0), (0, True))[1] is False, "the move")
+        assert ("u", 0) in described(broker.port)[first]
+        wait_until(lambda: described(broker.port)[first].get(("t", 0), (0, True))[1] is False, "the move")
 
 
 def cordon(admin: AdminClient, paths: str) -> None:
@@ -235,8 +235,8 @@ def test_a_disk_that_fails_keeps_nothing_from_the_others(tmp_path: Path, monkeyp
     directory.open()
     metadata = ClusterMetadata.open(directory)
     metadata.create_topic("t", partitions=4)
-    for one in metadata.logs("t"):
-        one.append_records([Record(None, b"v")])
+    for log in metadata.logs("t"):
+        log.append_records([Record(None, b"v")])
 
     def broken(*_: Any, **__: Any) -> None:
         raise OSError(5, "the disk is gone")
@@ -248,7 +248,7 @@ def test_a_disk_that_fails_keeps_nothing_from_the_others(tmp_path: Path, monkeyp
             directory.checkpoint()
     points = [tmp_path / name / "recovery-point-offset-checkpoint" for name in ("one", "two")]
     assert [path.exists() and " 1\n" in path.read_text() for path in points] == [False, True]
-    on_one = next(one for one in metadata.logs("t") if directory.disk_of(one) is directory.disks[0])
+    on_one = next(log for log in metadata.logs("t") if directory.disk_of(log) is directory.disks[0])
     monkeypatch.setattr(on_one.recovery_files, "save_snapshot", broken)
     with pytest.raises(KafkaStorageError, match="the disk is gone"):
         directory.close()

@@ -56,8 +56,8 @@ async def flushed(log: PartitionLog) -> None:
 
 def test_records_are_flushed_within_flush_ms(logs: LogDirectory) -> None:
     slow, quick, at_once = (
-        logs.create("t", number, uuid.UUID(int=7), LogConfig(**given))
-        for number, given in enumerate(({}, {"flush_ms": 5}, {"flush_messages": 1}))
+        logs.create("t", number, uuid.UUID(int=7), LogConfig(**overrides))
+        for number, overrides in enumerate(({}, {"flush_ms": 5}, {"flush_messages": 1}))
     )
 
     async def test(partitions: Partitions) -> None:

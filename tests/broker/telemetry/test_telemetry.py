@@ -60,12 +60,12 @@ class Fixture:
         self.changes += 1
 
     def push(self, instance: Instance, metrics: bytes = b"", **more: Any) -> None:
-        given: dict[str, Any] = {"subscription_id": instance.subscription_id, "terminating": False, "compression": 0}
-        given |= more
-        instance = self.telemetry.admit(instance.id, CLIENT, **given, metrics=metrics)
+        request: dict[str, Any] = {"subscription_id": instance.subscription_id, "terminating": False, "compression": 0}
+        request |= more
+        instance = self.telemetry.admit(instance.id, CLIENT, **request, metrics=metrics)
         if metrics:
             most = self.telemetry.most_unpacked_bytes
-            self.telemetry.take(instance, read_points(given["compression"], metrics, most, OFF_THE_LOOP))
+            self.telemetry.take(instance, read_points(request["compression"], metrics, most, OFF_THE_LOOP))
 
     def values(self) -> dict[str, float]:
         return {family.name: sample.value for family in self.telemetry.families() for sample in family.samples}
@@ -166,7 +166,7 @@ def test_clients_that_are_silent_are_forgotten_and_memory_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "error"),
+    ("overrides", "error"),
     [
         ({"metrik": "a"}, InvalidRequest),
         ({"interval.ms": "99"}, InvalidRequest),
@@ -176,9 +176,9 @@ def test_clients_that_are_silent_are_forgotten_and_memory_is_bounded() -> None:
         ({"match": "client_id=("}, InvalidConfiguration),
     ],
 )
-def test_what_cannot_be_a_subscription_is_refused(given: Mapping[str, str], error: type[BrokerError]) -> None:
+def test_what_cannot_be_a_subscription_is_refused(overrides: Mapping[str, str], error: type[BrokerError]) -> None:
     with pytest.raises(error):
-        subscription(given)
+        subscription(overrides)
 
 
 @given(st.binary(max_size=200))

@@ -58,7 +58,7 @@ class Producers(RuleBasedStateMachine):
         alive = [each for each in self.instances if not each.dead]
         return alive[number % len(alive)] if alive else None
 
-    # What clients do
+    # Actions of clients
 
     @rule(name=st.sampled_from(NAMES), version=st.sampled_from([0, 2]))
     def start(self, name: str, version: int) -> None:
@@ -102,19 +102,19 @@ class Producers(RuleBasedStateMachine):
         )
         self.settle()
 
-    # What happens to the broker
+    # Events in the broker
 
-    @rule(held=st.booleans())
-    def stall_the_log(self, held: bool) -> None:
-        self.one.log.held = held
-        if not held:
+    @rule(stalled=st.booleans())
+    def stall_the_log(self, stalled: bool) -> None:
+        self.one.log.held = stalled
+        if not stalled:
             self.one.log.release()
         self.settle()
 
-    @rule(held=st.booleans())
-    def stall_the_markers(self, held: bool) -> None:
-        self.one.markers.held = held
-        if not held:
+    @rule(stalled=st.booleans())
+    def stall_the_markers(self, stalled: bool) -> None:
+        self.one.markers.held = stalled
+        if not stalled:
             self.one.markers.release()
         self.settle()
 
@@ -137,7 +137,7 @@ class Producers(RuleBasedStateMachine):
         self.one.coordinator = self.one.reload()
         self.settle()
 
-    # What clients hear
+    # Responses to clients
 
     def settle(self) -> None:
         self.one.clock.settle()
@@ -182,23 +182,25 @@ class Producers(RuleBasedStateMachine):
         else:
             instance.broken = True
 
-    # What must hold
+    # Invariants
 
     @invariant()
     def outcomes_are_those_told(self) -> None:
-        seen = {record for one in self.one.markers.partitions.values() for record in one.committed()}
+        seen = {record for partition in self.one.markers.partitions.values() for record in partition.committed()}
         assert self.committed <= seen
         assert not self.never & seen
 
     @invariant()
     def who_is_open_is_known(self) -> None:
-        """Whoever has a transaction open in a partition is known to the coordinator to have it there: none hangs."""
+        """If a producer has a transaction open in a partition, the coordinator knows about it: no transaction hangs."""
         for where, partition in self.one.markers.partitions.items():
             for producer_id in partition.open:
                 holders = [
-                    found
+                    open_transaction
                     for each in self.one.coordinator.list_transactions()
-                    if (found := self.one.coordinator.describe(each.transactional_id).transaction).producer_id
+                    if (
+                        open_transaction := self.one.coordinator.describe(each.transactional_id).transaction
+                    ).producer_id
                     == producer_id
                 ]
                 assert holders

@@ -183,10 +183,10 @@ def test_a_step_that_fails_for_an_unforeseen_reason_does_not_keep_those_behind_i
     first, bad, last = (one.add(producer, ("t", number)) for number in range(3))
     added = transitions.added
 
-    def failing(*given: Any, **more: Any) -> Any:
-        if ("t", 1) in given[2]:
+    def failing(*arguments: Any, **more: Any) -> Any:
+        if ("t", 1) in arguments[2]:
             raise RuntimeError("a fault of ours")
-        return added(*given, **more)
+        return added(*arguments, **more)
 
     monkeypatch.setattr(transitions, "added", failing)
     for _ in range(4):
@@ -197,21 +197,21 @@ def test_a_step_that_fails_for_an_unforeseen_reason_does_not_keep_those_behind_i
 
 
 def test_ids_nobody_uses_expire() -> None:
-    one = Coordinator(
+    coordinator = Coordinator(
         transactional_id_expiration_ms="100000", transaction_remove_expired_transaction_cleanup_interval_ms="30000"
     )
-    value(one.init("idle"))
-    busy = value(one.init("busy", timeout_ms=900_000))
-    one.clock.advance(90_000)
-    value(one.add(busy, HERE, name="busy"))
-    assert len(one.coordinator.list_transactions()) == 2
-    one.clock.advance(30_000)
-    assert [each.transactional_id for each in one.coordinator.list_transactions()] == ["busy"]
-    one.restart()
-    assert [each.transactional_id for each in one.coordinator.list_transactions()] == ["busy"]
-    assert isinstance(failure(one.add(Producer(0, 0), HERE, name="idle")), InvalidPidMapping)
-    assert value(one.init("idle")).id == 2, "a new producer id, so that nothing of old is taken for its own"
-    one.clock.close()
+    value(coordinator.init("idle"))
+    busy = value(coordinator.init("busy", timeout_ms=900_000))
+    coordinator.clock.advance(90_000)
+    value(coordinator.add(busy, HERE, name="busy"))
+    assert len(coordinator.coordinator.list_transactions()) == 2
+    coordinator.clock.advance(30_000)
+    assert [each.transactional_id for each in coordinator.coordinator.list_transactions()] == ["busy"]
+    coordinator.restart()
+    assert [each.transactional_id for each in coordinator.coordinator.list_transactions()] == ["busy"]
+    assert isinstance(failure(coordinator.add(Producer(0, 0), HERE, name="idle")), InvalidPidMapping)
+    assert value(coordinator.init("idle")).id == 2, "a new producer id, so that nothing of old is taken for its own"
+    coordinator.clock.close()
 
 
 def test_what_no_producer_can_ask_for(one: Coordinator) -> None:
@@ -225,9 +225,9 @@ def test_what_no_producer_can_ask_for(one: Coordinator) -> None:
 def test_partitions_are_verified(one: Coordinator) -> None:
     producer = value(one.init())
     value(one.add(producer, HERE, version=0))
-    found = one.coordinator.verify_partitions("x", producer, [HERE, THERE])
-    assert found[HERE] is None
-    assert isinstance(found[THERE], TransactionAbortable)
+    verified = one.coordinator.verify_partitions("x", producer, [HERE, THERE])
+    assert verified[HERE] is None
+    assert isinstance(verified[THERE], TransactionAbortable)
     with pytest.raises(ProducerFenced):
         one.coordinator.verify_partitions("x", Producer(0, 1), [HERE])
 
@@ -238,8 +238,8 @@ def test_transactions_are_listed(one: Coordinator) -> None:
     value(one.add(first, HERE, name="first"))
     one.clock.advance(5_000)
 
-    def names(**given: object) -> list[str]:
-        return [each.transactional_id for each in one.coordinator.list_transactions(**given)]  # type: ignore[arg-type]
+    def names(**filters: object) -> list[str]:
+        return [each.transactional_id for each in one.coordinator.list_transactions(**filters)]  # type: ignore[arg-type]
 
     assert names() == ["first", "second"]
     assert names(states=[TransactionState.ONGOING]) == ["first"]

@@ -10,8 +10,8 @@ from broker.errors import CorruptMessage
 from broker.transactions import Transaction, TransactionState
 from broker.transactions.records import decode_key, decode_value, encode_key, encode_value
 
-# What Apache Kafka 4.3.1 wrote for transactional id a904690: a first InitProducerId, AddPartitionsToTxn v3, the abort by another
-# InitProducerId in its two steps, that InitProducerId, and EndTxn v5 with nothing to abort.
+# Records that Apache Kafka 4.3.1 wrote for transactional id a904690: a first InitProducerId, AddPartitionsToTxn v3,
+# the abort by another InitProducerId in its two steps, that InitProducerId, and EndTxn v5 with nothing to abort.
 KEY = "0000000761393034363930"
 VALUES = {
     "0001000000000000000100000000ea600000000001a1ff38692dffffffffffffffff0100080000000000000001": Transaction(
@@ -87,13 +87,13 @@ def test_values_come_back(transaction: Transaction) -> None:
 
 @given(transactions)
 def test_the_older_format_has_all_but_the_later_fields(transaction: Transaction) -> None:
-    found = decode_value(encode_value(transaction, feature_level=0))
-    assert (found.producer, found.state, found.partitions) == (
+    decoded = decode_value(encode_value(transaction, feature_level=0))
+    assert (decoded.producer, decoded.state, decoded.partitions) == (
         transaction.producer,
         transaction.state,
         transaction.partitions,
     )
-    assert (found.client_version, found.next_producer_id) == (0, -1)
+    assert (decoded.client_version, decoded.next_producer_id) == (0, -1)
 
 
 @given(st.binary(max_size=80), st.sampled_from([b"", b"\0\0", b"\0\1"]))

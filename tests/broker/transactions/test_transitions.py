@@ -1,4 +1,4 @@
-"""What may follow what: the tables of Kafka's coordinator, for both versions of the protocol."""
+"""The permitted transitions between states: the tables of Kafka's coordinator, for both versions of the protocol."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ COMPLETE_COMMIT, COMPLETE_ABORT = TransactionState.COMPLETE_COMMIT, TransactionS
 LAST = 32766
 
 
-def transaction(state: TransactionState = EMPTY, epoch: int = 5, **given: object) -> Transaction:
+def transaction(state: TransactionState = EMPTY, epoch: int = 5, **fields: object) -> Transaction:
     base = Transaction(producer_id=1, previous_producer_id=1, epoch=epoch, timeout_ms=10, state=state, updated_ms=0)
-    return replace(base, **given)  # type: ignore[arg-type]
+    return replace(base, **fields)  # type: ignore[arg-type]
 
 
-def end(found: Transaction, epoch: int, *, commit: bool, version: int = 2, producer_id: int = 1) -> Transaction | None:
+def end(
+    current: Transaction, epoch: int, *, commit: bool, version: int = 2, producer_id: int = 1
+) -> Transaction | None:
     ids = count(100)
     return ended(
-        found,
+        current,
         Producer(producer_id, epoch),
         commit=commit,
         now_ms=7,
@@ -34,9 +36,9 @@ def end(found: Transaction, epoch: int, *, commit: bool, version: int = 2, produ
     )
 
 
-def init(found: Transaction, expected: Producer | None = None) -> Transaction:
+def init(current: Transaction, expected: Producer | None = None) -> Transaction:
     ids = count(100)
-    return initialised(found, timeout_ms=20, expected=expected, now_ms=7, new_producer_id=lambda: next(ids))
+    return initialised(current, timeout_ms=20, expected=expected, now_ms=7, new_producer_id=lambda: next(ids))
 
 
 FENCED, INVALID, BUSY, DONE, BUMPED = ProducerFenced, InvalidTxnState, ConcurrentTransactions, "done", "bumped"
@@ -72,12 +74,12 @@ FENCED, INVALID, BUSY, DONE, BUMPED = ProducerFenced, InvalidTxnState, Concurren
 def test_how_a_transaction_ends_in_the_second_version(
     state: TransactionState, epoch: int, commit: bool, expected: object
 ) -> None:
-    found = transaction(state)
+    current = transaction(state)
     if isinstance(expected, type) and issubclass(expected, BrokerError):
         with pytest.raises(expected):
-            end(found, epoch, commit=commit)
+            end(current, epoch, commit=commit)
         return
-    after = end(found, epoch, commit=commit)
+    after = end(current, epoch, commit=commit)
     assert (after is None) == (expected is DONE)
     if after is not None:
         assert (after.epoch, after.last_epoch, after.client_version) == (6, 5, 2)
@@ -107,12 +109,12 @@ def test_how_a_transaction_ends_in_the_second_version(
 def test_how_a_transaction_ends_in_the_first_version(
     state: TransactionState, epoch: int, commit: bool, expected: object
 ) -> None:
-    found = transaction(state, partitions=frozenset({("t", 0)}))
+    current = transaction(state, partitions=frozenset({("t", 0)}))
     if isinstance(expected, type) and issubclass(expected, BrokerError):
         with pytest.raises(expected):
-            end(found, epoch, commit=commit, version=0)
+            end(current, epoch, commit=commit, version=0)
         return
-    after = end(found, epoch, commit=commit, version=0)
+    after = end(current, epoch, commit=commit, version=0)
     assert (after is None) == (expected is DONE)
     if after is not None:
         assert (after.epoch, after.partitions, after.client_version) == (5, frozenset({("t", 0)}), 0)
@@ -136,8 +138,8 @@ def test_a_producer_whose_epochs_are_used_up_goes_on_under_a_new_id() -> None:
         end(over, LAST, commit=False)
 
 
-def fence(found: Transaction, version: int) -> Transaction:
-    return fenced(found, now_ms=7, version=version, new_producer_id=lambda: 100)
+def fence(current: Transaction, version: int) -> Transaction:
+    return fenced(current, now_ms=7, version=version, new_producer_id=lambda: 100)
 
 
 @pytest.mark.parametrize("version", [0, 2])
@@ -174,16 +176,16 @@ def test_an_instance_goes_on_after_an_error() -> None:
 
 
 def test_partitions_are_added() -> None:
-    here, there = ("t", 0), ("t", 1)
-    begun = added(transaction(COMPLETE_COMMIT, started_ms=1), Producer(1, 5), [here], now_ms=7, version=2)
+    first, there = ("t", 0), ("t", 1)
+    begun = added(transaction(COMPLETE_COMMIT, started_ms=1), Producer(1, 5), [first], now_ms=7, version=2)
     assert begun is not None
-    assert (begun.state, begun.partitions, begun.started_ms) == (ONGOING, frozenset({here}), 7)
-    assert added(begun, Producer(1, 5), [here], now_ms=8, version=2) is None
-    more = added(begun, Producer(1, 5), [here, there], now_ms=8, version=2)
+    assert (begun.state, begun.partitions, begun.started_ms) == (ONGOING, frozenset({first}), 7)
+    assert added(begun, Producer(1, 5), [first], now_ms=8, version=2) is None
+    more = added(begun, Producer(1, 5), [first, there], now_ms=8, version=2)
     assert more is not None
-    assert (more.partitions, more.started_ms, more.updated_ms) == (frozenset({here, there}), 7, 8)
+    assert (more.partitions, more.started_ms, more.updated_ms) == (frozenset({first, there}), 7, 8)
     for producer, error in ((Producer(2, 5), InvalidPidMapping), (Producer(1, 6), ProducerFenced)):
         with pytest.raises(error):
             added(begun, producer, [there], now_ms=8, version=2)
     with pytest.raises(ConcurrentTransactions):
-        added(transaction(PREPARE_COMMIT), Producer(1, 5), [here], now_ms=7, version=0)
+        added(transaction(PREPARE_COMMIT), Producer(1, 5), [first], now_ms=7, version=0)

@@ -50,19 +50,19 @@ def ours(directory: Path) -> Iterator[Ports]:
 
 
 def walked(ports: Ports) -> dict[str, Any]:
-    """What each client is told, by client and request."""
+    """The response to each client, by client and request."""
     admin = Client(ports.admin)
     ids = prepare(admin)
     listed = admin.ask(18, 4, {"client_software_name": "test", "client_software_version": "1"})["api_keys"]
     served = {
-        ApiKey(one["api_key"]): range(one["min_version"], one["max_version"] + 1)
-        for one in listed
-        if one["api_key"] in list(ApiKey)
+        ApiKey(api["api_key"]): range(api["min_version"], api["max_version"] + 1)
+        for api in listed
+        if api["api_key"] in list(ApiKey)
     }
-    found = {}
+    answers = {}
     for user in ("nobody", "some"):
         client = Client(ports.clients, user)
-        found[user] = findings(client, served, ids)
+        answers[user] = findings(client, served, ids)
         client.hang_up()
     admin.hang_up()
-    return found
+    return answers

@@ -1,4 +1,4 @@
-"""Who may do little is told by each API what Apache Kafka would tell it."""
+"""A user with few rights gets the same response from each API as from Apache Kafka."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from tests.conformance.access.walk import recorded
 
 
 def differences(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
-    found = []
+    lines = []
     for user, asked in theirs.items():
         for name, told in asked.items():
             # Which APIs are served another test compares.
             if name in mine[user] and mine[user][name] != told:
-                found.append(f"{user} {name}:\n  ours   {mine[user][name]}\n  kafka  {told}")
-    return found
+                lines.append(f"{user} {name}:\n  ours   {mine[user][name]}\n  kafka  {told}")
+    return lines
 
 
 def test_every_api_tells_who_may_do_little_what_kafka_tells(tmp_path: Path) -> None:
     with ours(tmp_path) as ports:
-        found = differences(walked(ports), recorded())
-    assert not found, "\n".join(found)
+        lines = differences(walked(ports), recorded())
+    assert not lines, "\n".join(lines)
 
 
 @pytest.mark.proof
 def test_what_was_written_down_is_what_kafka_tells(tmp_path: Path) -> None:
     with apache(tmp_path) as ports:
-        found = differences(walked(ports), recorded())
-    assert not found, "\n".join(found)
+        lines = differences(walked(ports), recorded())
+    assert not lines, "\n".join(lines)
 
 
 def test_no_api_is_left_out() -> None:

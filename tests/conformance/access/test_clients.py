@@ -71,16 +71,16 @@ def consume(settings: dict[str, Any], topic: str, count: int) -> list[Any]:
     """Records, or the first error."""
     consumer = Consumer({"auto.offset.reset": "earliest", "enable.auto.commit": False, **settings})
     consumer.subscribe([topic])
-    found: list[Any] = []
+    messages: list[Any] = []
     try:
-        while len(found) < count:
+        while len(messages) < count:
             message = consumer.poll(20)
-            assert message is not None, f"{len(found)} of {count} records came"
+            assert message is not None, f"{len(messages)} of {count} records came"
             error = message.error()
             if error is not None:
                 return [error.code()]
-            found.append(message.value())
-        return found
+            messages.append(message.value())
+        return messages
     finally:
         consumer.close()
 
@@ -136,13 +136,13 @@ def test_rights_outlive_the_broker(tmp_path: Path) -> None:
     entry = AclBinding(
         ResourceType.GROUP, "g", ResourcePatternType.PREFIXED, "User:x", "10.0.0.1", AclOperation.ALL, AclPermissionType.DENY
     )  # fmt: skip
-    given = {
+    configs = {
         **settings(tmp_path),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
     }
     for expected in (False, True):
-        with BrokerThread(given) as broker:
+        with BrokerThread(configs) as broker:
             admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
             every = AclBindingFilter(
                 ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
@@ -157,7 +157,7 @@ _ATTEMPTS = 5
 
 
 def test_clients_above_their_quotas_are_held_back(access: Access) -> None:
-    # What is sent is a little more than there is room for, so that the waits are short.
+    # sends slightly more than the quota, so that the throttling is short
     bootstrap = ("--bootstrap-server", access.admin)
     kafka_tool(
         "kafka-configs",
@@ -173,8 +173,8 @@ def test_clients_above_their_quotas_are_held_back(access: Access) -> None:
     sending = {**noting("Produce"), "client.id": "held", "batch.size": 30_000}
     for attempt in range(_ATTEMPTS):
         assert produce(sending, "wages", count=15, size=20_000) == [None] * 15
-        held = {**noting("Fetch"), "client.id": "held", "group.id": f"g{attempt}"}
-        assert len(consume(held, "wages", 20)) == 20
+        throttled = {**noting("Fetch"), "client.id": "held", "group.id": f"g{attempt}"}
+        assert len(consume(throttled, "wages", 20)) == 20
         if any(waits["Produce"]) and any(waits["Fetch"]):
             break
     assert not waits["free"] and any(waits["Produce"]) and any(waits["Fetch"])

@@ -67,16 +67,16 @@ def limits(port: int) -> set[tuple[str | None, float]]:
     client.hang_up()
     return {
         (
-            next(part["entity_name"] for part in one["entity"] if part["entity_type"] == "user"),
-            one["values"][0]["value"],
+            next(part["entity_name"] for part in entry["entity"] if part["entity_type"] == "user"),
+            entry["values"][0]["value"],
         )
-        for one in answer["entries"]
+        for entry in answer["entries"]
     }
 
 
 def entries(broker: KafkaBroker | TidegateBroker) -> list[str]:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    return sorted(one.name for one in admin.describe_acls(EVERY).result(60))
+    return sorted(binding.name for binding in admin.describe_acls(EVERY).result(60))
 
 
 def add(broker: KafkaBroker | TidegateBroker, name: str) -> None:

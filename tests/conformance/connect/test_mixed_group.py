@@ -24,13 +24,13 @@ SETTINGS = {
 
 def running_on(url: str, names: list[str]) -> dict[str, str]:
     """The worker of each connector's task, where all of them run."""
-    found = {}
+    states = {}
     for name in names:
         answer = requests.get(f"{url}/connectors/{name}/status", timeout=60)
         shown = answer.json() if answer.ok else {"connector": {"state": "?"}, "tasks": []}
         if shown["connector"]["state"] == "RUNNING" and [task["state"] for task in shown["tasks"]] == ["RUNNING"]:
-            found[name] = shown["tasks"][0]["worker_id"]
-    return found if len(found) == len(names) else {}
+            states[name] = shown["tasks"][0]["worker_id"]
+    return states if len(states) == len(names) else {}
 
 
 def put(url: str, name: str, config: dict[str, str]) -> None:

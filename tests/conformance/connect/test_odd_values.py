@@ -34,9 +34,9 @@ def test_types_and_defaults_of_keys_are_the_originals(definitions):
     both = set(theirs) & set(ours)
     assert len(both) > 300
     wrong = {
-        place: (theirs[place]["type"], ours[place]["type"])
-        for place in both
-        if theirs[place]["type"] != ours[place]["type"]
+        key_name: (theirs[key_name]["type"], ours[key_name]["type"])
+        for key_name in both
+        if theirs[key_name]["type"] != ours[key_name]["type"]
     }
     # A name of a table that is a list of one, and a list of expressions that is a text.
     assert set(wrong) == {("PostgresConnector", "signal.data.collection"), ("MariaDbConnector", "signal.data.collection"),
@@ -59,8 +59,8 @@ def test_types_and_defaults_of_keys_are_the_originals(definitions):
 
 
 def test_importances_of_keys_are_the_originals(definitions):
-    theirs, ours = ({place: one["importance"] for place, one in of_one.items()} for of_one in definitions)
-    assert {place: (theirs[place], ours[place]) for place in theirs.keys() & ours if theirs[place] != ours[place]} == {}
+    theirs, ours = ({key: definition["importance"] for key, definition in of_one.items()} for of_one in definitions)
+    assert {key: (theirs[key], ours[key]) for key in theirs.keys() & ours if theirs[key] != ours[key]} == {}
 
 
 @pytest.mark.proof

@@ -79,7 +79,7 @@ def test_kcctl(url, name, tmp_path):
     config = {"connector.class": SOURCE, "file": str(tmp_path / "lines"), "topic": name, "tasks.max": "1"}
     assert {"version", "commit", "kafka_cluster_id"} <= set(ask("GET", "/"))
     plugins = ask("GET", "/connector-plugins?connectorsOnly=false")
-    assert {"source", "sink", "transformation", "converter"} <= {one["type"] for one in plugins}
+    assert {"source", "sink", "transformation", "converter"} <= {plugin["type"] for plugin in plugins}
     described = ask("GET", f"/connector-plugins/{SOURCE}/config")
     assert {"name", "type", "required", "default_value", "documentation"} <= set(described[0])
     judged = ask("PUT", f"/connector-plugins/{SOURCE}/config/validate", {"name": name, **config})
@@ -128,9 +128,9 @@ def test_strimzi(url, name, tmp_path):
     ask = Client(url)
     (tmp_path / "lines").write_text("a\n")
     listed = ask("GET", "/connector-plugins")
-    assert all({"class", "type"} <= set(one) <= {"class", "type", "version"} for one in listed)
+    assert all({"class", "type"} <= set(plugin) <= {"class", "type", "version"} for plugin in listed)
     levels = ask("GET", "/admin/loggers/")
-    assert all(isinstance(one["level"], str) for one in levels.values())
+    assert all(isinstance(plugin["level"], str) for plugin in levels.values())
     ask("PUT", "/admin/loggers/root", {"level": levels["root"]["level"]})
     ask("GET", f"/connectors/{name}/config", ok=(404,))
     # The operator writes numbers as they stand in its resource.

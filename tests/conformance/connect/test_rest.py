@@ -271,11 +271,11 @@ def test_offsets_of_a_stopped_source_are_changed(url, name, tmp_path):
         "negative": "The value for the 'position' key in the offset should be a non-negative value",
         "filename": "Partition objects should contain the key 'filename'",
     }.items():
-        given = {"position": {"x": 1}, "text": {"position": "4"}, "negative": {"position": -1}}.get(
+        offsets_by_case = {"position": {"x": 1}, "text": {"position": "4"}, "negative": {"position": -1}}.get(
             wrong, {"position": 1}
         )
         status, message = change_offsets(
-            url, name, [{"partition": {"f": 1} if wrong == "filename" else partition, "offset": given}]
+            url, name, [{"partition": {"f": 1} if wrong == "filename" else partition, "offset": offsets_by_case}]
         )
         assert (status, words in message) == (500, True), message
     assert ask(url, "PUT", f"/connectors/{name}/resume").status_code == 202
@@ -312,12 +312,12 @@ def test_offsets_of_a_stopped_sink_are_changed(url, name, tmp_path):
         # The original fails with 500 at a negative one, whose words are of a class of its own.
         negative = [{"partition": {"kafka_topic": name, "kafka_partition": 0}, "offset": {"kafka_offset": -1}}]
         assert change_offsets(url, sink, negative)[0] in (400, 500)
-        place = {"kafka_topic": name, "kafka_partition": "0"}
+        source_partition = {"kafka_topic": name, "kafka_partition": "0"}
         done = (200, "The offsets for this connector have been altered successfully")
-        assert change_offsets(url, sink, [{"partition": place, "offset": {"kafka_offset": "1"}}]) == done
+        assert change_offsets(url, sink, [{"partition": source_partition, "offset": {"kafka_offset": "1"}}]) == done
         known = [{"partition": {"kafka_topic": name, "kafka_partition": 0}, "offset": {"kafka_offset": 1}}]
         assert ask(url, "GET", path).json()["offsets"] == known
-        assert change_offsets(url, sink, [{"partition": place, "offset": None}]) == done
+        assert change_offsets(url, sink, [{"partition": source_partition, "offset": None}]) == done
         assert ask(url, "GET", path).json()["offsets"] == []
         for _ in range(2):
             assert change_offsets(url, sink, None) == (
@@ -396,7 +396,9 @@ def test_plugins_are_listed(url):
 
 @pytest.mark.parametrize("plugin", ["FileStreamSource", "org.apache.kafka.connect.transforms.RegexRouter"])
 def test_a_plugin_shows_its_own_keys(url, plugin):
-    shown = {one["name"]: one for one in ask(url, "GET", f"/connector-plugins/{plugin}/config").json()}
+    shown = {
+        definition["name"]: definition for definition in ask(url, "GET", f"/connector-plugins/{plugin}/config").json()
+    }
     expected = {"FileStreamSource": {"file", "topic", "batch.size"}}.get(plugin, {"regex", "replacement"})
     assert expected <= set(shown)
     required = "topic" if "topic" in shown else "regex"
@@ -451,23 +453,23 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_validation_finds_fault_with_the_same_keys(url, case):
-    given, wrong = CASES[case]
-    answer = ask(url, "PUT", "/connector-plugins/FileStreamSource/config/validate", given)
+    changes, wrong = CASES[case]
+    answer = ask(url, "PUT", "/connector-plugins/FileStreamSource/config/validate", changes)
     if case == "a transform twice" and answer.status_code != 200:
         pytest.skip("this version of the original fails on it")
     assert answer.status_code == 200, answer.text
     shown = answer.json()
     assert shown["name"] == SOURCE
-    found = {one["value"]["name"]: one["value"]["errors"] for one in shown["configs"]}
-    assert {key for key, errors in found.items() if errors} >= set(wrong)
-    assert {key for key, errors in found.items() if errors} <= set(wrong) | {"transforms", "transforms.R.type"}
-    assert shown["error_count"] == sum(len(errors) for errors in found.values())
+    errors_by_key = {config["value"]["name"]: config["value"]["errors"] for config in shown["configs"]}
+    assert {key for key, errors in errors_by_key.items() if errors} >= set(wrong)
+    assert {key for key, errors in errors_by_key.items() if errors} <= set(wrong) | {"transforms", "transforms.R.type"}
+    assert shown["error_count"] == sum(len(errors) for errors in errors_by_key.values())
     assert not wrong or shown["error_count"] >= len(wrong)
 
 
-def definitions(url, given, plugin="FileStreamSource"):
-    shown = ask(url, "PUT", f"/connector-plugins/{plugin}/config/validate", given).json()
-    return {one["definition"]["name"]: one for one in shown["configs"]}, shown["groups"]
+def definitions(url, properties, plugin="FileStreamSource"):
+    shown = ask(url, "PUT", f"/connector-plugins/{plugin}/config/validate", properties).json()
+    return {entry["definition"]["name"]: entry for entry in shown["configs"]}, shown["groups"]
 
 
 OVERRIDDEN = {
@@ -489,12 +491,12 @@ OVERRIDDEN = {
 
 
 @pytest.mark.parametrize(
-    "given", [VALID, OVERRIDDEN, {"name": "v", "connector.class": SINK, "topics": "t", "file": "/tmp/x"}]
+    "config", [VALID, OVERRIDDEN, {"name": "v", "connector.class": SINK, "topics": "t", "file": "/tmp/x"}]
 )
-def test_definitions_are_the_original_s(ours, apache_connect, given):
-    plugin = given["connector.class"]
-    theirs, their_groups = definitions(apache_connect.url, given, plugin)
-    mine, my_groups = definitions(ours, given, plugin)
+def test_definitions_are_the_original_s(ours, apache_connect, config):
+    plugin = config["connector.class"]
+    theirs, their_groups = definitions(apache_connect.url, config, plugin)
+    mine, my_groups = definitions(ours, config, plugin)
     exactly_once = {"transaction.boundary", "transaction.boundary.interval.ms", "offsets.storage.topic"}
     assert set(theirs) - set(mine) <= exactly_once
     for name in set(theirs) & set(mine):
@@ -520,13 +522,13 @@ def test_validation_of_nothing_is_refused(url):
 
 
 def test_validation_of_another_class_is_refused(url):
-    given = {**VALID, "connector.class": SINK}
-    answer = ask(url, "PUT", "/connector-plugins/FileStreamSource/config/validate", given)
+    config = {**VALID, "connector.class": SINK}
+    answer = ask(url, "PUT", "/connector-plugins/FileStreamSource/config/validate", config)
     assert answer.status_code == 400
     assert "does not match request type" in answer.json()["message"]
 
 
 def test_secrets_are_hidden(url):
-    given = {**VALID, "producer.override.ssl.key.password": "hunter2"}
-    answer = ask(url, "PUT", "/connector-plugins/FileStreamSource/config/validate", given)
+    config = {**VALID, "producer.override.ssl.key.password": "hunter2"}
+    answer = ask(url, "PUT", "/connector-plugins/FileStreamSource/config/validate", config)
     assert "hunter2" not in answer.text

@@ -1,5 +1,8 @@
-"""Requests at the edges of the REST face (bad bodies, unknown paths, wrong methods, odd parameters): the same answers as
-Kafka Connect's, asked side by side. What is not JSON, or not of the right shape, is 400 here and 500 there."""
+"""Edge cases of the REST API (bad bodies, unknown paths, wrong methods, unusual parameters): the same responses as
+Kafka Connect's, with both queried side by side.
+
+A body that is invalid JSON or has the wrong structure is 400 here and 500 there.
+"""
 
 from __future__ import annotations
 

@@ -122,12 +122,12 @@ class Both:
                 return []
             first, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
             consumer.assign([TopicPartition(topic, 0, first)])
-            found: list[tuple[Any, ...]] = []
-            while consumer.position([TopicPartition(topic, 0)])[0].offset < end and len(found) < end - first:
+            rows: list[tuple[Any, ...]] = []
+            while consumer.position([TopicPartition(topic, 0)])[0].offset < end and len(rows) < end - first:
                 message = consumer.poll(30)
                 assert message is not None and message.error() is None, topic
-                found.append((message.key(), message.value(), message.headers()))
-            return found
+                rows.append((message.key(), message.value(), message.headers()))
+            return rows
         finally:
             consumer.close()
 
@@ -224,9 +224,9 @@ def test_records_become_the_same_lines(both: Both, keys: Mapping[str, str], valu
         producer.produce(both.name, value, f"k{number}", headers=[("n", str(number).encode())])
     assert producer.flush(30) == 0
     for side in both.urls:
-        own = {name: f"{both.name}-{side}-dead" if value == "DEAD" else value for name, value in keys.items()}
+        properties = {name: f"{both.name}-{side}-dead" if value == "DEAD" else value for name, value in keys.items()}
         to = {"connector.class": SINK, "topics": both.name, "file": str(both.folder / side)}
-        both.start(side, {**to, "key.converter": _STRING, **own})
+        both.start(side, {**to, "key.converter": _STRING, **properties})
     for side in both.urls:
         wait_until(
             lambda side=side: [entry["offset"] for entry in both.offsets(side)] == [{"kafka_offset": len(values)}],

@@ -37,8 +37,8 @@ def test_the_offset_file_is_handed_over_and_back(tidegate_broker, tmp_path):
     theirs = or_skip(lambda: KafkaConnectStandalone(tmp_path / "theirs", bootstrap, settings, [file]))
     (port,) = free_ports(1)
     url, ready = f"http://127.0.0.1:{port}", tmp_path / "ready"
-    own = {**settings, "bootstrap.servers": bootstrap, "listeners": url}
-    (tmp_path / "worker.properties").write_text("".join(f"{key}={value}\n" for key, value in own.items()))
+    properties = {**settings, "bootstrap.servers": bootstrap, "listeners": url}
+    (tmp_path / "worker.properties").write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
     command = ["-m", "tidegate.cli", "serve", "connect", str(tmp_path / "worker.properties"), str(file)]
     ours = ServerProcess(
         "our standalone worker",

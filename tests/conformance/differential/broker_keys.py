@@ -29,15 +29,15 @@ def keys() -> list[dict[str, Any]]:
             answer = Peer(broker.port).ask(32, 4, {"resources": [resource], "include_synonyms": True})
         finally:
             broker.stop()
-    return sorted(answer["results"][0]["configs"], key=lambda one: one["name"])
+    return sorted(answer["results"][0]["configs"], key=lambda config: config["name"])
 
 
 def main() -> int:
     lines = []
-    for one in keys():
-        default = next((s["value"] for s in one["synonyms"] if s["source"] == _DEFAULT), None)
-        kind = "PASSWORD" if one["is_sensitive"] else _TYPES[one["config_type"]]
-        lines.append(f"    {one['name']!r}: BrokerKey(KeyType.{kind}, {default!r}, {not one['read_only']}),")
+    for entry in keys():
+        default = next((s["value"] for s in entry["synonyms"] if s["source"] == _DEFAULT), None)
+        kind = "PASSWORD" if entry["is_sensitive"] else _TYPES[entry["config_type"]]
+        lines.append(f"    {entry['name']!r}: BrokerKey(KeyType.{kind}, {default!r}, {not entry['read_only']}),")
     TARGET.write_text(
         f'''"""The broker keys of Apache Kafka {pins()["kafka"]["version"]}, those without effect in one process too.
 

@@ -52,17 +52,17 @@ class _Rule:
 
     def covers(self, api: str, version: int, path: str) -> bool:
         apis = [self.api] if isinstance(self.api, str) else self.api
-        if not any(fnmatch.fnmatchcase(api, one) for one in apis) or not fnmatch.fnmatchcase(path, self.path):
+        if not any(fnmatch.fnmatchcase(api, pattern) for pattern in apis) or not fnmatch.fnmatchcase(path, self.path):
             return False
         low, _, high = self.versions.partition("-")
         return not self.versions or int(low) <= version <= int(high or low)
 
-    def allows(self, found: Difference) -> bool:
+    def allows(self, difference: Difference) -> bool:
         return (
-            self.covers(found.api, found.version, found.path)
-            and fnmatch.fnmatchcase(found.scenario, self.scenario)
-            and (self.ours is None or self.ours == _text(found.ours))
-            and (self.theirs is None or self.theirs == _text(found.theirs))
+            self.covers(difference.api, difference.version, difference.path)
+            and fnmatch.fnmatchcase(difference.scenario, self.scenario)
+            and (self.ours is None or self.ours == _text(difference.ours))
+            and (self.theirs is None or self.theirs == _text(difference.theirs))
         )
 
     def __str__(self) -> str:
@@ -74,15 +74,16 @@ def _text(value: Any) -> str:
 
 
 class Rules:
-    """What ``allowed.toml`` says: ``unequal`` values, lists ``keyed`` by fields, differences ``allowed``, answers ``never`` had.
+    """The rules in ``allowed.toml``: ``unequal`` values, lists ``keyed`` by fields, ``allowed`` differences, responses
+    that ``never`` occur.
 
-    Values are equal and lists in the same order now and then, so rules for these need not be used.
+    Values may happen to be equal, and lists in the same order, so rules for these need not be used in every run.
     """
 
     def __init__(self, file: Path = FILE) -> None:
         data = tomllib.loads(file.read_text())
         self._unequal, self._keyed, self._allowed, self._never = (
-            [_Rule(**one | {"key": tuple(one.get("key", ()))}) for one in data.get(kind, ())]
+            [_Rule(**rule | {"key": tuple(rule.get("key", ()))}) for rule in data.get(kind, ())]
             for kind in ("unequal", "keyed", "allowed", "never")
         )
 
@@ -93,25 +94,25 @@ class Rules:
         return [str(rule) for rule in (*self._allowed, *self._never) if not (rule.used or rule.sometimes)]
 
     def is_never(self, answer: str, api: str, version: int) -> bool:
-        """Whether such an answer of an API is not to be had, as is declared."""
-        found = next((rule for rule in self._never if rule.answer == answer and rule.covers(api, version, "")), None)
-        if found is not None:
-            found.used = True
-        return found is not None
+        """Whether such a response of an API is declared never to occur."""
+        matching = next((rule for rule in self._never if rule.answer == answer and rule.covers(api, version, "")), None)
+        if matching is not None:
+            matching.used = True
+        return matching is not None
 
     def differences(self, api: str, version: int, scenario: str, ours: Any, theirs: Any) -> list[Difference]:
-        """What differs and is not allowed."""
+        """The differences that are not allowed."""
         if ours == theirs:
             return []
-        found = [
+        differences = [
             Difference(api, version, scenario, path, left, right)
             for path, left, right in self._walk(api, version, "", ours, theirs)
         ]
-        return [one for one in found if not self._is_allowed(one)]
+        return [difference for difference in differences if not self._is_allowed(difference)]
 
-    def _is_allowed(self, found: Difference) -> bool:
+    def _is_allowed(self, difference: Difference) -> bool:
         for rule in self._allowed:
-            if rule.allows(found):
+            if rule.allows(difference):
                 rule.used = True
                 return True
         return False
@@ -164,17 +165,17 @@ class Rules:
 
 def _by_key(items: list[Any], key: tuple[str, ...]) -> Mapping[str, Any]:
     """Items by what tells them apart; of equal ones the first has the plain key, the next a number behind it."""
-    found: dict[str, Any] = {}
+    by_key: dict[str, Any] = {}
     times: Counter[str] = Counter()
     for item in items:
         name = ",".join(str(item.get(part)) for part in key) if key and isinstance(item, dict) else _text(item)
-        found[f"{name}#{times[name]}" if times[name] else name] = item
+        by_key[f"{name}#{times[name]}" if times[name] else name] = item
         times[name] += 1
-    return found
+    return by_key
 
 
 def _sort_of(value: Any) -> str:
-    """What unequal values still have in common: null, nothing, or something; below zero, or not."""
+    """The property that unequal values must still share: null, empty or not; negative or not."""
     if value is None or value in ("", b""):
         return "nothing"
     if isinstance(value, bool) or not isinstance(value, int | float):

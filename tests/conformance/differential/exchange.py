@@ -25,9 +25,9 @@ from broker.protocol.schema import Message, Response, decode
 __all__ = ["CLOSED", "SILENT", "Peer", "frame_of", "request_fields"]
 
 CLOSED: Final = {"connection": "closed"}
-"""What a broker answers that closes the connection."""
+"""The recorded response of a broker that closes the connection."""
 SILENT: Final = {"connection": "silent"}
-"""What stands for an answer that did not come."""
+"""Stands for a response that did not arrive."""
 _CORRELATIONS: Final = itertools.count(1)
 _TIMEOUT_S: Final = 6
 
@@ -69,8 +69,8 @@ class Peer:
         return data
 
     def hang_up(self) -> None:
-        for one in self._connections.values():
-            one.close()
+        for connection in self._connections.values():
+            connection.close()
         self._connections.clear()
 
     def _connection(self, name: str) -> socket.socket:
@@ -81,18 +81,18 @@ class Peer:
 
 def _received(connection: socket.socket) -> bytes | None:
     data = bytearray()
-    wanted = 4
-    while len(data) < wanted:
+    size = 4
+    while len(data) < size:
         try:
-            part = connection.recv(wanted - len(data))
+            part = connection.recv(size - len(data))
         except ConnectionResetError:
             return None
         if not part:
             return None
         data += part
-        if wanted == 4 and len(data) >= 4:
-            wanted = 4 + struct.unpack_from(">i", data)[0]
-    assert len(data) == wanted, f"{len(data) - wanted} bytes too many"
+        if size == 4 and len(data) >= 4:
+            size = 4 + struct.unpack_from(">i", data)[0]
+    assert len(data) == size, f"{len(data) - size} bytes too many"
     return bytes(data[4:])
 
 
@@ -110,20 +110,20 @@ def _decoded(key: int, version: int, data: bytes) -> Any:
     kind = load_response_schema(key, version)
     begin = 5 if kind.__flexible__ and key != 18 else 4
     try:
-        found, size = _reader(kind)(data, begin)
+        value, size = _reader(kind)(data, begin)
     except OutOfBoundValue:
         # kio knows no time before 1970, which -1 stands for in some errors: our own classes do.
         return _plain(decode(_response(key), data, version, begin))
     assert begin + size == len(data), f"{len(data) - begin - size} bytes are left behind {kind.__name__} v{version}"
-    return found
+    return value
 
 
 def _response(key: int) -> type[Response]:
     module = importlib.import_module(f"broker.protocol.messages.{ApiKey(key).name.lower()}")
     return next(
-        one
-        for one in vars(module).values()
-        if isinstance(one, type) and issubclass(one, Response) and one is not Response
+        member
+        for member in vars(module).values()
+        if isinstance(member, type) and issubclass(member, Response) and member is not Response
     )
 
 
@@ -149,9 +149,11 @@ def _names(kind: type) -> set[str]:
 
 
 def _item(hint: Any) -> Any:
-    """What a field holds: the class of the items of an array, of what may be null."""
+    """The content of a field: the class of an array's items, or of a nullable value."""
     while typing.get_args(hint):
-        hint = next(one for one in typing.get_args(hint) if one is not type(None) and one is not Ellipsis)
+        hint = next(
+            argument for argument in typing.get_args(hint) if argument is not type(None) and argument is not Ellipsis
+        )
     return hint
 
 
@@ -172,7 +174,7 @@ def _value(field: dataclasses.Field[Any], hint: Any, value: Any) -> Any:
         return None
     item = _item(hint)
     if isinstance(value, list | tuple):
-        return tuple(_value(field, item, one) for one in value)
+        return tuple(_value(field, item, element) for element in value)
     if dataclasses.is_dataclass(item):
         return _built(item, value)
     kind = field.metadata.get("kafka_type", "")
@@ -207,11 +209,11 @@ def _named(name: str, value: Any) -> Any:
 def _plain(value: Any) -> Any:
     """Dicts, lists, numbers and text; times in milliseconds, errors by name, ids as text."""
     if isinstance(value, Message):
-        return {one.name: _named(one.name, getattr(value, one.name)) for one in value.FIELDS}
+        return {field.name: _named(field.name, getattr(value, field.name)) for field in value.FIELDS}
     if dataclasses.is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(field) for field in value]
     if isinstance(value, ErrorCode):
         return value.name
     if isinstance(value, datetime.timedelta):

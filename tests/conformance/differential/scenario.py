@@ -77,10 +77,10 @@ class Coverage:
 
 def _errors(value: Any) -> list[str]:
     if isinstance(value, dict):
-        here = [one for name, one in value.items() if name == "error_code" or name.endswith("_error_code")]
-        return here + [error for one in value.values() for error in _errors(one)]
+        codes = [code for name, code in value.items() if name == "error_code" or name.endswith("_error_code")]
+        return codes + [error for code in value.values() for error in _errors(code)]
     if isinstance(value, list):
-        return [error for one in value for error in _errors(one)]
+        return [error for code in value for error in _errors(code)]
     return []
 
 
@@ -109,12 +109,12 @@ class Run:
 
     def differences(self) -> list[Difference]:
         """All that the answers differ in; stops at a step whose API is not served by ours."""
-        found: list[Difference] = []
+        differences: list[Difference] = []
         for step in self._scenario.steps:
             if step.api not in self._latest:
                 break
-            found += self._step(step)
-        return found
+            differences += self._step(step)
+        return differences
 
     def _step(self, step: Step) -> list[Difference]:
         version = step.version
@@ -129,14 +129,14 @@ class Run:
             answers = [
                 self._answer(step, version, peer, known) for peer, known in zip(self._peers, self._known, strict=True)
             ]
-            found = self._rules.differences(step.api.title, version, self._scenario.name, *self._named(answers))
-            if not found or step.once or step.receive or time.monotonic() > deadline:
+            differences = self._rules.differences(step.api.title, version, self._scenario.name, *self._named(answers))
+            if not differences or step.once or step.receive or time.monotonic() > deadline:
                 break
             time.sleep(0.03)
         self._coverage.note(step.api, version, answers[1])
         for answer, known in zip(answers, self._known, strict=True):
             known |= {name: at(answer, path) for name, path in step.keep.items()}
-        return found
+        return differences
 
     def _answer(self, step: Step, version: int, peer: Peer, known: Mapping[str, Any]) -> Any:
         if step.receive:
@@ -157,7 +157,7 @@ class Run:
 
 
 def at(answer: Any, path: str) -> Any:
-    """What stands at ``topics.0.name``; None where nothing does."""
+    """The value at a path such as ``topics.0.name``; None where there is none."""
     for part in path.split("."):
         try:
             answer = answer[int(part)] if isinstance(answer, list) else answer[part]
@@ -176,11 +176,11 @@ def _filled(value: Any, known: Mapping[str, Any]) -> Any:
         whole = _NAME.fullmatch(value)
         if whole:
             return known[whole[1]]
-        return _NAME.sub(lambda found: str(known[found[1]]), value)
+        return _NAME.sub(lambda match: str(known[match[1]]), value)
     if isinstance(value, Mapping):
-        return {name: _filled(one, known) for name, one in value.items()}
+        return {name: _filled(item, known) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_filled(one, known) for one in value]
+        return [_filled(item, known) for item in value]
     return value
 
 
@@ -188,7 +188,7 @@ def _renamed(value: Any, known: Mapping[str, Any]) -> Any:
     if isinstance(value, str):
         return next((f"${name}" for name, bound in known.items() if bound == value and name != "u" and value), value)
     if isinstance(value, dict):
-        return {name: _renamed(one, known) for name, one in value.items()}
+        return {name: _renamed(item, known) for name, item in value.items()}
     if isinstance(value, list):
-        return [_renamed(one, known) for one in value]
+        return [_renamed(item, known) for item in value]
     return value

@@ -34,14 +34,16 @@ class Pair:
         self.theirs = theirs
         self.rules = Rules()
         self.coverage = Coverage()
-        self.served, self.wanted = ({ApiKey(one["api_key"]): one for one in _apis(peer)} for peer in (ours, theirs))
-        self.latest = {api: one["max_version"] for api, one in self.served.items()}
+        self.served, self.wanted = (
+            {ApiKey(api_range["api_key"]): api_range for api_range in _apis(peer)} for peer in (ours, theirs)
+        )
+        self.latest = {api: api_range["max_version"] for api, api_range in self.served.items()}
         self.compared: set[ApiKey] = set()
 
     def versions(self, api: ApiKey) -> range:
         """The versions of Apache Kafka; kio knows no Produce before 3, which neither broker serves."""
-        one = self.wanted[api]
-        return range(3 if api is ApiKey.PRODUCE else one["min_version"], one["max_version"] + 1)
+        expected = self.wanted[api]
+        return range(3 if api is ApiKey.PRODUCE else expected["min_version"], expected["max_version"] + 1)
 
 
 def _apis(peer: Peer) -> list[dict[str, int]]:
@@ -49,10 +51,12 @@ def _apis(peer: Peer) -> list[dict[str, int]]:
 
 
 def shared_settings(theirs: KafkaBroker) -> dict[str, str]:
-    """What Apache Kafka was started with, but for where things are."""
+    """Apache Kafka's start settings, except for paths and addresses."""
     lines = (theirs.directory / "server.properties").read_text().splitlines()
-    given = dict(line.split("=", 1) for line in lines)
-    return {key: value for key, value in given.items() if not key.startswith(("listeners", "advertised.", "log.dir"))}
+    settings = dict(line.split("=", 1) for line in lines)
+    return {
+        key: value for key, value in settings.items() if not key.startswith(("listeners", "advertised.", "log.dir"))
+    }
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +80,14 @@ def test_answers_are_those_of_apache_kafka(pair: Pair, api: ApiKey) -> None:
     assert api in pair.wanted, f"Apache Kafka does not serve {api.title}: its scenarios need another setting"
     if api not in pair.served:
         pytest.skip(f"{api.title} is not served here yet")
-    found = []
+    differences = []
     for scenario in SCENARIOS:
         if scenario.api is api:
             for version in scenario.versions or pair.versions(api):
                 run = Run(scenario, version, pair.ours, pair.theirs, pair.rules, pair.coverage, pair.latest)
-                found += run.differences()
+                differences += run.differences()
     pair.compared.add(api)
-    assert not found, f"{len(found)} differences:\n" + "\n".join(map(str, found[:200]))
+    assert not differences, f"{len(differences)} differences:\n" + "\n".join(map(str, differences[:200]))
 
 
 def test_every_version_was_answered_well_and_with_an_error(pair: Pair) -> None:

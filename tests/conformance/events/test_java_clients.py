@@ -160,7 +160,7 @@ def test_camel_publishes_and_follows_on_both_protocols(place: Place, tmp_path: P
         camel.say("composite pair")
         camel.say("bulk row")
         wait(lambda: camel.lines("published") == ["true"] * 3, "Camel published by composite and by job")
-        wanted = ["from Camel", "composite pair first", "composite pair second", "bulk row"]
-        wait(lambda: camel.values() == wanted, "Camel's Pub/Sub consumer has them, too")
+        expected = ["from Camel", "composite pair first", "composite pair second", "bulk row"]
+        wait(lambda: camel.values() == expected, "Camel's Pub/Sub consumer has them, too")
     finally:
         camel.stop()

@@ -1,4 +1,4 @@
-"""What we promise of Kafka: every test here runs against our broker and against Apache Kafka."""
+"""Promised compatibility with Kafka: every test here runs against our broker and against Apache Kafka."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def topic(bootstrap_servers: str, name: Callable[[], str]) -> str:
     admin.create_topics([NewTopic(created, 3, 1)])[created].result(60)
 
     def ready() -> bool:
-        wanted = {TopicPartition(created, partition): OffsetSpec.latest() for partition in range(3)}
+        requested = {TopicPartition(created, partition): OffsetSpec.latest() for partition in range(3)}
         try:
-            return all(future.result(60).offset == 0 for future in admin.list_offsets(wanted).values())
+            return all(future.result(60).offset == 0 for future in admin.list_offsets(requested).values())
         except KafkaException:
             return False  # Apache Kafka's brokers hear of a topic some time after its controller
 

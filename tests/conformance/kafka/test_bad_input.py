@@ -1,4 +1,4 @@
-"""What is wrong on one connection, or in one request, stays there."""
+"""Errors in one connection or one request do not affect any other."""
 
 from __future__ import annotations
 

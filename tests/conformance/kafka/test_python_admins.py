@@ -42,30 +42,30 @@ def commits(admin: Any, group: str, offsets: dict[TopicPartition, OffsetAndMetad
 
 def test_kafka_python_manages_topics_and_configs(admin: Any, bootstrap_servers: str, name: Callable[[], str]) -> None:
     topic = name()
-    wanted = {topic: {"num_partitions": 2, "replication_factor": 1, "configs": {"retention.ms": "5000"}}}
-    admin.create_topics(wanted, wait_for_metadata=True)
+    requested = {topic: {"num_partitions": 2, "replication_factor": 1, "configs": {"retention.ms": "5000"}}}
+    admin.create_topics(requested, wait_for_metadata=True)
     with pytest.raises(TopicAlreadyExistsError):
-        admin.create_topics(wanted)
+        admin.create_topics(requested)
     assert topic in admin.list_topics()
     admin.create_partitions({topic: 3})
 
     def partitions() -> list[int]:
         (described,) = admin.describe_topics([topic])
-        return sorted(one["partition_index"] for one in described["partitions"])
+        return sorted(partition["partition_index"] for partition in described["partitions"])
 
     wait_until(lambda: partitions() == [0, 1, 2], f"the third partition of {topic}")
     (paged,) = admin.describe_topic_partitions([topic])["topics"]
-    assert [one["leader_id"] for one in paged["partitions"]] == [1, 1, 1]
+    assert [partition["leader_id"] for partition in paged["partitions"]] == [1, 1, 1]
     admin.alter_configs([ConfigResource("TOPIC", topic, {"segment.ms": "60000"})])
 
     def shown() -> dict[str, str]:
         entries = admin.describe_configs([ConfigResource("TOPIC", topic, None)])["topic"][topic]
-        return {key: one["value"] for key, one in entries.items() if key in ("retention.ms", "segment.ms")}
+        return {key: entry["value"] for key, entry in entries.items() if key in ("retention.ms", "segment.ms")}
 
     wait_until(lambda: shown() == {"retention.ms": "5000", "segment.ms": "60000"}, f"the settings of {topic}")
     assert topic in admin.list_config_resources(["TOPIC"])["topic"]
-    (here,) = admin.describe_log_dirs({topic: [0, 1, 2]})
-    assert sum(len(one["partitions"]) for one in here["log_dirs"][0]["topics"]) == 3
+    (log_dirs,) = admin.describe_log_dirs({topic: [0, 1, 2]})
+    assert sum(len(partition["partitions"]) for partition in log_dirs["log_dirs"][0]["topics"]) == 3
     admin.delete_topics([topic])
     wait_until(lambda: topic not in admin.list_topics(), f"the end of {topic}")
     with pytest.raises(UnknownTopicOrPartitionError):
@@ -86,14 +86,14 @@ def test_kafka_python_manages_records_groups_and_the_cluster(admin: Any, bootstr
     assert list(ends.values()) == [2, 5]
     group = f"{topic}-g"
     wait_until(lambda: commits(admin, group, {where: OffsetAndMetadata(4, "", -1)}), "the group coordinator")
-    assert group in [one["group_id"] for one in admin.list_groups()]
+    assert group in [listed_group["group_id"] for listed_group in admin.list_groups()]
     assert admin.list_group_offsets(group)[group][where].offset == 4
     admin.reset_group_offsets(group, {where: OffsetSpec.EARLIEST})
     assert admin.list_group_offsets(group)[group][where].offset == 2
     admin.delete_group_offsets(group, [where])
     assert not admin.list_group_offsets(group)[group]
     admin.delete_groups([group])
-    assert group not in [one["group_id"] for one in admin.list_groups()]
+    assert group not in [listed_group["group_id"] for listed_group in admin.list_groups()]
     assert admin.describe_cluster()["cluster_id"]
     assert admin.describe_features()["metadata.version"]["finalized"]
     assert admin.describe_metadata_quorum()["topics"][0]["partitions"][0]["leader_id"] == 1
@@ -113,13 +113,13 @@ def test_aiokafka_manages_topics_configs_and_records(bootstrap_servers: str, nam
         await client.start()
         try:
             made = await client.create_topics([NewTopic(topic, 1, 1, topic_configs={"retention.ms": "5000"})])
-            assert [one[1] for one in made.topic_errors] == [0]
+            assert [error[1] for error in made.topic_errors] == [0]
             await client.create_partitions({topic: NewPartitions(2)})
             assert topic in await client.list_topics()
             resource = Resource(ConfigResourceType.TOPIC, topic, {"retention.ms": "6000"})
             await client.alter_configs([resource])
             (shown,) = await client.describe_configs([resource])
-            assert [one[1] for one in shown.resources[0][4]] == ["6000"]
+            assert [error[1] for error in shown.resources[0][4]] == ["6000"]
             async with AIOKafkaProducer(bootstrap_servers=bootstrap_servers) as producer:
                 for _ in range(3):
                     await producer.send_and_wait(topic, b"value", partition=0)

@@ -47,16 +47,16 @@ def test_every_codec_from_an_idempotent_producer(bootstrap_servers: str, topic: 
     produce(bootstrap_servers, topic, **{"compression.type": codec})
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": topic, "check.crcs": True})
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(3)])
-    found: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    offsets: dict[int, list[int]] = {0: [], 1: [], 2: []}
     for message in consume(consumer, COUNT):
         number = int(dict(message.headers())["number"])
         assert message.key() == f"key {number}".encode()
         assert message.value() == (f"value {number} " * 10).encode()
         assert message.headers()[1:] == [("empty", b""), ("null", None)]
         assert message.timestamp()[1] == 1_700_000_000_000 + number
-        found[message.partition()].append(number)
+        offsets[message.partition()].append(number)
     consumer.close()
-    assert found == {partition: list(range(partition, COUNT, 3)) for partition in range(3)}
+    assert offsets == {partition: list(range(partition, COUNT, 3)) for partition in range(3)}
 
 
 @pytest.mark.parametrize("codec", [None, "gzip", "lz4", "zstd", "snappy"])

@@ -16,8 +16,8 @@ STREAMS_RESETTER = "org.apache.kafka.tools.StreamsResetter"
 
 def versions(text: str) -> dict[str, tuple[int, int]]:
     """API to (lowest, highest) version of a broker, from what kafka-broker-api-versions prints."""
-    found = re.findall(r"^\s+(\w+)\(\d+\): (\d+)(?: to (\d+))?", text, re.MULTILINE)
-    return {name: (int(low), int(high or low)) for name, low, high in found}
+    matches = re.findall(r"^\s+(\w+)\(\d+\): (\d+)(?: to (\d+))?", text, re.MULTILINE)
+    return {name: (int(low), int(high or low)) for name, low, high in matches}
 
 
 def test_the_apis_and_versions_are_those_of_apache_kafka(kafka_tools: Tools, request: pytest.FixtureRequest) -> None:
@@ -95,12 +95,12 @@ def test_the_console_share_consumer(kafka_tools: Tools, bootstrap_servers: str, 
 @pytest.mark.proof  # five JVMs
 def test_a_streams_application_is_reset(kafka_tools: Tools, bootstrap_servers: str, topic: str) -> None:
     server = ("--bootstrap-server", bootstrap_servers)
-    group, own = f"{topic}-app", f"{topic}-app-store-changelog"
-    kafka_tools("kafka-topics", *server, "--create", "--topic", own)
+    group, changelog = f"{topic}-app", f"{topic}-app-store-changelog"
+    kafka_tools("kafka-topics", *server, "--create", "--topic", changelog)
     kafka_tools("kafka-console-producer", *server, "--topic", topic, stdin="a\nb\nc\n")
     everything = ("--group", group, "--from-beginning", "--max-messages", "3", "--timeout-ms", "60000")
     kafka_tools("kafka-console-consumer", *server, "--topic", topic, *everything)
     kafka_tools(STREAMS_RESETTER, *server, "--application-id", group, "--input-topics", topic)
     described = kafka_tools("kafka-consumer-groups", *server, "--describe", "--group", group)
     assert sum(int(at) for at in re.findall(rf"{topic}\s+\d+\s+(\d+)", described)) == 0
-    assert own not in kafka_tools("kafka-topics", *server, "--list").split()
+    assert changelog not in kafka_tools("kafka-topics", *server, "--list").split()

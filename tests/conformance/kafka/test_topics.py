@@ -38,8 +38,8 @@ def refused(futures: dict[Any, Any]) -> int:
 
 
 def configs(admin: AdminClient, topic: str) -> dict[str, ConfigEntry]:
-    found: dict[str, ConfigEntry] = done(admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]))
-    return found
+    entries: dict[str, ConfigEntry] = done(admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]))
+    return entries
 
 
 def shows(admin: AdminClient, topic: str, key: str, value: str) -> None:
@@ -76,7 +76,7 @@ def test_a_topic_is_created_described_and_deleted(admin: AdminClient, name: Call
 
 
 @pytest.mark.parametrize(
-    ("wanted", "code"),
+    ("request", "code"),
     [
         ({"num_partitions": 1, "replication_factor": 7}, KafkaError.INVALID_REPLICATION_FACTOR),
         ({"num_partitions": 0, "replication_factor": 1}, KafkaError.INVALID_PARTITIONS),
@@ -85,9 +85,9 @@ def test_a_topic_is_created_described_and_deleted(admin: AdminClient, name: Call
     ],
 )
 def test_an_impossible_topic_is_refused(
-    admin: AdminClient, name: Callable[[], str], wanted: dict[str, Any], code: int
+    admin: AdminClient, name: Callable[[], str], request: dict[str, Any], code: int
 ) -> None:
-    assert refused(admin.create_topics([NewTopic(name(), **wanted)])) == code
+    assert refused(admin.create_topics([NewTopic(name(), **request)])) == code
 
 
 def test_names_are_checked_and_taken_once(admin: AdminClient, topic: str) -> None:
@@ -127,13 +127,13 @@ def test_configuration_has_values_sources_and_defaults(admin: AdminClient, name:
     topic = name()
     done(admin.create_topics([NewTopic(topic, 1, config={"cleanup.policy": "compact", "retention.ms": "1000"})]))
     shows(admin, topic, "retention.ms", "1000")
-    found = configs(admin, topic)
-    assert (found["cleanup.policy"].value, found["retention.ms"].value) == ("compact", "1000")
-    assert found["retention.ms"].source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    assert found["segment.bytes"].value == "1073741824"
-    assert found["segment.bytes"].source == ConfigSource.DEFAULT_CONFIG.value
-    assert found["max.message.bytes"].value == "1048588"
-    assert found["min.cleanable.dirty.ratio"].value == "0.5"
+    entries = configs(admin, topic)
+    assert (entries["cleanup.policy"].value, entries["retention.ms"].value) == ("compact", "1000")
+    assert entries["retention.ms"].source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    assert entries["segment.bytes"].value == "1073741824"
+    assert entries["segment.bytes"].source == ConfigSource.DEFAULT_CONFIG.value
+    assert entries["max.message.bytes"].value == "1048588"
+    assert entries["min.cleanable.dirty.ratio"].value == "0.5"
 
 
 def test_single_keys_are_changed_and_removed(admin: AdminClient, topic: str) -> None:
@@ -161,10 +161,10 @@ def test_a_wrong_change_is_refused_and_changes_nothing(admin: AdminClient, topic
 
 def test_the_broker_shows_its_configuration(admin: AdminClient) -> None:
     broker = next(iter(admin.list_topics(timeout=60).brokers))
-    found = done(admin.describe_configs([ConfigResource(ConfigResource.Type.BROKER, str(broker))]))
-    assert found["node.id"].value == str(broker)
-    assert found["socket.request.max.bytes"].value == "104857600"
-    assert found["node.id"].is_read_only
+    entries = done(admin.describe_configs([ConfigResource(ConfigResource.Type.BROKER, str(broker))]))
+    assert entries["node.id"].value == str(broker)
+    assert entries["socket.request.max.bytes"].value == "104857600"
+    assert entries["node.id"].is_read_only
 
 
 def test_a_broker_default_reaches_topics_that_do_not_set_it(
@@ -196,8 +196,8 @@ def test_offsets_by_time_and_place(admin: AdminClient, bootstrap_servers: str, t
     assert offset(OffsetSpec.for_timestamp(1_700_000_004_000)) == 4
     assert offset(OffsetSpec.for_timestamp(1_800_000_000_000)) == -1
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": topic})
-    (found,) = consumer.offsets_for_times([TopicPartition(topic, 0, 1_700_000_008_001)], 30)
-    assert found.offset == 9
+    (position,) = consumer.offsets_for_times([TopicPartition(topic, 0, 1_700_000_008_001)], 30)
+    assert position.offset == 9
     assert consumer.get_watermark_offsets(where, 30) == (0, 10)
     consumer.close()
 

@@ -36,19 +36,19 @@ def committed(bootstrap_servers: str, topic: str, *, isolation: str = "read_comm
         }
     )
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(3)])
-    found: dict[int, list[str]] = {0: [], 1: [], 2: []}
+    values: dict[int, list[str]] = {0: [], 1: [], 2: []}
     ended: set[int] = set()
     while len(ended) < 3:
         message = consumer.poll(20)
-        assert message is not None, f"no end of {set(found) - ended} in sight"
+        assert message is not None, f"no end of {set(values) - ended} in sight"
         error = message.error()
         if error is not None:
             assert error.code() == KafkaError._PARTITION_EOF, error
             ended.add(message.partition())
         else:
-            found[message.partition()].append(message.value().decode())
+            values[message.partition()].append(message.value().decode())
     consumer.close()
-    return found
+    return values
 
 
 def test_only_what_was_committed_is_read(bootstrap_servers: str, topic: str) -> None:
@@ -106,7 +106,7 @@ def test_offsets_are_committed_with_the_records(bootstrap_servers: str, topic: s
     producer = transactional(bootstrap_servers, topic)
     group = name()
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": group, "enable.auto.commit": False})
-    here = TopicPartition(topic, 0)
+    partition = TopicPartition(topic, 0)
     for offset, end, expected in (
         (5, producer.commit_transaction, 5),
         (7, producer.abort_transaction, 5),
@@ -116,8 +116,8 @@ def test_offsets_are_committed_with_the_records(bootstrap_servers: str, topic: s
         producer.produce(topic, str(offset), partition=0)
         producer.send_offsets_to_transaction([TopicPartition(topic, 0, offset)], consumer.consumer_group_metadata(), 30)
         end(30)
-        (found,) = consumer.committed([here], timeout=60)
-        assert found.offset == expected
+        (position,) = consumer.committed([partition], timeout=60)
+        assert position.offset == expected
     consumer.close()
     assert committed(bootstrap_servers, topic)[0] == ["5", "9"]
 
@@ -371,7 +371,12 @@ def test_offsets_need_their_transaction(wire: Wire, topic: str, name: Callable[[
     group = name()
 
     def commit(version: int, epoch: int = epoch, offset: int = 3) -> str:
-        one = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1, "committed_metadata": ""}
+        request = {
+            "partition_index": 0,
+            "committed_offset": offset,
+            "committed_leader_epoch": -1,
+            "committed_metadata": "",
+        }
         answer = wire.peer.ask(
             COMMIT_OFFSETS,
             version,
@@ -382,7 +387,7 @@ def test_offsets_need_their_transaction(wire: Wire, topic: str, name: Callable[[
                 "producer_epoch": epoch,
                 "generation_id": -1,
                 "member_id": "",
-                "topics": [{"name": topic, "partitions": [one]}],
+                "topics": [{"name": topic, "partitions": [request]}],
             },
         )
         return str(answer["topics"][0]["partitions"][0]["error_code"])
@@ -392,8 +397,8 @@ def test_offsets_need_their_transaction(wire: Wire, topic: str, name: Callable[[
             "groups": [{"group_id": group, "topics": [{"name": topic, "partition_indexes": [0]}]}],
             "require_stable": stable,
         }
-        (found,) = wire.peer.ask(9, 8, body)["groups"][0]["topics"][0]["partitions"]
-        return found["error_code"], found["committed_offset"]
+        (answer,) = wire.peer.ask(9, 8, body)["groups"][0]["topics"][0]["partitions"]
+        return answer["error_code"], answer["committed_offset"]
 
     wait_until(lambda: fetch(stable=False) == ("none", -1), "the group coordinator")
     assert commit(3) == "invalid_txn_state"
@@ -415,10 +420,10 @@ def test_offsets_need_their_transaction(wire: Wire, topic: str, name: Callable[[
 def test_transactions_are_listed_by_pattern(wire: Wire) -> None:
     wire.begin()
 
-    def names(version: int = 2, **given: Any) -> Any:
-        body = {"state_filters": [], "producer_id_filters": [wire.id], "duration_filter": -1, **given}
+    def names(version: int = 2, **filters: Any) -> Any:
+        body = {"state_filters": [], "producer_id_filters": [wire.id], "duration_filter": -1, **filters}
         answer = wire.peer.ask(LIST, version, body)
-        return answer["error_code"], [one["transactional_id"] for one in answer["transaction_states"]]
+        return answer["error_code"], [transaction["transactional_id"] for transaction in answer["transaction_states"]]
 
     assert names() == ("none", [wire.transactional_id])
     assert names(transactional_id_pattern=wire.transactional_id[:4] + ".*") == ("none", [wire.transactional_id])

@@ -16,9 +16,9 @@ from tests.support.registry import RegistryThread
 @pytest.fixture
 def registry_url() -> Iterator[str]:
     """The address of an empty registry."""
-    given = os.environ.get("TIDEGATE_TEST_REGISTRY")
-    if given:
-        yield given
+    setting = os.environ.get("TIDEGATE_TEST_REGISTRY")
+    if setting:
+        yield setting
         return
     with RegistryThread() as registry:
         yield registry.url

@@ -1,4 +1,4 @@
-"""What two consoles ask of a registry, as their sources say: kafka-ui (kafbat) and AKHQ."""
+"""The requests that two consoles send to a registry according to their sources: kafka-ui (kafbat) and AKHQ."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def test_what_akhq_asks(akhq: Console) -> None:
     assert akhq("GET", "/subjects/orders-value/versions?deleted=false&deletedOnly=false") == [1]
     assert akhq("GET", "/subjects/orders-value/versions/1?deleted=false")["schema"] == ORDER
     assert akhq("GET", "/schemas/ids/1/versions") == [{"subject": "orders-value", "version": 1}]
-    found = akhq("POST", "/subjects/orders-value?normalize=false&deleted=true", {"schema": ORDER})
-    assert (found["id"], found["version"]) == (1, 1)
+    answer = akhq("POST", "/subjects/orders-value?normalize=false&deleted=true", {"schema": ORDER})
+    assert (answer["id"], answer["version"]) == (1, 1)
     check = "/compatibility/subjects/orders-value/versions/latest?normalize=false&verbose=false"
     assert akhq("POST", check, {"schema": NARROWER})["is_compatible"] is False
     assert akhq("PUT", "/config/orders-value", {"compatibility": "NONE"})["compatibility"] == "NONE"

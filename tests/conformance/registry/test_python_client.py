@@ -81,10 +81,10 @@ def test_versions_are_registered_found_and_listed(client: SchemaRegistryClient) 
     assert second.schema_id == first + 1
     client.clear_caches()
     assert client.register_schema("orders-value", ORDER) == first
-    found = client.get_version("orders-value", 2)
-    assert (found.subject, found.version, found.schema_id) == ("orders-value", 2, second.schema_id)
-    assert found.guid
-    assert json.loads(found.schema.schema_str or "") == json.loads(WIDER.schema_str or "")
+    version = client.get_version("orders-value", 2)
+    assert (version.subject, version.version, version.schema_id) == ("orders-value", 2, second.schema_id)
+    assert version.guid
+    assert json.loads(version.schema.schema_str or "") == json.loads(WIDER.schema_str or "")
     assert client.get_latest_version("orders-value").version == 2
     assert client.get_version("orders-value", "latest").version == 2
     assert client.get_versions("orders-value") == [1, 2]
@@ -116,8 +116,8 @@ def test_schemas_are_found_by_id_and_guid(client: SchemaRegistryClient) -> None:
     assert client.get_subjects_by_schema_id(schema_id) == ["copies-value", "orders-value"]
     # The subject says only in which context the id is meant.
     assert client.get_subjects_by_schema_id(schema_id, subject_name="orders-value", limit=1) == ["copies-value"]
-    places = [(one.subject, one.version) for one in client.get_schema_versions(schema_id)]
-    assert places == [("copies-value", 1), ("orders-value", 1)]
+    versions = [(version.subject, version.version) for version in client.get_schema_versions(schema_id)]
+    assert versions == [("copies-value", 1), ("orders-value", 1)]
     with refused(404, 40403):
         client.get_schema(999)
     with refused(404, 40403):
@@ -235,8 +235,8 @@ def test_metadata_and_rules_stay_with_a_version(client: SchemaRegistryClient) ->
     assert latest.schema.rule_set is not None
     (rule,) = latest.schema.rule_set.domain_rules or []
     assert (rule.name, rule.expr, rule.on_failure) == ("positive", "message.id > 0", "ERROR")
-    found = client.get_latest_with_metadata("orders-value", {"owner": "shop"})
-    assert (found.version, found.schema_id) == (2, latest.schema_id)
+    schema = client.get_latest_with_metadata("orders-value", {"owner": "shop"})
+    assert (schema.version, schema.schema_id) == (2, latest.schema_id)
     with refused(404, 40403):
         client.get_latest_with_metadata("orders-value", {"owner": "nobody"})
 
@@ -252,8 +252,8 @@ def test_normalizing_makes_one_of_two_spellings(client: SchemaRegistryClient) ->
 
 def test_contexts_keep_ids_of_their_own(client: SchemaRegistryClient) -> None:
     client.register_schema("first", record(name="Other"))
-    here, there = client.register_schema("s", ORDER), client.register_schema(":.staging:s", ORDER)
-    assert (here, there) == (2, 1)
+    first, there = client.register_schema("s", ORDER), client.register_schema(":.staging:s", ORDER)
+    assert (first, there) == (2, 1)
     assert client.get_contexts() == [".", ".staging"]
     client.clear_caches()
     assert json.loads(client.get_schema(there, subject_name=":.staging:s").schema_str or "")["name"] == "Order"
@@ -279,21 +279,21 @@ def test_associations(client: SchemaRegistryClient) -> None:
     name = f"topic-{uuid.uuid4().hex}"
 
     def asked(**more: Any) -> AssociationCreateOrUpdateRequest:
-        wanted = AssociationCreateOrUpdateInfo(association_type="value", **more)
-        return AssociationCreateOrUpdateRequest(name, "lkc", f"id-{name}", "topic", [wanted])
+        info = AssociationCreateOrUpdateInfo(association_type="value", **more)
+        return AssociationCreateOrUpdateRequest(name, "lkc", f"id-{name}", "topic", [info])
 
     client.register_schema(f"{name}-shared", ORDER)
     made = client.create_association(asked(subject=f"{name}-shared", lifecycle="WEAK"))
     assert [(each.subject, each.lifecycle) for each in made.associations] == [(f"{name}-shared", "WEAK")]
-    found = client.get_associations_by_resource_name(name, "-", "topic", ["value"])
-    assert [each.subject for each in found] == [f"{name}-shared"]
+    associations = client.get_associations_by_resource_name(name, "-", "topic", ["value"])
+    assert [each.subject for each in associations] == [f"{name}-shared"]
     client.delete_associations(f"id-{name}", "topic", ["value"])
     assert client.get_associations_by_resource_name(name, "lkc") == []
 
-    own = f":.lkc:{name}-value"
-    assert client.create_association(asked(schema=ORDER)).associations[0].subject == own
+    qualified = f":.lkc:{name}-value"
+    assert client.create_association(asked(schema=ORDER)).associations[0].subject == qualified
     with refused(409, 40904):
-        client.delete_subject(own)
+        client.delete_subject(qualified)
     client.delete_associations(f"id-{name}", cascade_lifecycle=True)
     with refused(404, 40401):
-        client.get_versions(own)
+        client.get_versions(qualified)

@@ -51,9 +51,9 @@ def test_serializers_round_trip_over_our_broker(client: SchemaRegistryClient, ti
         ("proto", ProtobufSerializer(Date, client), ProtobufDeserializer(Date), Date(year=2026, month=11, day=21)),
     ]
     producer = Producer({"bootstrap.servers": tidegate_broker.bootstrap_servers})
-    for kind, serializer, _, given in kinds:
-        place = SerializationContext(f"{topic}-{kind}", MessageField.VALUE)
-        producer.produce(f"{topic}-{kind}", serializer(given, place))
+    for kind, serializer, _, value in kinds:
+        context = SerializationContext(f"{topic}-{kind}", MessageField.VALUE)
+        producer.produce(f"{topic}-{kind}", serializer(value, context))
     assert producer.flush(60) == 0
     settings = {
         "bootstrap.servers": tidegate_broker.bootstrap_servers,
@@ -68,10 +68,10 @@ def test_serializers_round_trip_over_our_broker(client: SchemaRegistryClient, ti
         assert message is not None and message.error() is None
         received[message.topic()] = message.value()
     consumer.close()
-    for kind, _, deserializer, given in kinds:
+    for kind, _, deserializer, value in kinds:
         written = received[f"{topic}-{kind}"]
         assert written[0] == 0
-        assert deserializer(written, SerializationContext(f"{topic}-{kind}", MessageField.VALUE)) == given
+        assert deserializer(written, SerializationContext(f"{topic}-{kind}", MessageField.VALUE)) == value
     assert client.get_schema_types() == ["JSON", "PROTOBUF", "AVRO"]
     types = {name: client.get_latest_version(f"{topic}-{name}-value").schema.schema_type for name in ("json", "proto")}
     assert types == {"json": "JSON", "proto": "PROTOBUF"}

@@ -54,12 +54,12 @@ def url(
         "kafkastore.topic": f"_schemas-{uuid.uuid4().hex[:8]}",
         "schema.registry.group.id": f"registry-{uuid.uuid4().hex[:8]}",
     }
-    started, place = threading.Event(), dict[str, Any]()
+    started, address = threading.Event(), dict[str, Any]()
 
     async def run() -> None:
         ending = asyncio.Event()
         server = RegistryServer(parse(RegistryConfig, keys))
-        place.update(await server.start(), stop=ending.set, loop=asyncio.get_running_loop())
+        address.update(await server.start(), stop=ending.set, loop=asyncio.get_running_loop())
         started.set()
         await ending.wait()
         await server.stop()
@@ -67,8 +67,8 @@ def url(
     thread = threading.Thread(target=lambda: asyncio.run(run()))
     thread.start()
     assert started.wait(60)
-    yield place["registry"]
-    place["loop"].call_soon_threadsafe(place["stop"])
+    yield address["registry"]
+    address["loop"].call_soon_threadsafe(address["stop"])
     thread.join(60)
 
 

@@ -163,11 +163,11 @@ def test_names_that_avro_forbids_are_refused():
 
 
 def test_two_structs_of_one_name_must_be_equal():
-    one = Schema.struct({"a": Schema(SchemaType.INT32)}, name="S")
+    struct = Schema.struct({"a": Schema(SchemaType.INT32)}, name="S")
     other = Schema.struct({"b": Schema(SchemaType.INT32)}, name="S")
-    assert schema_to_avro(Schema.struct({"x": one, "y": one.as_optional()}))["fields"][1]["type"] == ["null", "S"]
+    assert schema_to_avro(Schema.struct({"x": struct, "y": struct.as_optional()}))["fields"][1]["type"] == ["null", "S"]
     with pytest.raises(DataError, match="called 'S'"):
-        schema_to_avro(Schema.struct({"x": one, "y": other}))
+        schema_to_avro(Schema.struct({"x": struct, "y": other}))
 
 
 def test_maps_without_text_keys_travel_as_entries():

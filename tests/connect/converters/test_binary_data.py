@@ -46,7 +46,9 @@ def test_without_a_delegate_the_rest_is_an_error_and_tombstones_are_not():
 
 def test_the_delegate_and_its_keys_are_judged():
     config = {**JSON, "delegate.converter.type.schemas.enable": "maybe"}
-    wrong = {one.key.name for one in validate(BinaryDataConfig, config) if one.errors}
+    wrong = {value.key.name for value in validate(BinaryDataConfig, config) if value.errors}
     assert wrong == {"delegate.converter.type.schemas.enable"}
-    wrong = {one.key.name for one in validate(BinaryDataConfig, {"delegate.converter.type": "no.Such"}) if one.errors}
+    wrong = {
+        value.key.name for value in validate(BinaryDataConfig, {"delegate.converter.type": "no.Such"}) if value.errors
+    }
     assert wrong == {"delegate.converter.type"}

@@ -27,12 +27,12 @@ CONTEXT = ConverterContext(is_key=False)
 
 
 def recorded() -> dict[str, list[dict[str, Any]]]:
-    found = defaultdict(list)
+    cases = defaultdict(list)
     with gzip.open(Path(__file__).with_name("cloud_events.jsonl.gz"), "rt", encoding="utf-8") as lines:
         for line in lines:
-            one = json.loads(line)
-            found[one["kind"]].append(one)
-    return found
+            case = json.loads(line)
+            cases[case["kind"]].append(case)
+    return cases
 
 
 CASES = recorded()
@@ -44,10 +44,12 @@ class Framed(JsonConverter):
     def from_connect(self, topic, schema, values):
         made = super().from_connect(topic, schema, values).to_pylist()
         number = 8 if topic.endswith("-data") else 7
-        return pa.array([b"\0" + number.to_bytes(4) + one for one in made], pa.binary())
+        return pa.array([b"\0" + number.to_bytes(4) + payload for payload in made], pa.binary())
 
     def to_connect(self, topic, data):
-        return super().to_connect(topic, pa.array([one and one[5:] for one in data.to_pylist()], pa.binary()))
+        return super().to_connect(
+            topic, pa.array([payload and payload[5:] for payload in data.to_pylist()], pa.binary())
+        )
 
 
 class OverFramed(CloudEventsConverter):
@@ -134,16 +136,16 @@ def test_events_are_read_as_debezium_does() -> None:
 def test_keys_are_judged_as_by_debezium() -> None:
     headers = {"header", "value,id:header"}
     for case in CASES["configure"]:
-        found = [one.key.name for one in validate(CloudEventsConfig, {case["key"]: case["value"]}) if one.errors]
+        names = [value.key.name for value in validate(CloudEventsConfig, {case["key"]: case["value"]}) if value.errors]
         refused_here = case["value"] in headers or case["key"].startswith("opentelemetry")
-        assert bool(found) == ("error" in case or refused_here), case
+        assert bool(names) == ("error" in case or refused_here), case
 
 
 def test_wrong_keys_of_its_converters_are_named() -> None:
     config = {"json.schemas.cache.size": "x", "data.serializer.type": "avro", "avro.apicurio.registry.url": "http://a"}
-    found = {one.key.name: one.errors for one in validate(CloudEventsConfig, config) if one.errors}
-    assert set(found) == {"json.schemas.cache.size", "avro.apicurio.registry.url", "avro.schema.registry.url"}
-    assert "json.schemas.cache.size: Not a number" in found["json.schemas.cache.size"][0]
+    errors = {value.key.name: value.errors for value in validate(CloudEventsConfig, config) if value.errors}
+    assert set(errors) == {"json.schemas.cache.size", "avro.apicurio.registry.url", "avro.schema.registry.url"}
+    assert "json.schemas.cache.size: Not a number" in errors["json.schemas.cache.size"][0]
 
 
 def test_a_batch_keeps_its_rows_in_order() -> None:
@@ -171,10 +173,10 @@ def test_confluents_deserializer_reads_events_in_avro() -> None:
         made = CloudEventsConverter(parse(CloudEventsConfig, config), CONTEXT)
         (event,) = written = made.from_connect("shop", *given(case))
         read = AvroDeserializer(client)
-        found = read(event.as_py(), SerializationContext("shop", MessageField.VALUE))
-        schema_id = int(found["dataschema"].removeprefix(f"{url}/schemas/ids/"))
-        assert int.from_bytes(found["data"][1:5]) == schema_id
-        data = read(found["data"], SerializationContext("shop", MessageField.VALUE))
+        decoded = read(event.as_py(), SerializationContext("shop", MessageField.VALUE))
+        schema_id = int(decoded["dataschema"].removeprefix(f"{url}/schemas/ids/"))
+        assert int.from_bytes(decoded["data"][1:5]) == schema_id
+        data = read(decoded["data"], SerializationContext("shop", MessageField.VALUE))
         assert data["after"]["id"] == case["given"]["payload"]["after"]["id"]
         (run,) = made.to_connect("shop", written)
         assert run.schema is not None and run.schema.field("data").schema.type is SchemaType.STRUCT

@@ -1,4 +1,4 @@
-"""What Confluent's Python serializers write is read, and what the converters write they read."""
+"""The converters can read the output of Confluent's Python serializers, and these can read the converters' output."""
 
 from __future__ import annotations
 
@@ -68,13 +68,15 @@ def converter(registry):
 
     def make(kind, **settings):
         loaded, keys = KINDS[kind]
-        given = {name.replace("__", "."): value for name, value in settings.items()}
-        made.append(loaded(parse(keys, {"schema.registry.url": registry, **given}), ConverterContext(is_key=False)))
+        properties = {name.replace("__", "."): value for name, value in settings.items()}
+        made.append(
+            loaded(parse(keys, {"schema.registry.url": registry, **properties}), ConverterContext(is_key=False))
+        )
         return made[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for converter in made:
+        converter.close()
 
 
 def column(*rows, schema=ORDER):
@@ -123,8 +125,8 @@ def test_confluents_json_deserializer_reads_ours_and_the_reverse(registry, conve
     made = converter("json", decimal__format="NUMERIC", json__fail__invalid__schema="true")
     with SchemaRegistryClient({"url": registry}) as client:
         data = made.from_connect("json-orders", ORDER, column(ROW))[0].as_py()
-        found = JSONDeserializer(None, schema_registry_client=client)(data, CONTEXT)
-        assert found["name"] == "é" and found["price"] == -12.5 and found["place"] == {"city": "Bern"}
+        decoded = JSONDeserializer(None, schema_registry_client=client)(data, CONTEXT)
+        assert decoded["name"] == "é" and decoded["price"] == -12.5 and decoded["place"] == {"city": "Bern"}
         form = {
             "title": "E",
             "type": "object",
@@ -166,8 +168,8 @@ def test_confluents_protobuf_deserializer_reads_ours_and_the_reverse(registry, c
     made = converter("protobuf")
     plain = Schema.struct({"seconds": Schema(SchemaType.INT64), "nanos": Schema(SchemaType.INT32)}, name="shop.Moment")
     data = made.from_connect("proto-orders", plain, pa.array([{"seconds": 5, "nanos": 7}], plain.arrow_type))[0].as_py()
-    found = ProtobufDeserializer(Timestamp, {"use.deprecated.format": False})(data, CONTEXT)
-    assert (found.seconds, found.nanos) == (5, 7)
+    decoded = ProtobufDeserializer(Timestamp, {"use.deprecated.format": False})(data, CONTEXT)
+    assert (decoded.seconds, decoded.nanos) == (5, 7)
     with SchemaRegistryClient({"url": registry}) as client:
         from google.protobuf.api_pb2 import Method, Mixin
 

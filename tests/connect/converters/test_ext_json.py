@@ -46,10 +46,10 @@ def registry() -> Iterator[responses.RequestsMock]:
 
 
 def converter(**config: str) -> ExtJsonConverter:
-    given = {"apicurio.registry.url": URL} | {
+    properties = {"apicurio.registry.url": URL} | {
         name.replace("__", "-").replace("_", "."): v for name, v in config.items()
     }
-    return ExtJsonConverter(parse(ExtJsonConfig, given), ConverterContext(is_key=False))
+    return ExtJsonConverter(parse(ExtJsonConfig, properties), ConverterContext(is_key=False))
 
 
 def test_a_schema_is_looked_up_by_its_content(registry: responses.RequestsMock) -> None:
@@ -129,6 +129,6 @@ def test_nulls_are_tombstones_and_data_without_a_schema_is_refused() -> None:
 
 
 def test_keys_are_judged() -> None:
-    given = {"apicurio.registry.url": "apicurio", "apicurio.registry.headers.enabled": "true"}
-    wrong = {one.key.name for one in validate(ExtJsonConfig, given) if one.errors}
+    config = {"apicurio.registry.url": "apicurio", "apicurio.registry.headers.enabled": "true"}
+    wrong = {value.key.name for value in validate(ExtJsonConfig, config) if value.errors}
     assert wrong == {"apicurio.registry.url", "apicurio.registry.headers.enabled"}

@@ -33,7 +33,7 @@ def headers(made):
 
 
 def test_values_are_written_as_text_and_read_as_what_the_text_looks_like():
-    given_ = [
+    header_values = [
         Header("n", 7, NUMBER),
         Header("map", {"a": 1}, Schema.map(TEXT, NUMBER)),
         Header("price", decimal.Decimal("1.50"), Schema.decimal(2)),
@@ -42,7 +42,7 @@ def test_values_are_written_as_text_and_read_as_what_the_text_looks_like():
         Header("raw", b"\xff"),
     ]
     simple = conversion()
-    written = simple.to_log(batch(*given_))
+    written = simple.to_log(batch(*header_values))
     assert headers(written) == [
         ("n", b"7"), ("map", b'{"a":1}'), ("price", b"1.50"), ("plain", b'{"x":[1,null]}'), ("null", None), ("raw", b"\xff"),
     ]  # fmt: skip

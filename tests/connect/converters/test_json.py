@@ -96,11 +96,11 @@ def test_a_tombstone_stays_one_among_others():
 
 
 def test_a_change_of_schema_makes_a_new_run():
-    one, other = Schema(SchemaType.INT32), Schema(SchemaType.STRING)
-    parts = [converter().from_connect("t", one, pa.array([1, 2], pa.int32())),
+    first, other = Schema(SchemaType.INT32), Schema(SchemaType.STRING)
+    parts = [converter().from_connect("t", first, pa.array([1, 2], pa.int32())),
              converter().from_connect("t", other, pa.array(["x"])), pa.array([None], pa.binary())]  # fmt: skip
     runs = converter().to_connect("t", pa.concat_arrays(parts))
-    assert [(run.schema, run.values.to_pylist()) for run in runs] == [(one, [1, 2]), (other, ["x", None])]
+    assert [(run.schema, run.values.to_pylist()) for run in runs] == [(first, [1, 2]), (other, ["x", None])]
 
 
 def test_without_schemas_texts_pass_through():

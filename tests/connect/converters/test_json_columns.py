@@ -27,9 +27,9 @@ def test_columns_and_rows_are_read_alike(data):
     values = pa.array(data.draw(st.lists(values_of(schema), min_size=1, max_size=5)), schema.arrow_type).drop_null()
     assume(len(values))
     texts = json_texts(schema, values)
-    found = read_columns(schema, texts.cast(pa.binary()))
-    if found is not None:
-        assert found.equals(from_json(schema.as_optional(), [json.loads(t) for t in texts.to_pylist()], "a value"))
+    columns = read_columns(schema, texts.cast(pa.binary()))
+    if columns is not None:
+        assert columns.equals(from_json(schema.as_optional(), [json.loads(t) for t in texts.to_pylist()], "a value"))
 
 
 ODD = st.one_of(
@@ -41,13 +41,13 @@ ODD = st.one_of(
 @given(st.lists(st.fixed_dictionaries({}, optional={"id": ODD, "name": ODD, "more": ODD}), min_size=1, max_size=4))
 def test_what_does_not_fit_is_left_to_the_other_reader(rows):
     texts = pa.array([json.dumps(row, allow_nan=False) for row in _finite(rows)], pa.binary())
-    found = read_columns(FLAT, texts)
+    columns = read_columns(FLAT, texts)
     try:
         expected = from_json(FLAT.as_optional(), [json.loads(text) for text in texts.to_pylist()], "a value")
     except DataError:
-        assert found is None
+        assert columns is None
     else:
-        assert found is None or found.equals(expected)
+        assert columns is None or columns.equals(expected)
 
 
 def _finite(rows):

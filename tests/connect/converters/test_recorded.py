@@ -37,12 +37,12 @@ LENIENT = {'{"schema":{"type":"string"},"payload":null}'}
 
 
 def recorded() -> dict[str, list[dict[str, Any]]]:
-    found = defaultdict(list)
+    cases = defaultdict(list)
     with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
         for line in lines:
-            one = json.loads(line)
-            found[one["kind"]].append(one)
-    return found
+            case = json.loads(line)
+            cases[case["kind"]].append(case)
+    return cases
 
 
 CASES = recorded()
@@ -59,10 +59,10 @@ def shape(schema: Schema | None) -> str:
     return schema.type.value + (schema.name or "").rpartition(".")[2]
 
 
-def column(given: Any) -> tuple[Schema | None, pa.Array]:
-    if given is None:
+def column(form: Any) -> tuple[Schema | None, pa.Array]:
+    if form is None:
         return None, pa.nulls(1, pa.string())
-    schema, payload = schema_from_json(given["schema"]), given["payload"]
+    schema, payload = schema_from_json(form["schema"]), form["payload"]
     value = None if payload is None else reader_of(schema, defaults=False)(payload)
     return schema, pa.array([value], schema.arrow_type)
 
@@ -83,9 +83,9 @@ def test_texts_stand_for_the_values_that_kafka_connect_sees_in_them() -> None:
     for case in CASES["parse"]:
         schema, value = converter.to_connect_header("t", "h", case["text"].encode())
         made = converter.from_connect_header("t", "h", schema, value)
-        found = (shape(schema), None if made is None else made.decode())
-        if found != (case["schema"], case["written"]) and case["text"] not in DIFFERENT:
-            wrong.append(f"{case['text']!r}: {found}, not {(case['schema'], case['written'])}")
+        result = (shape(schema), None if made is None else made.decode())
+        if result != (case["schema"], case["written"]) and case["text"] not in DIFFERENT:
+            wrong.append(f"{case['text']!r}: {result}, not {(case['schema'], case['written'])}")
     assert not wrong, f"{len(wrong)} of {len(CASES['parse'])}\n" + "\n".join(wrong[:50])
 
 

@@ -1,4 +1,4 @@
-"""What RecordRounds.java wrote."""
+"""The output of RecordRounds.java."""
 
 from __future__ import annotations
 

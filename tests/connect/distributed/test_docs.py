@@ -15,9 +15,9 @@ PAGE = (Path(__file__).parents[3] / "docs/how-to/connect-groups.md").read_text()
 
 def test_the_properties_are_a_workers():
     (block,) = re.findall(r"```properties\n(.*?)```", PAGE, re.DOTALL)
-    given = javaproperties.loads(block)
-    assert parse(WorkerConfig, given).group_id == "connect-cluster"
-    assert unknown_keys(given, keys_of(WorkerConfig), []) == []
+    properties = javaproperties.loads(block)
+    assert parse(WorkerConfig, properties).group_id == "connect-cluster"
+    assert unknown_keys(properties, keys_of(WorkerConfig), []) == []
 
 
 def test_the_defaults_are_the_declared_ones():

@@ -41,8 +41,8 @@ class Group:
         self.generation = 0
         self.delay_ms = 0
 
-    def round(self, wanted, returned=None):
-        dealt = self.assignor.deal(wanted, self.running, self.generation, returned=returned or {})
+    def round(self, requested, returned=None):
+        dealt = self.assignor.deal(requested, self.running, self.generation, returned=returned or {})
         self.generation += 1
         self.assignor.settled(self.generation)
         self.delay_ms = dealt.delay_ms
@@ -50,10 +50,10 @@ class Group:
             self.running[member] = (self.running[member] | dealt.assigned[member]) - dealt.revoked[member]
         return any(dealt.revoked.values())
 
-    def settle(self, wanted):
+    def settle(self, requested):
         """Rounds as the group would have them, the clock turned on where it waits; returns how many it took."""
         for rounds in range(1, 12):
-            revoked = self.round(wanted)
+            revoked = self.round(requested)
             if not revoked and not self.delay_ms:
                 return rounds
             self.now_ms += self.delay_ms
@@ -78,39 +78,39 @@ def work(*counts):
 )
 def test_a_group_settles_with_everything_once_and_evenly(steps, delay_ms):
     group = Group(delay_ms)
-    for wanted, members in steps:
+    for requested, members in steps:
         group.running = {member: group.running.get(member, frozenset()) for member in sorted(members)}
-        group.settle(wanted)
-        held = [item for items in group.running.values() for item in items]
-        assert sorted(held) == sorted(wanted)
-        group.settle(wanted)  # a round without news may still even out what came back
+        group.settle(requested)
+        running = [item for items in group.running.values() for item in items]
+        assert sorted(running) == sorted(requested)
+        group.settle(requested)  # a round without news may still even out what came back
         for kind in (True, False):
             sizes = [sum(item.is_task is kind for item in items) for items in group.running.values()]
             assert max(sizes) - min(sizes) <= 1
 
 
 def test_what_a_lost_worker_had_waits_for_it_and_nothing_else_moves():
-    group, wanted = Group(), work(3, 3)
+    group, requested = Group(), work(3, 3)
     group.running = {"a": frozenset(), "b": frozenset()}
-    group.settle(wanted)
+    group.settle(requested)
     before = dict(group.running)
     lost = group.running.pop("b")
-    assert not group.round(wanted) and group.delay_ms == 300_000
+    assert not group.round(requested) and group.delay_ms == 300_000
     assert group.running["a"] == before["a"]
     group.running["b2"] = frozenset()
-    group.round(wanted, returned={"b2": lost})
+    group.round(requested, returned={"b2": lost})
     assert group.running == {"a": before["a"], "b2": lost} and group.delay_ms == 0
 
 
 def test_what_a_lost_worker_had_is_dealt_out_when_the_delay_is_over():
-    group, wanted = Group(), work(2)
+    group, requested = Group(), work(2)
     group.running = {"a": frozenset(), "b": frozenset()}
-    group.settle(wanted)
+    group.settle(requested)
     del group.running["b"]
-    assert not group.round(wanted) and group.delay_ms == 300_000
+    assert not group.round(requested) and group.delay_ms == 300_000
     group.now_ms += 300_000
-    group.round(wanted)
-    assert group.running["a"] == wanted
+    group.round(requested)
+    assert group.running["a"] == requested
 
 
 def test_the_eager_round_deals_connectors_first():

@@ -1,4 +1,4 @@
-"""What only the leader does: fencing, the session key, writing the config topic as the only one who may."""
+"""Tasks of the leader only: fencing, the session key, and being the only writer of the config topic."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_a_leader_from_before_cannot_write_the_config_topic_any_more(tidegate_br
             for store in stores:
                 await store.start()
             partition = TopicPartition(name, 0)
-            async with FencedWriter(client, partition, name) as one, FencedWriter(client, partition, name) as two:
-                for store, writer in zip(stores, (one, two), strict=True):
+            async with FencedWriter(client, partition, name) as first, FencedWriter(client, partition, name) as two:
+                for store, writer in zip(stores, (first, two), strict=True):
                     # The first one still believes that it leads.
                     store.leader_writer = FencingLeaderWriter(writer, lambda: False)
                     await store.leader_writer.claim()

@@ -73,15 +73,15 @@ MESSAGES = [line for line in recorded() if line["kind"] != "round"]
 
 @pytest.mark.parametrize("line", MESSAGES, ids=lambda line: f"{line['protocol']}-{line['kind']}-{line['offset']}")
 def test_the_bytes_are_kafka_connects(line):
-    data, protocol, held = bytes.fromhex(line["hex"]), Protocol(line["protocol"]), line["assignment"]
-    assignment = held and Assignment(
+    data, protocol, expected_assignment = bytes.fromhex(line["hex"]), Protocol(line["protocol"]), line["assignment"]
+    assignment = expected_assignment and Assignment(
         "leader-1",
         URL,
-        held["offset"],
-        items_of(held["items"]),
-        items_of(held["revoked"]),
-        held["delay"],
-        held["error"],
+        expected_assignment["offset"],
+        items_of(expected_assignment["items"]),
+        items_of(expected_assignment["revoked"]),
+        expected_assignment["delay"],
+        expected_assignment["error"],
     )
     if line["kind"] == "assignment":
         assert decode_assignment(data) == assignment

@@ -16,7 +16,7 @@ ACCEPTED = ["HmacSHA256"]
 def test_a_signature_is_the_hmac_of_the_body():
     headers = signed(BODY, KEY, "HmacSHA256")
     assert headers == {
-        # What javax.crypto.Mac and Base64 make of the same key and body.
+        # the result of javax.crypto.Mac and Base64 for the same key and body
         "X-Connect-Authorization": "FFL9KqpwZ62htyFSzz4DHB1kjZbTch9ZWIiDIYhWMXw=",
         "X-Connect-Request-Signature-Algorithm": "HmacSHA256",
     }

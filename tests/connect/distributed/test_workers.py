@@ -46,7 +46,7 @@ def leader_of(cluster: WorkerCluster) -> str:
         }
         return [url for url, answer in answers.items() if answer.status_code == 404]
 
-    return answer_when(lambda found: len(found) == 1, leaders, "one leader")[0]
+    return answer_when(lambda urls: len(urls) == 1, leaders, "one leader")[0]
 
 
 def test_a_group_shares_passes_on_and_outlives_its_members(cluster, tmp_path):
@@ -76,7 +76,7 @@ def test_a_group_shares_passes_on_and_outlives_its_members(cluster, tmp_path):
     wait_until(lambda: len([line for line in diary(book) if line[0] == "start"]) == 15, "all tasks started again")
     cluster.wait_spread("crowd", 2, 2, 2)
 
-    # What workers ask of their leader must be signed.
+    # requests from workers to their leader must be signed
     for path, method in (("tasks", "POST"), ("fence", "PUT")):
         refused = requests.request(method, f"{leader}/connectors/crowd/{path}", json=[], timeout=60)
         assert refused.json() == {"error_code": 400, "message": "Internal request missing required signature"}
@@ -94,7 +94,7 @@ def test_a_group_shares_passes_on_and_outlives_its_members(cluster, tmp_path):
     wait_until(lambda: {line[2] for line in diary(book)[starts:] if line[0] == "start"} == lost, "its tasks started")
     assert not [line for line in diary(book)[starts:] if line[0] == "stop"]
 
-    # The leader is killed for good: another one leads, and its tasks move.
+    # the leader is killed and not restarted: another worker leads, and the leader's tasks move
     dead = next(worker for worker in cluster.workers if worker.url == leader)
     dead.kill()
     survivors = [worker for worker in cluster.workers if worker is not dead]

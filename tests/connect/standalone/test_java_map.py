@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from connect.server.standalone.java_map import NotAnOffsetFile, dump_map, load_map
 
-# What the ObjectOutputStream of Java 17 wrote of maps of these entries.
+# maps with these entries as written by the ObjectOutputStream of Java 17
 THREE = (
     "aced0005737200116a6176612e7574696c2e486173684d61700507dac1c31660d103000246000a6c6f6164466163746f7249"
     "00097468726573686f6c6478703f4000000000000c77080000001000000003757200025b42acf317f8060854e00200007870"

@@ -90,8 +90,8 @@ def test_what_is_written_is_there_after_a_restart(stores):
         stored = configs.connectors["c-1"]
         assert stored.config == {"name": "c-1", "x": "é"} and stored.target is TargetState.STOPPED
         assert stored.tasks == [{"n": "0"}, {"n": "1"}]
-        (one,) = await offsets.read("c-1")
-        assert (one.partition, one.offset, one.key) == ({"b": 1, "a": 2}, {"n": 1}, '["c-1",{"b":1,"a":2}]')
+        (record,) = await offsets.read("c-1")
+        assert (record.partition, record.offset, record.key) == ({"b": 1, "a": 2}, {"n": 1}, '["c-1",{"b":1,"a":2}]')
         assert statuses.connectors["c-1"].trace == "why" and statuses.tasks["c-1"][3].state is State.RUNNING
         assert statuses.topics["c-1"] == {"t:1"}
 
@@ -103,8 +103,8 @@ def test_a_position_is_overwritten_under_the_key_it_has(stores):
     async def write(_, offsets, __, ___):
         await offsets.put("c", {"b": 1, "a": 2}, {"n": 1})
         await offsets.put("c", {"a": 2, "b": 1}, {"n": 2})
-        (one,) = await offsets.read("c")
-        assert one.key == '["c",{"b":1,"a":2}]' and one.offset == {"n": 2}
+        (record,) = await offsets.read("c")
+        assert record.key == '["c",{"b":1,"a":2}]' and record.offset == {"n": 2}
         await offsets.put("c", {"a": 2, "b": 1}, None)
         assert await offsets.read("c") == []
 

@@ -1,4 +1,4 @@
-"""What a conductor makes of the calls that it is told."""
+"""How a conductor reacts to the calls that are reported to it."""
 
 from __future__ import annotations
 

@@ -11,13 +11,13 @@ from connect.testing.interposed import LineCounter
 
 
 def test_a_sink_that_says_too_early_that_rows_are_safe_is_found(tidegate_broker):
-    here = Path(__file__).with_name("late_sink.py")
+    suite = Path(__file__).with_name("late_sink.py")
     options = ["-q", "-p", "no:cacheprovider", "-k", "stopped_in_the_middle_of_put"]
-    command = [sys.executable, "-m", "pytest", *options, str(here)]
+    command = [sys.executable, "-m", "pytest", *options, str(suite)]
     environment = os.environ | {"BOOTSTRAP_SERVERS": tidegate_broker.bootstrap_servers}
-    found = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=here.parents[3], timeout=200)
-    assert found.returncode == 1, found.stdout
-    assert "and these rows are not there: [" in found.stdout
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=suite.parents[3], timeout=200)
+    assert result.returncode == 1, result.stdout
+    assert "and these rows are not there: [" in result.stdout
 
 
 def test_lines_of_the_files_meant_are_counted_and_others_not():
@@ -37,17 +37,17 @@ def test_lines_of_the_files_meant_are_counted_and_others_not():
 
 def test_one_connection_of_two_is_cut_and_then_the_other():
     with socket.create_server(("127.0.0.1", 0)) as server, Forwarder.to(server.getsockname()[1]) as forwarder:
-        clients, theirs = [], []
+        clients, servers = [], []
         for n in range(2):
             clients.append(socket.create_connection(("127.0.0.1", forwarder.port), 10))
-            theirs.append(server.accept()[0])
+            servers.append(server.accept()[0])
             clients[n].sendall(b"x")
-            assert theirs[n].recv(1) == b"x"
+            assert servers[n].recv(1) == b"x"
         forwarder.cut_next()
         assert clients[1].recv(1) == b""
         clients[0].sendall(b"y")
-        assert theirs[0].recv(1) == b"y"
+        assert servers[0].recv(1) == b"y"
         forwarder.cut_next()
         assert clients[0].recv(1) == b""
-        for each in (*clients, *theirs):
+        for each in (*clients, *servers):
             each.close()

@@ -71,7 +71,7 @@ def batch(values, schema):
 def outcome(made, rows):
     """The records that come of a batch, or the reason why none do."""
     try:
-        return [repr(record) for one in made.apply(rows) for record in one.records()]
+        return [repr(record) for batch in made.apply(rows) for record in batch.records()]
     except DataError:
         return None
 

@@ -29,15 +29,15 @@ A, B = {"to": "a", "place": {"city": "Bern"}}, {"to": None, "place": {"city": "U
 
 
 def test_a_field_becomes_the_topic():
-    assert [(one.topic, len(one)) for one in make("ExtractTopic$Value", field="to").apply(batch(A, A))] == [("a", 2)]
+    assert [(each.topic, len(each)) for each in make("ExtractTopic$Value", field="to").apply(batch(A, A))] == [("a", 2)]
     skipping = make("ExtractTopic$Value", field="to", skip__missing__or__null="true")
-    assert [one.topic for one in skipping.apply(batch(A, B, A))] == ["a", "orders", "a"]
+    assert [each.topic for each in skipping.apply(batch(A, B, A))] == ["a", "orders", "a"]
     with pytest.raises(DataError, match="names no topic") as caught:
         make("ExtractTopic$Value", field="to").apply(batch(A, B))
     assert caught.value.rows == (1,)
     for path in ("$.place.city", "$['place']['city']"):
         nested = make("ExtractTopic$Value", field=path, field__format="JSON_PATH")
-        assert [one.topic for one in nested.apply(batch(A, B))] == ["Bern", "Ulm"]
+        assert [each.topic for each in nested.apply(batch(A, B))] == ["Bern", "Ulm"]
 
 
 def test_a_header_the_key_and_data_without_schema_name_topics():
@@ -48,14 +48,14 @@ def test_a_header_the_key_and_data_without_schema_name_topics():
     plain = RecordBatch("orders", pa.array(['{"to":"x"}', '"y"']), None)
     with pytest.raises(DataError):
         make("ExtractTopic$Value", field="to").apply(plain)
-    assert [one.topic for one in make("ExtractTopic$Value", field="to").apply(plain.slice(0, 1))] == ["x"]
+    assert [each.topic for each in make("ExtractTopic$Value", field="to").apply(plain.slice(0, 1))] == ["x"]
 
 
 def test_a_time_in_the_message_becomes_part_of_the_topic():
     router = make("MessageTimestampRouter", topic__format="foo-${topic}-${timestamp}", message__timestamp__format="yyyy-MM-dd",
                   topic__timestamp__format="yyyy.MM.dd", message__timestamp__keys="timestamp,time,ts")  # fmt: skip
     plain = RecordBatch("bar", pa.array(['{"time":"2019-08-06"}', '{"ts":1709201472123}']), None)
-    assert [one.topic for one in router.apply(plain)] == ["foo-bar-2019.08.06", "foo-bar-2024.02.29"]
+    assert [batch.topic for batch in router.apply(plain)] == ["foo-bar-2019.08.06", "foo-bar-2024.02.29"]
     with pytest.raises(DataError, match="no time") as caught:
         router.apply(RecordBatch("bar", pa.array(['{"time":"2019-08-06"}', '{"time":"x"}']), None))
     assert caught.value.rows == (1,)
@@ -63,8 +63,8 @@ def test_a_time_in_the_message_becomes_part_of_the_topic():
 
 def test_tombstones_are_dropped_or_refused():
     rows = batch(A, None)
-    assert [len(one) for one in make("TombstoneHandler").apply(rows)] == [1]
-    assert [len(one) for one in make("TombstoneHandler", behavior="ignore").apply(rows)] == [2]
+    assert [len(each) for each in make("TombstoneHandler").apply(rows)] == [1]
+    assert [len(each) for each in make("TombstoneHandler", behavior="ignore").apply(rows)] == [2]
     with pytest.raises(DataError) as caught:
         make("TombstoneHandler", behavior="fail").apply(rows)
     assert caught.value.rows == (1,)
@@ -100,7 +100,7 @@ def cities(**options):
 def test_a_path_lets_records_through(condition, kept):
     assert cities(filter__condition=condition, filter__type="include") == kept
     every = ["Bern", "Ulm", None]
-    assert cities(filter__condition=condition, filter__type="exclude") == [one for one in every if one not in kept]
+    assert cities(filter__condition=condition, filter__type="exclude") == [city for city in every if city not in kept]
 
 
 def test_what_the_path_does_not_find_is_missing():
@@ -111,13 +111,13 @@ def test_what_the_path_does_not_find_is_missing():
         cities(**path)
     assert caught.value.rows == (2,)
     plain = RecordBatch("orders", pa.array(['{"n":[{"x":1},{"x":9}]}', None]), None)
-    wanted = {
+    options = {
         "filter__condition": "$.n[?(@.x > 5)]",
         "filter__type": "include",
         "missing__or__null__behavior": "exclude",
     }
-    assert [len(one) for one in make("Filter$Value", **wanted).apply(plain)] == [1]
-    assert [len(one) for one in make("Filter$Key", **wanted).apply(plain)] == [0]
+    assert [len(batch) for batch in make("Filter$Value", **options).apply(plain)] == [1]
+    assert [len(batch) for batch in make("Filter$Key", **options).apply(plain)] == [0]
 
 
 @pytest.mark.parametrize("condition", ["$[?(", "nonsense[", "$[?(@.a ==)]", "$[?(@.a =~ /(/)]", "$[?(@.a nin [1])]"])

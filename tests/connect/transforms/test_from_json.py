@@ -64,10 +64,10 @@ def make(document=None, **options):
     loaded = PLUGINS.find(
         "com.github.jcustenborder.kafka.connect.json.FromJson$Value", PluginType.TRANSFORMATION
     ).load()
-    given_ = {name.replace("__", "."): value for name, value in options.items()}
+    properties = {name.replace("__", "."): value for name, value in options.items()}
     if document is not None:
-        given_ |= {"json.schema.location": "Inline", "json.schema.inline": json.dumps(document)}
-    return loaded(parse(loaded.config_class, given_))
+        properties |= {"json.schema.location": "Inline", "json.schema.inline": json.dumps(document)}
+    return loaded(parse(loaded.config_class, properties))
 
 
 def batch(*texts, schema=None):
@@ -106,8 +106,8 @@ def test_the_schema_is_that_of_the_document():
     assert list(schema.field_names) == sorted(set(PERSON["properties"]) - {"mixed", "$schema"})
     assert schema.field("name").schema == Schema(SchemaType.STRING, doc="The name.")
     place_name = "https:.example.com.person.schema.json.definitions.place"  # where it is, as the original names it
-    place = Schema.struct({"city": Schema(SchemaType.STRING, optional=True)}, name=place_name, optional=True)
-    assert schema.field("home").schema == place == schema.field("work").schema
+    struct = Schema.struct({"city": Schema(SchemaType.STRING, optional=True)}, name=place_name, optional=True)
+    assert schema.field("home").schema == struct == schema.field("work").schema
     assert schema.field("owes").schema == Schema.decimal(2, optional=True)
     assert schema.field("age").schema == Schema(SchemaType.INT64, optional=True)
 

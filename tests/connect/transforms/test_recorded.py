@@ -35,15 +35,15 @@ RECORDED = {
 
 
 def recorded() -> dict[str, list[dict[str, Any]]]:
-    found = defaultdict(list)
+    cases = defaultdict(list)
     for file, package in RECORDED.items():
         with gzip.open(HERE / file, "rt", encoding="utf-8") as lines:
             for line in lines:
-                one = json.loads(line)
-                if file == "common.jsonl.gz" and "message" in one:
-                    one["message"] = ""  # its own do not name what they mean
-                found[one["transform"].partition("$")[0]].append({**one, "class": package + one["transform"]})
-    return found
+                case = json.loads(line)
+                if file == "common.jsonl.gz" and "message" in case:
+                    case["message"] = ""  # its own do not name what they mean
+                cases[case["transform"].partition("$")[0]].append({**case, "class": package + case["transform"]})
+    return cases
 
 
 CASES = recorded()
@@ -134,7 +134,7 @@ def is_tombstone(case: dict[str, Any]) -> bool:
 
 
 def texts(case: dict[str, Any]) -> Iterator[str]:
-    """What an error may say: Kafka Connect's words up to where it names a class or prints a record."""
+    """The texts that an error may have: Kafka Connect's message up to a class name or a printed record."""
     yield re.split(r"(?<=found: )|(?<=class )|(?<=on record: )|(?<=message received )", case["message"] or "")[0]
     if case["error"] == "NullPointerException":
         yield "no field 'nope' for header"
@@ -176,11 +176,11 @@ def test_it_makes_of_records_what_kafka_connect_does(transform: str) -> None:
         if "made" not in case and case["message"] != "Cannot list fields on non-struct type":
             wrong.append(f"{what} does not fail with {case['error']}: {case['message']}")
         elif "made" in case and case["made"] is None:
-            if any(len(one) for one in made):
+            if any(len(each) for each in made):
                 wrong.append(f"{what} does not drop the record")
         elif "made" in case:
             if not len(made[0]):
                 wrong.append(f"{what} drops the record")
                 continue
-            wrong += [f"{what}\n    {found}" for found in differences(made[0], case["made"])]
+            wrong += [f"{what}\n    {difference}" for difference in differences(made[0], case["made"])]
     assert not wrong, f"{len(wrong)} of {len(CASES[transform])}\n" + "\n".join(wrong[:200])

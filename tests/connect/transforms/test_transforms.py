@@ -36,11 +36,11 @@ def chain(*steps, predicates=()):
 
 
 def apply(made, rows):
-    return made.apply(rows, lambda stage, component, one, operation: operation(one))
+    return made.apply(rows, lambda stage, component, batch, operation: operation(batch))
 
 
 def values(batches):
-    return [record.value for one in batches for record in one.records()]
+    return [record.value for batch in batches for record in batch.records()]
 
 
 ONE, TWO = {"id": 1, "name": "a"}, {"id": 2, "name": None}
@@ -144,7 +144,7 @@ def test_records_keep_their_order_where_a_predicate_picks_some():
     batches = apply(made, rows)
     assert [value["id"] for value in values(batches)] == list(range(7))
     assert [("s" in value) for value in values(batches)] == [bool(n % 3) for n in range(7)]
-    assert [offset for one in batches for offset in one.offsets.to_pylist()] == list(range(7))
+    assert [offset for batch in batches for offset in batch.offsets.to_pylist()] == list(range(7))
 
 
 def test_a_topic_predicate_looks_at_the_topic_as_it_is_then():

@@ -134,8 +134,8 @@ def test_iterations_count(type_: Any, first: list[Any]) -> None:
     ],
 )
 def test_validation_names_the_key(more: dict[str, str], key: str, said: str) -> None:
-    judged = [one for one in validate(DatagenConnector.config_class, bench(**more).properties) if one.errors]
-    assert [one.key.name for one in judged] == [key]
+    judged = [value for value in validate(DatagenConnector.config_class, bench(**more).properties) if value.errors]
+    assert [value.key.name for value in judged] == [key]
     assert said in judged[0].errors[0]
 
 

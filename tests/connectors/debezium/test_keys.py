@@ -40,7 +40,7 @@ def test_every_key_of_the_original_is_known(kind: str) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_with_what_can(key: str, value: str, said: str) -> None:
-    (error,) = [e for one in validate(PostgresConfig, GIVEN | {key: value}) for e in one.errors]
+    (error,) = [e for entry in validate(PostgresConfig, GIVEN | {key: value}) for e in entry.errors]
     assert said in error
 
 
@@ -60,5 +60,8 @@ def test_names_of_older_versions_and_of_the_cloud_are_the_same_keys() -> None:
 
 
 def test_keys_without_effect_are_told_of_where_they_say_something() -> None:
-    given = {"openlineage.integration.enabled": "true", "query.fetch.size": "0", "binlog.buffer.size": "7"}
-    assert sorted(given_without_effect(MySqlConfig, given)) == ["binlog.buffer.size", "openlineage.integration.enabled"]
+    config = {"openlineage.integration.enabled": "true", "query.fetch.size": "0", "binlog.buffer.size": "7"}
+    assert sorted(given_without_effect(MySqlConfig, config)) == [
+        "binlog.buffer.size",
+        "openlineage.integration.enabled",
+    ]

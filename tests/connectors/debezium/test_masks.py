@@ -20,9 +20,9 @@ MASKS = Masks(_COLUMNS, {"2.chars": "s.t.cut"})
 
 
 def changed(column: str, *texts: str | None, length: int | None = None) -> list[str | None]:
-    found = MASKS.of([f"s.t.{column}"], length)
-    assert found is not None
-    made = found.change(pa.array(texts, pa.string()))
+    mask = MASKS.of([f"s.t.{column}"], length)
+    assert mask is not None
+    made = mask.change(pa.array(texts, pa.string()))
     assert made.type == pa.string()
     return list(made.to_pylist())
 

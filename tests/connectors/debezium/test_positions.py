@@ -1,4 +1,4 @@
-"""What a position, ours or the original's, says of the snapshot."""
+"""The snapshot's state as read from an offset, both ours and the original's."""
 
 from __future__ import annotations
 

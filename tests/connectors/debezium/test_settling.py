@@ -17,8 +17,8 @@ class Channel:
         self.looks = 0
 
     def read(self) -> list[Signal]:
-        found, self.waiting = self.waiting, []
-        return found
+        signals, self.waiting = self.waiting, []
+        return signals
 
     def done(self) -> None:
         self.done_after.append(self.looks)

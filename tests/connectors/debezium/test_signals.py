@@ -48,10 +48,10 @@ def test_any_bytes_are_keys_or_refused(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(0, 4))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     try:
-        found = read_keys(raw[: data.draw(st.integers(0, len(raw)))].hex())
+        keys = read_keys(raw[: data.draw(st.integers(0, len(raw)))].hex())
     except DataError:
         return
-    assert found is None or isinstance(found, list)
+    assert keys is None or isinstance(keys, list)
 
 
 def test_progress_is_kept_in_a_position() -> None:
@@ -77,8 +77,8 @@ def test_any_text_is_a_signal_or_refused(text: str) -> None:
 
 
 def test_a_row_of_the_table_of_signals_is_read_by_its_order() -> None:
-    found = signal_of_row({"ID": "1", "kind": "log", "what": '{"message": "x"}'})
-    assert (found.id, found.type, found.data) == ("1", "log", {"message": "x"})
+    signal = signal_of_row({"ID": "1", "kind": "log", "what": '{"message": "x"}'})
+    assert (signal.id, signal.type, signal.data) == ("1", "log", {"message": "x"})
     assert signal_of_row({"id": "1", "type": "pause-snapshot", "data": None}).data == {}
     for row in ({"id": "1"}, {"id": 1, "type": "x", "data": ""}, {"id": "1", "type": "x", "data": "[]"}):
         with pytest.raises(DataError):

@@ -28,41 +28,41 @@ _OF_THE_RUN = ("gtid", "file", "pos", "thread", "server_id")
 @cache
 def recorded() -> dict[str, Any]:
     with gzip.open(RECORDED) as file:
-        found: dict[str, Any] = json.load(file)
-    return found
+        data: dict[str, Any] = json.load(file)
+    return data
 
 
 def _replayed(database: str, server: Any, folder: Path) -> list[RecordBatch]:
-    """What ours delivers for what was done when Debezium was recorded."""
+    """The batches from our connector for the steps that were run when Debezium was recorded."""
     with server.connect("" if database == "mariadb" else "postgres") as root:
         root.cursor().execute(f"CREATE DATABASE {NAME}")
     schema = NAME if database == "mariadb" else "public"
     kept = {"schema.history.internal": "FileSchemaHistory", "schema.history.internal.file.filename": str(folder / "h")}
-    given = connector_config(database, schema, server.port, server.user)
-    bench = Bench(_SOURCES[database], given | (kept if database == "mariadb" else {}))
-    found: list[RecordBatch] = []
+    config = connector_config(database, schema, server.port, server.user)
+    bench = Bench(_SOURCES[database], config | (kept if database == "mariadb" else {}))
+    received: list[RecordBatch] = []
     with server.connect(NAME) as connection, bench.task() as running:
         cursor = connection.cursor()
 
         def until(done: Any) -> None:
             while not done():
                 batches = list(running.task.poll())
-                found.extend(batches)
+                received.extend(batches)
                 bench.commit(batches)
 
         for statement in BEFORE:
             cursor.execute(statement)
-        until(lambda: ("Initial Snapshot", "COMPLETED") in [note[:2] for note in _notes(_told(found))])
+        until(lambda: ("Initial Snapshot", "COMPLETED") in [note[:2] for note in _notes(_told(received))])
         cursor.execute(signal(schema))
-        until(lambda: ("Incremental Snapshot", "COMPLETED") in [note[:2] for note in _notes(_told(found))])
+        until(lambda: ("Incremental Snapshot", "COMPLETED") in [note[:2] for note in _notes(_told(received))])
         cursor.execute(AFTER)
-        until(lambda: any(record[1][1]["op"] == "u" for record in _topics(found).get(f"{NAME}.{schema}.orders", ())))
+        until(lambda: any(record[1][1]["op"] == "u" for record in _topics(received).get(f"{NAME}.{schema}.orders", ())))
     with server.connect(NAME) as connection:
         if database == "postgresql":
             drop_slot(connection, NAME)
     with server.connect("" if database == "mariadb" else "postgres") as root:
         root.cursor().execute(f"DROP DATABASE {NAME}")
-    return found
+    return received
 
 
 def _topics(batches: Sequence[RecordBatch]) -> dict[str, list[Any]]:
@@ -79,14 +79,14 @@ def _told(batches: Sequence[RecordBatch]) -> list[Any]:
 
 def _notes(records: Sequence[list[Any]]) -> list[tuple[str, str, dict[str, str]]]:
     """Lists of tables in one order, without that of signals, which Debezium names and does not read."""
-    found = []
+    notes = []
     for value in (record[1][1] for record in records):
         data = dict(value["additional_data"])
         if "data_collections" in data:
             names = sorted(data["data_collections"].split(","))
             data["data_collections"] = ",".join(name for name in names if not name.endswith(".signals"))
-        found.append((value["aggregate_type"], value["type"], data))
-    return found
+        notes.append((value["aggregate_type"], value["type"], data))
+    return notes
 
 
 def _compared(record: list[Any], schemas: list[Any] | None = None) -> list[Any]:

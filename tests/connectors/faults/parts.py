@@ -1,4 +1,4 @@
-"""What the suites of several connectors share: the Kafka they run on, the way to their servers, the rows they expect."""
+"""Helpers that several connectors' suites share: the Kafka they run on, access to their servers, the expected rows."""
 
 from __future__ import annotations
 

@@ -122,9 +122,9 @@ class TestDebeziumSink(OnPostgresPlace, JdbcSinkFaultSuite):
         }
 
     def record(self, n: int) -> Record:
-        given = super().record(n)
+        row = super().record(n)
         key = Schema.struct({"id": Schema(SchemaType.INT64)})
-        return Record(given.topic, given.value, given.value_schema, key={"id": n}, key_schema=key)
+        return Record(row.topic, row.value, row.value_schema, key={"id": n}, key_schema=key)
 
 
 @pytest.mark.long

@@ -36,13 +36,13 @@ class TestS3Source(OnS3, OnBothBrokers, SourceFaultSuite):
 
     @pytest.fixture
     def properties(self, bucket: Bucket, endpoint: str) -> Mapping[str, str]:
-        given = {
+        properties = {
             **bucket.access,
             "format.class": "JsonFormat",
             "s3.poll.interval.ms": "50",
             "record.batch.max.size": "10",
         }
-        return given | {"store.url": endpoint}
+        return properties | {"store.url": endpoint}
 
     @pytest.fixture
     def expected(self) -> Collection[Any]:

@@ -34,10 +34,10 @@ class TestSparkSink(OnBothBrokers, SinkFaultSuite):
         }
 
     def read_back(self, properties: Mapping[str, str]) -> list[Any]:
-        found = []
+        rows = []
         for path in Path(properties["spark.output.path"]).glob("part-*.parquet"):
             try:
-                found += [row["id"] for row in pq.ParquetFile(path).read().column("payload").to_pylist()]
+                rows += [row["id"] for row in pq.ParquetFile(path).read().column("payload").to_pylist()]
             except FileNotFoundError:  # a run that is repeated puts its files in the place of those
                 continue
-        return found
+        return rows

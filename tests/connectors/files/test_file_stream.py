@@ -69,8 +69,8 @@ def test_a_file_that_was_cut_off_is_an_error(tmp_path: Path) -> None:
 
 def test_without_a_file_it_is_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
-    with os.fdopen(reading) as given:
-        monkeypatch.setattr(sys, "stdin", given)
+    with os.fdopen(reading) as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
         task = source_task(FileStreamSourceConnector, {"topic": "lines"})
         assert task.poll() == []
         os.write(writing, b"one\ntw")

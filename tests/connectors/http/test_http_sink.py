@@ -324,7 +324,7 @@ def test_validation_names_the_key(change: dict[str, str], key: str) -> None:
     judged = validate(
         HttpSinkConnector.config_class, given("http://127.0.0.1/x") | given("http://127.0.0.1/x", **change)
     )
-    assert [one.key.name for one in judged if one.errors] == [key]
+    assert [value.key.name for value in judged if value.errors] == [key]
 
 
 def test_preview_shows_requests_and_sends_none(api: Api) -> None:
@@ -350,7 +350,7 @@ class TestSuite(SinkSuite):
 
 
 def test_topics_have_apis_of_their_own(api: Api) -> None:
-    given = {
+    config = {
         "http.api.base.url": f"{api.url}/v1/",
         "apis.num": "2",
         "api1.http.api.path": "/orders/${id}",
@@ -368,7 +368,7 @@ def test_topics_have_apis_of_their_own(api: Api) -> None:
         "api.key.value": "k",
         "behavior.on.error": "FAIL",
     }
-    task = sink_task(HttpSinkV2Connector, given)
+    task = sink_task(HttpSinkV2Connector, config)
     task.put([batch([{"id": 1, "city": "Bonn"}, {"id": 1, "city": "Bonn"}, {"id": 1, "city": "Ulm"}], ORDER)])
     task.put([batch(["a"]).replace(topic="texts")])
     with pytest.raises(ConnectError, match="no API takes records of elsewhere"):
@@ -396,8 +396,8 @@ def test_topics_have_apis_of_their_own(api: Api) -> None:
     ],
 )
 def test_validation_of_several_apis_names_the_key(change: dict[str, str], key: str) -> None:
-    given = {"http.api.base.url": "https://127.0.0.1", "api1.http.api.path": "/a", "api1.topics": "t", **change}
-    wrong = {one.key.name for one in validate(HttpSinkV2Connector.config_class, given) if one.errors}
+    config = {"http.api.base.url": "https://127.0.0.1", "api1.http.api.path": "/a", "api1.topics": "t", **change}
+    wrong = {value.key.name for value in validate(HttpSinkV2Connector.config_class, config) if value.errors}
     assert key in wrong and wrong <= {key, "api2.topics"}
 
 
@@ -405,7 +405,7 @@ def test_a_trust_store_within_the_configuration(tmp_path: Path) -> None:
     pem = write_certificate(tmp_path / "server.pem").read_text()
     trusted = "-----BEGIN CERTIFICATE" + pem.partition("-----BEGIN CERTIFICATE")[2]
     content = base64.b64encode(trusted.encode()).decode()
-    given = {"http.api.url": "https://127.0.0.1", "https.ssl.truststorefile": f"data:text/plain;base64,{content}"}
-    config = parse(HttpSinkConnector.config_class, {**given, "https.ssl.truststore.type": "PEM"})
+    properties = {"http.api.url": "https://127.0.0.1", "https.ssl.truststorefile": f"data:text/plain;base64,{content}"}
+    config = parse(HttpSinkConnector.config_class, {**properties, "https.ssl.truststore.type": "PEM"})
     assert config.tls is not None and len(config.tls.get_ca_certs()) == 1
-    assert parse(HttpSinkConnector.config_class, {**given, "https.ssl.enabled": "false"}).tls is None
+    assert parse(HttpSinkConnector.config_class, {**properties, "https.ssl.enabled": "false"}).tls is None

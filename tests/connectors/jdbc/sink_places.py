@@ -71,8 +71,8 @@ class SinkPlace:
     exact_times = True
 
     def properties(self, **more: str) -> dict[str, str]:
-        given = {"topics": "t", "connection.url": self.url, "retry.backoff.ms": "10"}
-        return given | {key.replace("_", "."): value for key, value in more.items()}
+        properties = {"topics": "t", "connection.url": self.url, "retry.backoff.ms": "10"}
+        return properties | {key.replace("_", "."): value for key, value in more.items()}
 
     def bench(
         self, connector: Any = JdbcSinkConnector, properties: Mapping[str, str] | None = None, **more: str
@@ -134,8 +134,8 @@ class PostgresPlace(SinkPlace):
         self.connection.execute(sql)
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = self.connection.execute(sql).fetchall()
-        return found
+        rows: list[tuple[Any, ...]] = self.connection.execute(sql).fetchall()
+        return rows
 
     def close(self) -> None:
         self.run(f"DROP SCHEMA {self.schema} CASCADE")
@@ -148,8 +148,8 @@ class MariaDbPlace(SinkPlace):
         self.connection = server.connect()
         self.run(f"CREATE DATABASE {self.name}")
         self.run(f"USE {self.name}")
-        place, _, options = server.jdbc_url.partition("?")
-        self.url = f"{place.rpartition('/')[0]}/{self.name}?{options}"
+        address, _, options = server.jdbc_url.partition("?")
+        self.url = f"{address.rpartition('/')[0]}/{self.name}?{options}"
 
     def run(self, sql: str) -> None:
         with self.connection.cursor() as cursor:

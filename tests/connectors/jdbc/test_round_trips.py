@@ -202,11 +202,11 @@ def _checked(place: SinkPlace, types: Types, insert: Callable[[Any, str, list[tu
         insert(place, names, [(number, *row) for number, row in enumerate(generated)])
         source = source_task(JdbcSourceConnector, reading)
         try:
-            found = source.poll()
+            batches = source.poll()
         finally:
             source.stop()
         with place.bench(table_name_format="b").sink(PLACE) as sink:
-            put(sink, [_through_a_topic(batch, 0) for batch in found])
+            put(sink, [_through_a_topic(batch, 0) for batch in batches])
             assert sink.context.errant == []
         before, after = (place.ask(f"SELECT {names} FROM {table} ORDER BY id") for table in ("a", "b"))
         assert len(before) == len(generated)

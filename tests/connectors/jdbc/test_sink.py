@@ -139,8 +139,8 @@ def test_the_key_may_be_the_place_in_the_log(place: SinkPlace) -> None:
     ) as running:
         for _ in range(2):
             put(running, [batch(5, [row(1), row(2)])])
-    found = place.ask("SELECT * FROM t ORDER BY 3")
-    assert found == [("t", 0, 5, "name 1"), ("t", 0, 6, "name 2")]
+    rows = place.ask("SELECT * FROM t ORDER BY 3")
+    assert rows == [("t", 0, 5, "name 1"), ("t", 0, 6, "name 2")]
 
 
 def test_exactly_once_goes_on_where_the_database_is(place: SinkPlace) -> None:

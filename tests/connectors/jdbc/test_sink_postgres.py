@@ -1,4 +1,4 @@
-"""What the JDBC sink does with PostgreSQL's own types, and when the server goes away."""
+"""The JDBC sink with PostgreSQL's own types, and when the server goes away."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ def test_values_reach_columns_of_any_type(place: PostgresPlace, mode: str) -> No
     with place.bench(properties=properties).sink(PLACE) as running:
         put(running, [batch(0, [Record("t", value, schema)])])
         assert running.context.errant == []
-    found = dict(zip(schema.field_names, place.ask(f"SELECT {', '.join(schema.field_names)} FROM t")[0], strict=True))
-    wanted = value | {
+    row = dict(zip(schema.field_names, place.ask(f"SELECT {', '.join(schema.field_names)} FROM t")[0], strict=True))
+    expected = value | {
         "j": {"a": 1},
         "jb": {"b": [1, None]},
         "u": number,
         "ts": dt.datetime(2024, 7, 1, 14, 0, 0, 123000),
     }
-    assert {name: str(v) if name == "ip" else v for name, v in found.items()} == wanted
+    assert {name: str(v) if name == "ip" else v for name, v in row.items()} == expected
 
 
 def test_a_text_that_is_no_json_is_the_rows_fault(place: PostgresPlace) -> None:
@@ -167,17 +167,17 @@ def test_every_type_comes_back_as_it_was_written(place: PostgresPlace, rows: lis
     place.run("DROP TABLE IF EXISTS t")
     schema = Schema.struct({"id": Schema(SchemaType.INT32), **{name: schema for name, (schema, _) in _FIELDS.items()}})
     moments = [None if r["ts"] is None else _EPOCH + dt.timedelta(milliseconds=r["ts"]) for r in rows]
-    given = [
+    written = [
         r | {"id": n, "ts": None if moment is None else moment.replace(tzinfo=dt.UTC)}
         for n, (r, moment) in enumerate(zip(rows, moments, strict=True))
     ]
-    if not given:
+    if not written:
         return
     mode = {"insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "id", "auto.create": "true"}
     with place.bench(properties=mode).sink(PLACE) as running:
-        put(running, [batch(0, [Record("t", each, schema) for each in given])])
+        put(running, [batch(0, [Record("t", each, schema) for each in written])])
         assert running.context.errant == []
-    found = place.ask(f"SELECT {', '.join(_FIELDS)} FROM t ORDER BY id".replace("f32", "f32::float8"))
-    assert found == [
+    result = place.ask(f"SELECT {', '.join(_FIELDS)} FROM t ORDER BY id".replace("f32", "f32::float8"))
+    assert result == [
         tuple((r | {"ts": moment})[name] for name in _FIELDS) for r, moment in zip(rows, moments, strict=True)
     ]

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.servers
 def given(postgres_server: PostgresServer) -> Any:
     """Properties for a schema of its own."""
     registry.register("elsewhere", "sqlalchemy.dialects.postgresql.psycopg", "PGDialect_psycopg")
-    place = postgres_server.jdbc_url.partition("//")[2].partition("?")[0]
+    address = postgres_server.jdbc_url.partition("//")[2].partition("?")[0]
     with postgres_server.connect() as connection:
         connection.execute("CREATE SCHEMA elsewhere")
         connection.execute(
@@ -35,7 +35,7 @@ def given(postgres_server: PostgresServer) -> Any:
             "'2024-01-02 03:04:05+02', '10349801-5e5b-4006-a542-fe9a9a6d0b24' FROM generate_series(1, 600) AS i"
         )
     yield {
-        "connection.url": f"jdbc:elsewhere://{place}",
+        "connection.url": f"jdbc:elsewhere://{address}",
         "connection.user": postgres_server.user,
         "schema.pattern": "elsewhere",
         "topic.prefix": "",
@@ -47,16 +47,16 @@ def given(postgres_server: PostgresServer) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["incrementing", "timestamp+incrementing"])
-def test_rows_are_read_as_by_a_driver_of_their_own(given: dict[str, str], mode: str) -> None:
-    given |= {"mode": mode, "incrementing.column.name": "id", "timestamp.column.name": "made"}
-    assert list(JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, given))) == []
-    task = source_task(JdbcSourceConnector, given)
+def test_rows_are_read_as_by_a_driver_of_their_own(connection: dict[str, str], mode: str) -> None:
+    connection |= {"mode": mode, "incrementing.column.name": "id", "timestamp.column.name": "made"}
+    assert list(JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, connection))) == []
+    task = source_task(JdbcSourceConnector, connection)
     batches = drain(task)
     task.stop()
     assert all(batch.nbytes <= MAX_BATCH_BYTES for batch in batches)
-    found = rows(batches)
-    assert [row["id"] for row in found] == list(range(1, 601))
-    assert found[0] == {
+    result = rows(batches)
+    assert [row["id"] for row in result] == list(range(1, 601))
+    assert result[0] == {
         "id": 1,
         "made": dt.datetime(2024, 1, 1, 0, 0, 1, tzinfo=dt.UTC),
         "n": Decimal("0.2500"),
@@ -76,6 +76,6 @@ def test_what_is_missing_is_said() -> None:
         ("jdbc:sqlserver://127.0.0.1;databaseName=d", "pip install pyodbc"),
         ("jdbc:nowhere://127.0.0.1:1/d", "no SQLAlchemy dialect for nowhere"),
     ):
-        given = {"connection.url": url, "mode": "bulk"}
-        (problem,) = JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, given))
+        config = {"connection.url": url, "mode": "bulk"}
+        (problem,) = JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, config))
         assert problem.key == "connection.url" and said in problem.message

@@ -26,7 +26,7 @@ def run(path: Path, *statements: str) -> None:
 
 
 def properties(path: Path, **more: str) -> dict[str, str]:
-    given = {
+    config = {
         "connection.url": f"jdbc:duckdb:{path}",
         "mode": "incrementing",
         "incrementing.column.name": "id",
@@ -34,7 +34,7 @@ def properties(path: Path, **more: str) -> dict[str, str]:
         "poll.linger.ms": "1",
         "poll.interval.ms": "1",
     }
-    return given | {key.replace("_", "."): value for key, value in more.items()}
+    return config | {key.replace("_", "."): value for key, value in more.items()}
 
 
 def test_new_rows_are_followed_and_the_file_is_free_between(tmp_path: Path) -> None:
@@ -88,11 +88,11 @@ def test_every_type_has_its_schema_and_arrives_exactly(tmp_path: Path, query: bo
     )
     more = {"query": "SELECT * FROM t", "topic_prefix": "q"} if query else {}
     task = source_task(JdbcSourceConnector, properties(path, **more))
-    found = drain(task)
+    batches = drain(task)
     task.stop()
-    made = {field.name: field.schema for field in found[0].value_schema.fields}
+    made = {field.name: field.schema for field in batches[0].value_schema.fields}
     assert made == {name: schema.as_optional(query or name != "id") for name, (_, _, schema, _) in _TYPES.items()}
-    full, empty = rows(found)
+    full, empty = rows(batches)
     assert full == {name: value for name, (_, _, _, value) in _TYPES.items()}
     assert {name for name, value in empty.items() if value is not None} == {"id"}
 
@@ -135,8 +135,8 @@ def test_a_file_that_another_process_writes_to_is_asked_for_again(tmp_path: Path
 def test_check_names_the_column(tmp_path: Path) -> None:
     path = tmp_path / "shop.duckdb"
     run(path, "CREATE TABLE t (id INT NOT NULL)")
-    given = properties(path, incrementing_column_name="nr", table_whitelist="t,u")
-    wrong = {p.key: p.message for p in JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, given))}
+    config = properties(path, incrementing_column_name="nr", table_whitelist="t,u")
+    wrong = {p.key: p.message for p in JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, config))}
     assert "there is no such table" in wrong["table.whitelist"]
     assert "shop.main.t has no column 'nr'; it has: id" in wrong["incrementing.column.name"]
 

@@ -37,14 +37,14 @@ class Place:
             return cursor.fetchall()
 
     def properties(self, **more: str) -> dict[str, str]:
-        given = {
+        properties = {
             "connection.url": f"jdbc:mysql://127.0.0.1:{self.server.port}/{self.name}",
             "connection.user": self.server.user,
             "mode": "incrementing",
             "topic.prefix": "my-",
             "poll.linger.ms": "1",
         }
-        return given | {key.replace("_", "."): value for key, value in more.items()}
+        return properties | {key.replace("_", "."): value for key, value in more.items()}
 
     def task(self, context: FakeContext | None = None, **more: str) -> Any:
         return source_task(JdbcSourceConnector, self.properties(**more), context)
@@ -156,10 +156,10 @@ def test_wide_values_are_bounded_in_bytes_and_longer_than_a_packet(place: Place)
     task = place.task(incrementing_column_name="id")
     batches = drain(task)
     task.stop()
-    found = rows(batches)
-    assert [row["id"] for row in found] == list(range(1, 23))
-    assert all(row["body"] == bytes([row["id"]]) * 1_000_000 for row in found[:20])
-    assert found[20]["body"] == b"z" * 17_000_000 and found[21]["body"] == b"y" * 300
+    result = rows(batches)
+    assert [row["id"] for row in result] == list(range(1, 23))
+    assert all(row["body"] == bytes([row["id"]]) * 1_000_000 for row in result[:20])
+    assert result[20]["body"] == b"z" * 17_000_000 and result[21]["body"] == b"y" * 300
     assert all(batch.values.nbytes <= MAX_BATCH_BYTES or len(batch) == 1 for batch in batches)
 
 
@@ -233,10 +233,10 @@ def test_a_running_statement_is_cut_off_when_the_task_is_to_stop(place: Place) -
 )  # fmt: skip
 def test_check_says_what_to_do(place: Place, change: dict[str, str], message: str) -> None:
     place.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    given = place.properties(incrementing_column_name="id") | {
+    config = place.properties(incrementing_column_name="id") | {
         key.replace("_", "."): value.replace("{port}", str(place.server.port)) for key, value in change.items()
     }
-    (problem,) = JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, given))
+    (problem,) = JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, config))
     assert message in problem.message
     assert "s3cret" not in problem.message
 
@@ -244,9 +244,9 @@ def test_check_says_what_to_do(place: Place, change: dict[str, str], message: st
 def test_a_table_that_may_not_be_read_says_what_right_is_missing(place: Place) -> None:
     place.execute("CREATE TABLE t (id int PRIMARY KEY)")
     place.execute("CREATE USER poor@'127.0.0.1'", f"GRANT INSERT ON {place.name}.t TO poor@'127.0.0.1'")
-    given = place.properties(incrementing_column_name="id", connection_user="poor")
+    config = place.properties(incrementing_column_name="id", connection_user="poor")
     try:
-        (problem,) = JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, given))
+        (problem,) = JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, config))
     finally:
         place.execute("DROP USER poor@'127.0.0.1'")
     assert "command denied to user 'poor'" in problem.message and "GRANT SELECT ON" in problem.message

@@ -35,14 +35,14 @@ class Place:
         return self.connection.execute(statement)  # type: ignore[arg-type]
 
     def properties(self, **more: str) -> dict[str, str]:
-        given = {
+        properties = {
             "connection.url": self.server.jdbc_url,
             "schema.pattern": self.schema,
             "mode": "incrementing",
             "topic.prefix": "pg-",
             "poll.linger.ms": "1",
         }
-        return given | {key.replace("_", "."): value for key, value in more.items()}
+        return properties | {key.replace("_", "."): value for key, value in more.items()}
 
     def task(self, context: FakeContext | None = None, **more: str) -> Any:
         return source_task(JdbcSourceConnector, self.properties(**more), context)
@@ -340,11 +340,11 @@ def test_a_delay_waits_for_transactions_that_commit_late(
             late.execute(f"INSERT INTO {place.schema}.t VALUES (1, '2024-05-05 12:00:30+00')")
             place.execute("INSERT INTO t VALUES (2, '2024-05-05 12:00:40+00')")
             clock("12:01:00")
-            found = [[row["id"] for row in rows(drain(task))]]
+            ids = [[row["id"] for row in rows(drain(task))]]
         clock("12:02:00")
-        found.append([row["id"] for row in rows(drain(task))])
+        ids.append([row["id"] for row in rows(drain(task))])
     task.stop()
-    assert found == seen
+    assert ids == seen
 
 
 @pytest.mark.parametrize(

@@ -66,17 +66,17 @@ def database(tmp_path: Path) -> Iterator[Writer]:
 
 
 def properties(tmp_path: Path, **more: str) -> dict[str, str]:
-    given = {
+    config = {
         "connection.url": f"jdbc:sqlite:{tmp_path / 'shop.db'}",
         "mode": "incrementing",
         "topic.prefix": "shop-",
         "poll.linger.ms": "1",
     }
-    return given | {key.replace("_", "."): value for key, value in more.items()}
+    return config | {key.replace("_", "."): value for key, value in more.items()}
 
 
-def started(given: dict[str, str], context: FakeContext | None = None) -> Any:
-    return source_task(JdbcSourceConnector, given, context)
+def started(config: dict[str, str], context: FakeContext | None = None) -> Any:
+    return source_task(JdbcSourceConnector, config, context)
 
 
 def numbers(database: Writer, *values: int) -> None:
@@ -128,8 +128,8 @@ def test_timestamp_mode_sees_updates_and_never_stops_among_rows_of_one_instant(
         "2024-01-01 00:00:00.003",
     ]
     database.execute("INSERT INTO t VALUES (?, ?)", *((f"r{i}", stamp) for i, stamp in enumerate(stamps)))
-    given = properties(tmp_path, mode="timestamp", timestamp_column_name="at", batch_max_rows="2")
-    task = started(given)
+    config = properties(tmp_path, mode="timestamp", timestamp_column_name="at", batch_max_rows="2")
+    task = started(config)
     batches = task.poll()
     task.stop()
     assert [len(batch) for batch in batches] == [2, 2]
@@ -137,11 +137,11 @@ def test_timestamp_mode_sees_updates_and_never_stops_among_rows_of_one_instant(
     assert batches[1].source_offset == {"timestamp": 1704067200003, "timestamp_nanos": 3000000}
     context = FakeContext()
     context.commit(batches[:1])
-    again = started(given, context)
+    again = started(config, context)
     assert [row["name"] for row in rows(drain(again))] == ["r1", "r2", "r3"]
     database.execute("UPDATE t SET at = '2024-01-02 00:00:00' WHERE name = 'r0'")
     again.stop()
-    updated = started(given, context)
+    updated = started(config, context)
     assert [row["name"] for row in rows(drain(updated))] == ["r0"]
     updated.stop()
 
@@ -149,13 +149,13 @@ def test_timestamp_mode_sees_updates_and_never_stops_among_rows_of_one_instant(
 def test_timestamp_and_incrementing_continue_within_an_instant(database: Writer, tmp_path: Path) -> None:
     database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, at DATETIME NOT NULL)")
     database.execute("INSERT INTO t VALUES (?, '2024-01-01 00:00:00')", *((n,) for n in range(1, 6)))
-    given = properties(tmp_path, mode="timestamp+incrementing", timestamp_column_name="at", batch_max_rows="2")
-    task = started(given)
+    config = properties(tmp_path, mode="timestamp+incrementing", timestamp_column_name="at", batch_max_rows="2")
+    task = started(config)
     context = FakeContext()
     context.commit(task.poll()[:2])
     task.stop()
     assert list(context.offsets.values()) == [{"incrementing": 4, "timestamp": 1704067200000, "timestamp_nanos": 0}]
-    again = started(given, context)
+    again = started(config, context)
     assert [row["id"] for row in rows(drain(again))] == [5]
     again.stop()
 
@@ -166,11 +166,11 @@ def test_rows_of_the_future_and_younger_than_the_delay_wait(database: Writer, tm
         "INSERT INTO t VALUES ('old', datetime('now', '-2 hours')), ('young', datetime('now', '-1 minute'))"
     )
     database.execute("INSERT INTO t VALUES ('future', datetime('now', '+1 hour'))")
-    given = properties(tmp_path, mode="timestamp", timestamp_column_name="at")
-    task = started(given | {"timestamp.delay.interval.ms": "3600000"})
+    config = properties(tmp_path, mode="timestamp", timestamp_column_name="at")
+    task = started(config | {"timestamp.delay.interval.ms": "3600000"})
     assert [row["name"] for row in rows(drain(task))] == ["old"]
     task.stop()
-    task = started(given | {"timestamp.initial": "-1"})
+    task = started(config | {"timestamp.initial": "-1"})
     assert rows(drain(task)) == []
     task.stop()
 
@@ -230,15 +230,15 @@ def test_a_query_is_read_with_its_mode(database: Writer, tmp_path: Path) -> None
     database.execute("CREATE TABLE names (n INTEGER, name TEXT)")
     database.execute("INSERT INTO names VALUES (1, 'one'), (2, 'two'), (3, 'three')")
     query = "SELECT a.id, b.name, length(b.name) AS size FROM numbers a JOIN names b ON b.n = a.id"
-    given = properties(tmp_path, query=query, incrementing_column_name="a.id", topic_prefix="joined")
-    task = started(given)
+    config = properties(tmp_path, query=query, incrementing_column_name="a.id", topic_prefix="joined")
+    task = started(config)
     (batch,) = drain(task)
     assert batch.topic == "joined" and batch.source_partition == {"query": "query"}
     assert batch.values.to_pylist()[2] == {"id": 3, "name": "three", "size": 5}
     task.stop()
     numbers(database, 4)
     database.execute("INSERT INTO names VALUES (4, 'four')")
-    again = started(given, task.context)
+    again = started(config, task.context)
     assert rows(drain(again)) == [{"id": 4, "name": "four", "size": 4}]
     again.stop()
 
@@ -289,8 +289,8 @@ def test_tables_are_chosen_and_spread_over_tasks(database: Writer, tmp_path: Pat
         database.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY)")
 
     def planned(tasks: int, **more: str) -> list[str]:
-        given = properties(tmp_path, **more)
-        connector = JdbcSourceConnector(parse(JdbcSourceConfig, given), given, FakeContext())
+        config = properties(tmp_path, **more)
+        connector = JdbcSourceConnector(parse(JdbcSourceConfig, config), config, FakeContext())
         return [task["tables"] for task in connector.task_properties(tasks)]
 
     assert planned(3) == ['"a"', '"b"', '"c","d"']
@@ -311,9 +311,9 @@ def test_one_task_reads_its_tables_in_turn(database: Writer, tmp_path: Path) -> 
 
 def test_a_new_table_asks_for_new_tasks(database: Writer, tmp_path: Path) -> None:
     numbers(database, 1)
-    given = properties(tmp_path, table_poll_interval_ms="5")
+    config = properties(tmp_path, table_poll_interval_ms="5")
     context = FakeContext()
-    connector = JdbcSourceConnector(parse(JdbcSourceConfig, given), given, context)
+    connector = JdbcSourceConnector(parse(JdbcSourceConfig, config), config, context)
     connector.start()
     try:
         assert len(connector.task_properties(4)) == 1
@@ -354,22 +354,22 @@ def test_check_says_what_is_wrong_with_the_database(tmp_path: Path) -> None:
 
 
 def test_keys_that_exclude_one_another_are_told_together() -> None:
-    given = {
+    config = {
         "connection.url": "jdbc:sqlite:x",
         "mode": "timestamp",
         "table.whitelist": "a",
         "table.blacklist": "b",
         "query": "SELECT 1",
     }
-    wrong = {judged.key.name for judged in validate(JdbcSourceConfig, given) if judged.errors}
+    wrong = {judged.key.name for judged in validate(JdbcSourceConfig, config) if judged.errors}
     assert wrong == {"timestamp.column.name", "table.blacklist", "query", "topic.prefix"}
 
 
 @pytest.mark.parametrize("key", ["timestamp.columns.mapping", "incrementing.column.mapping"])
 @pytest.mark.parametrize("mapping", ["nonsense", "[:id", "a.*:", "a.*:[]"])
 def test_mappings_that_are_none_are_refused(key: str, mapping: str) -> None:
-    given = {"connection.url": "jdbc:sqlite:x", "mode": "bulk", "topic.prefix": "x"}
-    (error,) = [e for judged in validate(JdbcSourceConfig, given | {key: mapping}) for e in judged.errors]
+    config = {"connection.url": "jdbc:sqlite:x", "mode": "bulk", "topic.prefix": "x"}
+    (error,) = [e for judged in validate(JdbcSourceConfig, config | {key: mapping}) for e in judged.errors]
     assert repr(mapping) in error
 
 

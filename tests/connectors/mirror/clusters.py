@@ -28,8 +28,8 @@ OFFSETS = "worker-offsets"
 class Cluster:
     """One of them, by its clients."""
 
-    def __init__(self, directory: Path, **given: str) -> None:
-        self._broker = BrokerThread(settings(directory, **given))
+    def __init__(self, directory: Path, **overrides: str) -> None:
+        self._broker = BrokerThread(settings(directory, **overrides))
         self.admin: Admin
 
     def __enter__(self) -> Cluster:
@@ -60,30 +60,30 @@ class Cluster:
             producer.flush()
 
     def records(self, topic: str, partition: int = 0) -> list[KafkaRecord]:
-        place = TopicPartition(topic, partition)
+        topic_partition = TopicPartition(topic, partition)
         if topic not in self.admin.list_topics(internal=True):
             return []
-        end = self.admin.end_offsets([place])[place]
-        found: list[KafkaRecord] = []
+        end = self.admin.end_offsets([topic_partition])[topic_partition]
+        records: list[KafkaRecord] = []
         with BatchConsumer(self.config.with_properties({"isolation.level": "read_committed"})) as consumer:
-            consumer.assign([place])
-            consumer.seek_to_beginning(place)
-            while consumer.position(place) < end:
-                found += [record for part in consumer.fetch(200) for record in part.records()]
-        return found
+            consumer.assign([topic_partition])
+            consumer.seek_to_beginning(topic_partition)
+            while consumer.position(topic_partition) < end:
+                records += [record for part in consumer.fetch(200) for record in part.records()]
+        return records
 
     def count(self, topic: str, partition: int = 0) -> int:
         if topic not in self.admin.list_topics(internal=True):
             return 0
-        place = TopicPartition(topic, partition)
-        return self.admin.end_offsets([place])[place]
+        topic_partition = TopicPartition(topic, partition)
+        return self.admin.end_offsets([topic_partition])[topic_partition]
 
 
 class Mirrored:
     """A connector with its tasks over two clusters; positions outlive a stop."""
 
     def __init__(
-        self, source: Cluster, target: Cluster, connector: str, *, exactly_once: bool = False, **given: str
+        self, source: Cluster, target: Cluster, connector: str, *, exactly_once: bool = False, **overrides: str
     ) -> None:
         self._plugins: PluginRegistry = load_plugins(["connectors"], entry_points=False)
         self._plugin = self._plugins.connector(MIRROR + connector)
@@ -102,7 +102,7 @@ class Mirrored:
             "checkpoints.topic.replication.factor": "1",
             "heartbeats.topic.replication.factor": "1",
             "sync.topic.acls.enabled": "false",
-            **{name.replace("__", "-").replace("_", "."): value for name, value in given.items()},
+            **{name.replace("__", "-").replace("_", "."): value for name, value in overrides.items()},
         }
         self.worker = {
             "bootstrap.servers": target.servers,
@@ -144,7 +144,9 @@ class Mirrored:
     def _run(self, number: int, properties: Mapping[str, str], control: TaskControl) -> None:
         if self._exactly_once:
             self.positions = {
-                one.key: json.loads(one.value) for one in self._target.records(OFFSETS) if one.key and one.value
+                record.key: json.loads(record.value)
+                for record in self._target.records(OFFSETS)
+                if record.key and record.value
             }
         loaded = self._plugin.load()
         known = {canonical(json.loads(key)[1]): (key, offset) for key, offset in self.positions.items()}

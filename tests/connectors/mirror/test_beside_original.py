@@ -64,8 +64,8 @@ class Original:
         assert answer.status_code == 201, answer.text
 
 
-def as_text(given):
-    return {name.replace("_", ".").replace("offset.syncs", "offset-syncs"): value for name, value in given.items()}
+def as_text(config):
+    return {name.replace("_", ".").replace("offset.syncs", "offset-syncs"): value for name, value in config.items()}
 
 
 @pytest.fixture(scope="module")
@@ -105,15 +105,17 @@ def test_both_write_the_same(three):
     west.admin.alter_group_offsets("readers", {TopicPartition("orders", 0): count, TopicPartition("orders", 1): 2})
     west.admin.alter_group_offsets("early", {TopicPartition("orders", 0): 0}, {TopicPartition("orders", 0): "noted"})
     west.admin.alter_group_offsets("elsewhere", {TopicPartition("left-out", 0): 0})
-    given = as_text(GIVEN)
-    with Mirrored(west, ours, "MirrorSourceConnector", **given) as records:
+    config = as_text(GIVEN)
+    with Mirrored(west, ours, "MirrorSourceConnector", **config) as records:
         original.create(
             "mirror", records.properties | {"target.cluster.bootstrap.servers": theirs.servers, "tasks.max": "2"}
         )
         topics = [("west.orders", 0, count), ("west.orders", 1, 3), ("west.orders-one", 0, 5)]
-        for topic, partition, wanted in topics:
+        for topic, partition, expected_count in topics:
             for cluster in (theirs, ours):
-                wait_until(lambda c=cluster, t=topic, p=partition, w=wanted: c.count(t, p) >= w, f"{topic}-{partition}")
+                wait_until(
+                    lambda c=cluster, t=topic, p=partition, w=expected_count: c.count(t, p) >= w, f"{topic}-{partition}"
+                )
             assert content(ours, topic, partition) == content(theirs, topic, partition)
         last = {(TopicPartition("orders", 0), count - 1, count - 1), (TopicPartition("orders-one", 0), 6, 4)}
         for cluster in (theirs, ours):
@@ -124,7 +126,7 @@ def test_both_write_the_same(three):
                 "the last syncs",
             )
         assert newest(ours, SYNCS, OffsetSync) == newest(theirs, SYNCS, OffsetSync)
-        # What both commit on the way has syncs too, at times of their own.
+        # commits by both also write syncs, at times of their own
         due = {(n, n) for n in range(0, 400, 101)}
         for cluster in (theirs, ours):
             made = [OffsetSync.read(record.key, record.value) for record in cluster.records(SYNCS)]
@@ -133,18 +135,18 @@ def test_both_write_the_same(three):
             assert own_configs(ours, topic) == own_configs(theirs, topic)
         wait_until(lambda: len(records.positions) == 3, "positions")
         wait_until(lambda: positions(theirs, "mirror") == records.positions, "the original's positions")
-    with Mirrored(west, ours, "MirrorCheckpointConnector", **given) as groups:
+    with Mirrored(west, ours, "MirrorCheckpointConnector", **config) as groups:
         original.create(
             "points", groups.properties | {"name": "points", "target.cluster.bootstrap.servers": theirs.servers}
         )
-        assert [one["task.assigned.groups"] for one in groups.planned] == ["early", "readers"]
+        assert [task["task.assigned.groups"] for task in groups.planned] == ["early", "readers"]
         for cluster in (theirs, ours):
             wait_until(lambda c=cluster: len(newest(c, CHECKPOINTS, Checkpoint)) == 3, "checkpoints")
         assert newest(ours, CHECKPOINTS, Checkpoint) == newest(theirs, CHECKPOINTS, Checkpoint)
         for group in ("early", "readers"):
             wait_until(lambda g=group: len(theirs.admin.group_offsets(g)) > 0, "the original's groups")
-            found = theirs.admin.group_offsets_with_notes(group)
-            wait_until(lambda g=group, f=found: ours.admin.group_offsets_with_notes(g) == f, f"group {group}")
+            offsets = theirs.admin.group_offsets_with_notes(group)
+            wait_until(lambda g=group, f=offsets: ours.admin.group_offsets_with_notes(g) == f, f"group {group}")
         wait_until(lambda: len(groups.positions) == 3, "positions")
         named = {key.replace(b"mirror", b"points", 1): value for key, value in groups.positions.items()}
         wait_until(lambda: positions(theirs, "points") == named, "the original's positions")
@@ -158,13 +160,13 @@ def test_both_write_the_same(three):
 
 
 def positions(cluster, connector):
-    """What the original has in its topic of offsets."""
-    found = {}
+    """The contents of the original's topic of offsets."""
+    values = {}
     for partition in range(5):
         for record in cluster.records(OFFSETS, partition):
             if json.loads(record.key)[0] == connector and record.value is not None:
-                found[record.key] = json.loads(record.value)
-    return found
+                values[record.key] = json.loads(record.value)
+    return values
 
 
 @pytest.mark.parametrize(
@@ -196,27 +198,29 @@ def test_both_find_the_same_wrong(three, connector):
         {"admin.timeout.ms": "soon", "consumer.poll.timeout.ms": "1.5", "emit.heartbeats.interval.seconds": "-"},
     ]
     for change in bad:
-        given = {name: value for name, value in (whole | change).items() if value is not None}
-        answer = original.ask("PUT", f"/connector-plugins/{connector}/config/validate", given)
-        theirs = {one["value"]["name"]: one["value"]["errors"] for one in answer.json()["configs"]}
-        ours = {name: entry.errors for name, entry in validate_connector(plugins, given, check=False).entries.items()}
-        found = {name for name, errors in theirs.items() if errors}
-        assert {name for name, errors in ours.items() if errors} == found, (change, theirs, ours)
-        for name in found - {"exactly.once.support"}:
+        config = {name: value for name, value in (whole | change).items() if value is not None}
+        answer = original.ask("PUT", f"/connector-plugins/{connector}/config/validate", config)
+        theirs = {info["value"]["name"]: info["value"]["errors"] for info in answer.json()["configs"]}
+        ours = {name: entry.errors for name, entry in validate_connector(plugins, config, check=False).entries.items()}
+        rejected = {name for name, errors in theirs.items() if errors}
+        assert {name for name, errors in ours.items() if errors} == rejected, (change, theirs, ours)
+        for name in rejected - {"exactly.once.support"}:
             assert ours[name][0] == theirs[name][0], change
 
 
 def test_we_go_on_where_the_original_was(three):
     """Its positions in our hands, and the topics that it made: nothing is mirrored twice or left out."""
     west, theirs, ours, original = three
-    given = as_text(GIVEN | {"topics": "taken"})
+    config = as_text(GIVEN | {"topics": "taken"})
     west.create("taken")
     west.produce("taken", 150)
-    with Mirrored(west, theirs, "MirrorSourceConnector", **given) as records:
+    with Mirrored(west, theirs, "MirrorSourceConnector", **config) as records:
         records.stop_tasks()
         original.create("taken", records.properties | {"name": "taken", "tasks.max": "1"})
         wait_until(lambda: theirs.count("west.taken") >= 150, "the original's records")
-        wait_until(lambda: [one["offset"] for one in positions(theirs, "taken").values()] == [149], "its position")
+        wait_until(
+            lambda: [offset["offset"] for offset in positions(theirs, "taken").values()] == [149], "its position"
+        )
         original.stop()
         records.positions = {
             key.replace(b'taken",', b'mirror",', 1): value for key, value in positions(theirs, "taken").items()

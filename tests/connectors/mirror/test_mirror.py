@@ -25,8 +25,12 @@ def told(record):
 
 
 def syncs(source, topic):
-    found = [OffsetSync.read(record.key, record.value) for record in source.records(SYNCS)]
-    return [(one.partition.partition, one.upstream, one.downstream) for one in found if one.partition.topic == topic]
+    syncs_found = [OffsetSync.read(record.key, record.value) for record in source.records(SYNCS)]
+    return [
+        (sync.partition.partition, sync.upstream, sync.downstream)
+        for sync in syncs_found
+        if sync.partition.topic == topic
+    ]
 
 
 def test_topics_are_mirrored_as_they_are_and_followed(clusters):
@@ -39,14 +43,14 @@ def test_topics_are_mirrored_as_they_are_and_followed(clusters):
     with Mirrored(
         west, east, "MirrorSourceConnector", topics="orders.*,east.*,mm2.*", refresh_topics_interval_seconds="1"
     ) as mirror:
-        assert [one["task.assigned.partitions"] for one in mirror.planned] == ["orders-0", "orders-1"]
+        assert [task["task.assigned.partitions"] for task in mirror.planned] == ["orders-0", "orders-1"]
         for partition in (0, 1):
             mirror.until(lambda p=partition: len(east.records("west.orders", p)) == west.count("orders", p), "records")
             assert list(map(told, east.records("west.orders", partition))) == list(
                 map(told, west.records("orders", partition))
             )
         mirror.until(lambda: (0, 249, 249) in syncs(west, "orders"), "the last sync of a quiet topic")
-        assert [one for one in syncs(west, "orders") if one[0] == 0] == [
+        assert [task for task in syncs(west, "orders") if task[0] == 0] == [
             (0, 0, 0),
             (0, 101, 101),
             (0, 202, 202),
@@ -66,7 +70,10 @@ def test_topics_are_mirrored_as_they_are_and_followed(clusters):
         )
     assert east.admin.describe_configs("west.orders")["cleanup.policy"].value == "compact,delete"
     assert east.admin.describe_configs("west.orders")["min.insync.replicas"].source != "DYNAMIC_TOPIC_CONFIG"
-    assert [one for one in east.admin.list_topics() if one.startswith("west.")] == ["west.orders", "west.orders-late"]
+    assert [task for task in east.admin.list_topics() if task.startswith("west.")] == [
+        "west.orders",
+        "west.orders-late",
+    ]
     assert west.admin.describe_configs(SYNCS)["cleanup.policy"].value == "compact"
     west.produce("orders", 7, first=250)
     with mirror:
@@ -93,26 +100,26 @@ def test_positions_of_groups_are_taken_over(clusters):
     west, east = clusters
     west.create("paid")
     west.produce("paid", 120)
-    place, remote = TopicPartition("paid", 0), TopicPartition("west.paid", 0)
-    west.admin.alter_group_offsets("readers", {place: 120}, {place: "a note"})
-    west.admin.alter_group_offsets("behind", {place: 60})
-    west.admin.alter_group_offsets("connect-x", {place: 60})
-    given = {"topics": "paid", "emit_checkpoints_interval_seconds": "1", "sync_group_offsets_enabled": "true"}
-    given |= {"sync_group_offsets_interval_seconds": "1", "groups_exclude": "connect-.*"}
+    partition, remote = TopicPartition("paid", 0), TopicPartition("west.paid", 0)
+    west.admin.alter_group_offsets("readers", {partition: 120}, {partition: "a note"})
+    west.admin.alter_group_offsets("behind", {partition: 60})
+    west.admin.alter_group_offsets("connect-x", {partition: 60})
+    config = {"topics": "paid", "emit_checkpoints_interval_seconds": "1", "sync_group_offsets_enabled": "true"}
+    config |= {"sync_group_offsets_interval_seconds": "1", "groups_exclude": "connect-.*"}
     with Mirrored(west, east, "MirrorSourceConnector", topics="paid") as records:
         records.until(lambda: (0, 119, 119) in syncs(west, "paid"), "syncs")
-    with Mirrored(west, east, "MirrorCheckpointConnector", **given) as mirror:
-        assert [one["task.assigned.groups"] for one in mirror.planned] == ["behind", "readers"]
+    with Mirrored(west, east, "MirrorCheckpointConnector", **config) as mirror:
+        assert [task["task.assigned.groups"] for task in mirror.planned] == ["behind", "readers"]
         mirror.until(lambda: len(east.admin.group_offsets("readers")) == 1, "the group's position")
         assert east.admin.group_offsets_with_notes("readers") == {remote: (120, "a note")}
         mirror.until(lambda: east.admin.group_offsets("behind") == {remote: 1}, "the position of the group behind")
-        made = [Checkpoint.read(one.key, one.value) for one in east.records("west.checkpoints.internal")]
-        assert sorted((one.group, one.partition, one.upstream, one.downstream, one.metadata) for one in made) == [
+        made = [Checkpoint.read(task.key, task.value) for task in east.records("west.checkpoints.internal")]
+        assert sorted((task.group, task.partition, task.upstream, task.downstream, task.metadata) for task in made) == [
             ("behind", remote, 60, 1, ""),
             ("readers", remote, 120, 120, "a note"),
         ]
         east.admin.alter_group_offsets("behind", {remote: 70})
-        west.admin.alter_group_offsets("behind", {place: 10})
+        west.admin.alter_group_offsets("behind", {partition: 10})
         mirror.until(
             lambda: east.count("west.checkpoints.internal") == 3 or None, "a checkpoint of a group that went back"
         )
@@ -147,14 +154,14 @@ def test_what_is_committed_is_mirrored_once(clusters):
     write(0)
     write(100, commit=False)
     write(20)
-    given = {"topics": "moved", "source_consumer_isolation_level": "read_committed"}
-    mirror = Mirrored(west, east, "MirrorSourceConnector", exactly_once=True, **given)
-    for wanted in (40, 60):
+    config = {"topics": "moved", "source_consumer_isolation_level": "read_committed"}
+    mirror = Mirrored(west, east, "MirrorSourceConnector", exactly_once=True, **config)
+    for count in (40, 60):
         with mirror:
-            mirror.until(lambda w=wanted: len(east.records("west.moved")) >= w, f"{wanted} records")
+            mirror.until(lambda w=count: len(east.records("west.moved")) >= w, f"{count} records")
             last = (0, west.records("moved")[-1].offset, east.records("west.moved")[-1].offset)
             mirror.until(lambda expected=last: expected in syncs(west, "moved"), "the last sync")
-        if wanted == 40:
+        if count == 40:
             write(40)
     assert [int(record.value) for record in east.records("west.moved")] == list(range(60))
     position = east.records(OFFSETS)[-1]

@@ -96,13 +96,13 @@ def test_names_tell_where_a_topic_comes_from():
 def naive(rows, max_lag):
     """The original's rule, record by record: which of (upstream, downstream) are synced."""
     up = down = last = -1
-    found = []
+    rows_to_sync = []
     for upstream, downstream in rows:
         if last == -1 or downstream - (last + 1) >= max_lag or upstream - up != 1 or downstream < down:
             last = downstream
-            found.append((upstream, downstream))
+            rows_to_sync.append((upstream, downstream))
         up, down = upstream, downstream
-    return found
+    return rows_to_sync
 
 
 @settings(max_examples=30)
@@ -117,7 +117,7 @@ def naive(rows, max_lag):
     st.integers(0, 12),
 )
 def test_syncs_are_those_that_the_original_writes(runs, max_lag):
-    state, few, rows, found = PartitionState(max_lag), PartitionState(max_lag), [], []
+    state, few, rows, synced = PartitionState(max_lag), PartitionState(max_lag), [], []
     upstream = downstream = 0
     for gap, steps, more in runs:
         offsets = np.cumsum(steps) + upstream + gap
@@ -126,9 +126,9 @@ def test_syncs_are_those_that_the_original_writes(runs, max_lag):
         made = [rows[before + n] for n in state.wanted(offsets, downstream, 1 << 30)]
         short = [rows[before + n] for n in few.wanted(offsets, downstream, 2)]
         assert short == (made if len(made) <= 2 else [*made[:2], made[-1]])
-        found += made
+        synced += made
         upstream, downstream = int(offsets[-1]), downstream + len(steps) + more
-    assert found == naive(rows, max_lag)
+    assert synced == naive(rows, max_lag)
 
 
 @settings(max_examples=30)
@@ -159,25 +159,25 @@ def test_positions_are_told_as_the_original_tells_them():
     """Recorded by java/Translations.java."""
     with gzip.open(Path(__file__).with_name("translations.jsonl.gz"), "rt") as lines:
         recorded = [json.loads(line) for line in lines]
-    for one in recorded:
+    for case in recorded:
         store = OffsetSyncStore(only_latest=False)
         store.read([])
-        for upstream, downstream in one["syncs"]:
+        for upstream, downstream in case["syncs"]:
             store.add(OffsetSync(PLACE, upstream, downstream))
-        told = [[position, store.downstream(PLACE, position)] for position, _ in one["told"]]
-        assert [[position, -1 if found is None else found] for position, found in told] == one["told"]
+        told = [[position, store.downstream(PLACE, position)] for position, _ in case["told"]]
+        assert [[position, -1 if offset is None else offset] for position, offset in told] == case["told"]
     assert len(recorded) == 40
 
 
 def test_validation_names_the_key():
     wrong = {"emit.offset-syncs.enabled": "false", "offset-syncs.topic.location": "target", "source.cluster.alias": "a"}
-    found = {one.key.name: one.errors for one in validate(MirrorSourceConfig, wrong) if one.errors}
-    assert set(found) == {
+    errors = {value.key.name: value.errors for value in validate(MirrorSourceConfig, wrong) if value.errors}
+    assert set(errors) == {
         "emit.offset-syncs.enabled",
         "source.cluster.bootstrap.servers",
         "target.cluster.bootstrap.servers",
     }
-    assert "can't setup offset-syncs feature" in found["emit.offset-syncs.enabled"][0]
+    assert "can't setup offset-syncs feature" in errors["emit.offset-syncs.enabled"][0]
 
 
 @pytest.mark.parametrize(
@@ -230,18 +230,18 @@ def test_rules_about_topics_are_mirrored(tmp_path):
         def rule(topic, operation, *, user="User:ann", pattern=AclBinding.LITERAL, permission=AclBinding.ALLOW):
             return AclBinding(AclBinding.TOPIC, topic, pattern, user, "*", operation, permission)
 
-        given = [
+        changes = [
             rule("orders", AclBinding.ALL),
             rule("orders", AclBinding.WRITE, user="User:bob"),
             rule("orders", AclBinding.WRITE, user="User:eve", permission=AclBinding.DENY),
             rule("ord", AclBinding.READ, pattern=4),
             rule("others", AclBinding.READ),
         ]
-        assert west.admin.create_acls(given) == []
-        assert set(west.admin.describe_topic_acls()) == set(given)
+        assert west.admin.create_acls(changes) == []
+        assert set(west.admin.describe_topic_acls()) == set(changes)
         admin = west.admin._real
         topics.sync_acls(admin, admin)
-        made = {one for one in west.admin.describe_topic_acls() if one.resource_name.startswith("west.")}
+        made = {acl for acl in west.admin.describe_topic_acls() if acl.resource_name.startswith("west.")}
         assert made == {
             rule("west.orders", AclBinding.READ),
             rule("west.orders", AclBinding.WRITE, user="User:eve", permission=AclBinding.DENY),

@@ -47,10 +47,10 @@ def cells(packed: list[bytes | None]) -> tuple[np.ndarray, bytes, Cells]:
 @pytest.mark.parametrize(("size", "unsigned"), [(n, u) for n in (1, 2, 3, 4, 8) for u in (False, True)])
 def test_integers(size: int, unsigned: bool) -> None:
     low, high = (0, (1 << 8 * size) - 1) if unsigned else (-(1 << 8 * size - 1), (1 << 8 * size - 1) - 1)
-    wanted = [low, high, None, 1, 77]
-    packed = [None if v is None else v.to_bytes(size, "little", signed=not unsigned) for v in wanted]
-    data, _, places = cells(packed)
-    assert values.integers(data, places, size, unsigned=unsigned).to_pylist() == wanted
+    expected = [low, high, None, 1, 77]
+    packed = [None if v is None else v.to_bytes(size, "little", signed=not unsigned) for v in expected]
+    data, _, cells_found = cells(packed)
+    assert values.integers(data, cells_found, size, unsigned=unsigned).to_pylist() == expected
 
 
 def pack_decimal(value: Decimal, precision: int, scale: int) -> bytes:
@@ -71,10 +71,10 @@ def test_decimals(data: st.DataObject) -> None:
     scale = data.draw(st.integers(0, min(precision, 30)))
     limit = 10**precision - 1
     numerals = data.draw(st.lists(st.integers(-limit, limit), min_size=1, max_size=5))
-    wanted = [Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -scale)) for n in numerals]
-    numbers, _, places = cells([pack_decimal(v, precision, scale) for v in wanted])
+    expected = [Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -scale)) for n in numerals]
+    numbers, _, cells_found = cells([pack_decimal(v, precision, scale) for v in expected])
     column = Physical(246, decimal_bytes(precision - scale) + decimal_bytes(scale), 0, precision | scale << 8)
-    assert values.decimals(numbers, places, column).to_pylist() == wanted
+    assert values.decimals(numbers, cells_found, column).to_pylist() == expected
 
 
 def _fraction(micros: int, digits: int) -> bytes:
@@ -86,31 +86,31 @@ def _fraction(micros: int, digits: int) -> bytes:
 @given(
     st.lists(st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)), min_size=1, max_size=5), st.integers(0, 6)
 )
-def test_datetimes(wanted: list[dt.datetime], digits: int) -> None:
-    wanted = [w.replace(microsecond=w.microsecond // 10 ** (6 - digits) * 10 ** (6 - digits)) for w in wanted]
+def test_datetimes(expected: list[dt.datetime], digits: int) -> None:
+    expected = [w.replace(microsecond=w.microsecond // 10 ** (6 - digits) * 10 ** (6 - digits)) for w in expected]
     packed = [
         (
             (((w.year * 13 + w.month) << 5 | w.day) << 17 | w.hour << 12 | w.minute << 6 | w.second) + 0x8000000000
         ).to_bytes(5, "big")
         + _fraction(w.microsecond, digits)
-        for w in wanted
+        for w in expected
     ]
-    numbers, _, places = cells(packed)
+    numbers, _, cells_found = cells(packed)
     column = Physical(18, 5 + (digits + 1) // 2, 0, digits)
-    micros = [(w - _EPOCH) // dt.timedelta(microseconds=1) for w in wanted]
-    assert values.datetimes(numbers, places, column).to_pylist() == micros
+    micros = [(w - _EPOCH) // dt.timedelta(microseconds=1) for w in expected]
+    assert values.datetimes(numbers, cells_found, column).to_pylist() == micros
 
 
 @settings(max_examples=15)
 @given(st.lists(st.integers(-3_020_399_000_000, 3_020_399_000_000), min_size=1, max_size=5))
-def test_times(wanted: list[int]) -> None:
+def test_times(expected: list[int]) -> None:
     packed = []
-    for micros in wanted:
+    for micros in expected:
         seconds, fraction = divmod(abs(micros), 1_000_000)
         whole = (seconds // 3600 << 12 | seconds // 60 % 60 << 6 | seconds % 60) << 24 | fraction
         packed.append(((-whole if micros < 0 else whole) + 0x800000000000).to_bytes(6, "big"))
-    numbers, _, places = cells(packed)
-    assert values.times(numbers, places, Physical(19, 6, 0, 6)).to_pylist() == wanted
+    numbers, _, cells_found = cells(packed)
+    assert values.times(numbers, cells_found, Physical(19, 6, 0, 6)).to_pylist() == expected
 
 
 def test_dates_that_are_none_are_null() -> None:
@@ -118,9 +118,9 @@ def test_dates_that_are_none_are_null() -> None:
         (y << 9 | m << 5 | d).to_bytes(3, "little")
         for y, m, d in ((2024, 2, 29), (0, 0, 0), (2024, 0, 1), (1970, 1, 1))
     ]
-    numbers, _, places = cells(packed)
+    numbers, _, cells_found = cells(packed)
     days = (dt.date(2024, 2, 29) - dt.date(1970, 1, 1)).days
-    assert values.dates(numbers, places).to_pylist() == [days, None, None, 0]
+    assert values.dates(numbers, cells_found).to_pylist() == [days, None, None, 0]
 
 
 _TABLE = events.TableMap(1, "d", "t", (3, 15, 252, 3), (0, 40, 2, 0))
@@ -153,12 +153,12 @@ def test_images_are_found_and_read(rows: list[Any]) -> None:
     assert len(starts) == len(rows)
     padded = data + bytes(PADDING)
     numbers = np.frombuffer(padded, np.uint8)
-    found = layout.cells(numbers, np.array(starts))
+    cell_columns = layout.cells(numbers, np.array(starts))
     made = [
-        values.integers(numbers, found[0], 4, unsigned=False).to_pylist(),
-        values.blobs(padded, found[1]).to_pylist(),
-        values.blobs(padded, found[2]).to_pylist(),
-        values.integers(numbers, found[3], 4, unsigned=False).to_pylist(),
+        values.integers(numbers, cell_columns[0], 4, unsigned=False).to_pylist(),
+        values.blobs(padded, cell_columns[1]).to_pylist(),
+        values.blobs(padded, cell_columns[2]).to_pylist(),
+        values.integers(numbers, cell_columns[3], 4, unsigned=False).to_pylist(),
     ]
     assert list(zip(*made, strict=True)) == rows
     for cut in (1, len(data) // 2):  # rows that end too early
@@ -248,26 +248,26 @@ def test_json(value: Any) -> None:
 
 
 def test_sets_of_gtids() -> None:
-    one = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
-    known = MySqlGtids(f"{one}:1-5:7-9")
+    uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    known = MySqlGtids(f"{uuid}:1-5:7-9")
     for number in (10, 6, 12):
-        known.add(f"{one}:{number}")
-    assert str(known) == f"{one}:1-10:12-12"
-    assert MySqlGtids(f"{one}:2-4").within(known) and not MySqlGtids(f"{one}:11").within(known)
-    assert known.encoded() == struct.pack("<Q", 1) + bytes.fromhex(one.replace("-", "")) + struct.pack(
+        known.add(f"{uuid}:{number}")
+    assert str(known) == f"{uuid}:1-10:12-12"
+    assert MySqlGtids(f"{uuid}:2-4").within(known) and not MySqlGtids(f"{uuid}:11").within(known)
+    assert known.encoded() == struct.pack("<Q", 1) + bytes.fromhex(uuid.replace("-", "")) + struct.pack(
         "<QQQQQ", 2, 1, 11, 12, 13
     )
-    two = one.replace("3e11", "4e11")
-    both = known.united(MySqlGtids(f"{one}:11,{two}:1-3"))
-    assert str(both) == f"{one}:1-12,{two}:1-3" and str(known) == f"{one}:1-10:12-12"
+    two = uuid.replace("3e11", "4e11")
+    both = known.united(MySqlGtids(f"{uuid}:11,{two}:1-3"))
+    assert str(both) == f"{uuid}:1-12,{two}:1-3" and str(known) == f"{uuid}:1-10:12-12"
     assert str(both.retain(re.compile("4e11.*"), excluded=False)) == f"{two}:1-3"
-    assert str(both.retain(re.compile("4e11.*"), excluded=True)) == f"{one}:1-12"
+    assert str(both.retain(re.compile("4e11.*"), excluded=True)) == f"{uuid}:1-12"
     maria = MariaDbGtids("0-1-5,1-2-7")
     maria.add("0-3-6")
     assert (
         str(maria) == "0-3-6,1-2-7" and MariaDbGtids("0-1-6").within(maria) and not maria.within(MariaDbGtids("0-1-9"))
     )
-    for wrong in ("0-1", "x", f"{one}"):
+    for wrong in ("0-1", "x", f"{uuid}"):
         with pytest.raises(ConnectError):
             MariaDbGtids(wrong)
     with pytest.raises(ConnectError):
@@ -284,8 +284,8 @@ def test_what_is_gone_of_servers_that_do_not_count_is_not_missed() -> None:
         def value(self, statement: str, *parameters: Any) -> Any:
             return f"{counted}:1-5,\n{other}:1-9"
 
-    given = {"database.hostname": "h", "database.user": "u", "topic.prefix": "t"}
+    config = {"database.hostname": "h", "database.user": "u", "topic.prefix": "t"}
     offset = {"gtids": f"{counted}:1-7"}
-    assert "has purged" in str(lost_because(Purged(), offset, parse(MySqlConfig, given)))
-    assert lost_because(Purged(), offset, parse(MySqlConfig, given | {"gtid.source.includes": counted})) is None
-    assert lost_because(Purged(), offset, parse(MySqlConfig, given | {"gtid.source.excludes": "4e11.*"})) is None
+    assert "has purged" in str(lost_because(Purged(), offset, parse(MySqlConfig, config)))
+    assert lost_because(Purged(), offset, parse(MySqlConfig, config | {"gtid.source.includes": counted})) is None
+    assert lost_because(Purged(), offset, parse(MySqlConfig, config | {"gtid.source.excludes": "4e11.*"})) is None

@@ -48,7 +48,7 @@ STATEMENTS = (
 
 
 def looks(table: Table) -> list[object]:
-    """What shapes events; synonyms of types have one form."""
+    """The parts of a table that affect its events; synonyms of types become the same."""
     columns: list[object] = []
     for column in table.columns:
         # the server keeps these two as others

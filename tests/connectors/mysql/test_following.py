@@ -111,11 +111,11 @@ def test_tables_are_rebuilt_over_restarts_and_lost_connections(place: Place, see
                     with suppress(pymysql.err.OperationalError):  # killed before
                         place.execute(f"KILL {stream._connection.thread_id()}")
                 try:
-                    found = list(running.task.poll())
+                    batches = list(running.task.poll())
                 except RetriableConnectError:
                     continue
-                seen += found
-                bench.commit(found[: dice.randrange(len(found) + 1)])
+                seen += batches
+                bench.commit(batches[: dice.randrange(len(batches) + 1)])
             # the task dies here: what was delivered after the last commit comes again
     with bench.task() as running:
         seen += settled(place.server, running.task)
@@ -171,13 +171,13 @@ def test_the_structure_is_that_of_the_position(place: Place) -> None:
     place.execute("INSERT INTO t VALUES (2, 'y')", "ALTER TABLE t CHANGE a b varchar(9), ADD z int DEFAULT 4 FIRST")
     place.execute("INSERT INTO t VALUES (7, 3, 'z')")
     with bench.task() as running:
-        found = [
+        records = [
             r.value["after"]
             for batch in settled(place.server, running.task)
             for r in batch.records()
             if r.value is not None
         ]
-    assert found == [{"id": 2, "a": "y"}, {"z": 7, "id": 3, "b": "z"}]
+    assert records == [{"id": 2, "a": "y"}, {"z": 7, "id": 3, "b": "z"}]
 
 
 def test_a_table_is_read_as_it_was_after_a_poll_that_failed_behind_an_alteration(place: Place) -> None:
@@ -203,13 +203,13 @@ def test_a_table_is_read_as_it_was_after_a_poll_that_failed_behind_an_alteration
         with pytest.raises(RetriableConnectError):
             for _ in range(1000):
                 assert values(running.task.poll()) == []
-        found = [
+        records = [
             r.value["after"]
             for batch in settled(place.server, running.task)
             for r in batch.records()
             if r.value is not None
         ]
-    assert found == [{"id": 2, "a": "y"}, {"z": 7, "id": 3, "b": "z"}]
+    assert records == [{"id": 2, "a": "y"}, {"z": 7, "id": 3, "b": "z"}]
 
 
 def test_a_connection_that_dies_without_a_word_is_given_up(place: Place) -> None:
@@ -327,8 +327,8 @@ def test_rows_in_which_large_values_are_left_out(place: Place) -> None:
             "UPDATE t SET word = 'c'",
             "SET SESSION binlog_row_image = 'FULL'",
         )
-        (found,) = [r.value for batch in settled(place.server, running.task) for r in batch.records()]
-    assert found["after"] == {"id": 1, "word": "c", "big": "__debezium_unavailable_value"}
+        (values,) = [r.value for batch in settled(place.server, running.task) for r in batch.records()]
+    assert values["after"] == {"id": 1, "word": "c", "big": "__debezium_unavailable_value"}
 
 
 def test_a_compressed_log_is_read(place: Place) -> None:
@@ -345,11 +345,11 @@ def test_a_compressed_log_is_read(place: Place) -> None:
                 "ALTER TABLE t ADD COLUMN a_long_name_of_a_column varchar(200) DEFAULT 'a long default of a column'"
             )
             place.execute("DELETE FROM t WHERE id = 50")
-            found = settled(place.server, running.task)
+            batches = settled(place.server, running.task)
     finally:
         place.execute("SET GLOBAL log_bin_compress = OFF")
-    assert values(found) == [*(("c", i) for i in range(1, 51)), ("u", 7), ("d", 50)]
-    assert {len(batch.value_schema.fields[0].schema.fields) for batch in found if batch.value_schema is not None} == {
+    assert values(batches) == [*(("c", i) for i in range(1, 51)), ("u", 7), ("d", 50)]
+    assert {len(batch.value_schema.fields[0].schema.fields) for batch in batches if batch.value_schema is not None} == {
         2,
         3,
     }
@@ -370,5 +370,5 @@ def test_a_compressed_log_is_read(place: Place) -> None:
     ],
 )
 def test_what_is_not_supported_is_refused(key: str, value: str) -> None:
-    given = {"database.hostname": "h", "database.user": "u", "topic.prefix": "t", key: value}
-    assert [error for one in validate(MariaDbSource.config_class, given) for error in one.errors]
+    config = {"database.hostname": "h", "database.user": "u", "topic.prefix": "t", key: value}
+    assert [error for entry in validate(MariaDbSource.config_class, config) for error in entry.errors]

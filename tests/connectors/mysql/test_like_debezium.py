@@ -24,8 +24,8 @@ _RUN = ("gtid", "file", "pos", "thread", "server_id")
 @cache
 def recorded() -> dict[str, Any]:
     with gzip.open(RECORDED) as file:
-        found: dict[str, Any] = json.load(file)
-    return found
+        content: dict[str, Any] = json.load(file)
+    return content
 
 
 def _comparable(record: list[Any], schemas: list[Any] | None = None) -> list[Any]:
@@ -37,9 +37,11 @@ def _comparable(record: list[Any], schemas: list[Any] | None = None) -> list[Any
     return [key, value, headers]
 
 
-def _without_differences(record: list[Any], place: str) -> list[Any]:
-    """What is not alike in the original's own snapshot and stream, or wrong there: a zero TIMESTAMP is null in its snapshot and the
-    epoch in its stream; nanoseconds that do not fit 64 bits run over; the row's number at DDL is that of some row before."""
+def _without_differences(record: list[Any], path: str) -> list[Any]:
+    """The record without values in which the original's own snapshot and stream differ, or which are wrong there: a
+    zero TIMESTAMP is null in its snapshot and the epoch in its stream; nanoseconds beyond 64 bits overflow; the row
+    number at DDL is that of an earlier row.
+    """
     key, value, headers = record
     if value is None:
         return record
@@ -51,7 +53,7 @@ def _without_differences(record: list[Any], place: str) -> list[Any]:
     after = payload.get("after") or {}
     if after.get("id") in (4, 14):
         after.pop("ts", None)
-    if "nanos" in place:
+    if "nanos" in path:
         after.pop("dt6", None)
     if payload.get("ddl", "").startswith("DROP TABLE"):  # the original writes the statement anew
         payload["ddl"] = "DROP TABLE"
@@ -98,7 +100,7 @@ def test_records_are_debezium_s(mariadb_server: MariaDbServer, tmp_path: Path, s
     for topic, records in theirs.items():
         expected, made = records, ours[topic]
         if topic == name:
-            expected, made = (_of_scenario(given, name) for given in (records, made))
+            expected, made = (_of_scenario(side, name) for side in (records, made))
         if topic == f"{name}.transaction":
             expected = _transactions_that_end(records)
         expected = [_comparable(record, recorded()["schemas"]) for record in expected]

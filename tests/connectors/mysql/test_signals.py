@@ -46,7 +46,7 @@ class Shop:
             return list(cursor.fetchall())
 
     def bench(self, **more: str) -> Bench:
-        given = {
+        properties = {
             "database.hostname": "127.0.0.1",
             "database.port": str(self.server.port),
             "database.user": self.server.user,
@@ -63,7 +63,7 @@ class Shop:
             "incremental.snapshot.chunk.size": "8",
             "extended.headers.enabled": "false",
         }
-        return Bench(self.source, given | {name.replace("_", "."): value for name, value in more.items()})
+        return Bench(self.source, properties | {name.replace("_", "."): value for name, value in more.items()})
 
     def signal(self, kind: str, *tables: str, **data: Any) -> None:
         data |= {"data-collections": [f"{self.name}.{table}" for table in tables]}
@@ -102,24 +102,24 @@ def test_a_table_is_read_in_chunks_while_it_changes_and_the_task_dies(shop: Shop
     with bench.task() as running:
         bench.commit(settled(shop.server, running.task))
         shop.signal("execute-snapshot", "orders")
-        found: list[RecordBatch] = []
-        while len(shop.told(found)) < 8:
+        received: list[RecordBatch] = []
+        while len(shop.told(received)) < 8:
             batches = list(running.task.poll())
-            found += batches
+            received += batches
             bench.commit(batches)
     shop.execute("UPDATE orders SET word = 'new' WHERE id % 3 = 0")
     shop.execute("DELETE FROM orders WHERE id = 20")
     shop.execute("INSERT INTO orders VALUES (100, 'beyond the end', 1)")
     with bench.task() as running:
-        found += finished(running.task, bench)
-        found += settled(shop.server, running.task)
-    events = shop.told(found)
+        received += finished(running.task, bench)
+        received += settled(shop.server, running.task)
+    events = shop.told(received)
     # none comes twice as read, none is left out that was not told as changed, and the changes are all there
     read = [key for key, op, mark in events if op == "r" and mark == "incremental"]
     assert read == sorted(set(read)) and {key for key, *_ in events} == {*range(1, 31), 100}
     assert [key for key, op, _ in events if op == "u"] == list(range(3, 31, 3))
     truth = {(i,): {"id": i, "word": w, "big": b} for i, w, b in shop.execute("SELECT * FROM orders")}
-    assert rebuilt([batch for batch in found if batch.topic.endswith("orders")])["orders"] == truth
+    assert rebuilt([batch for batch in received if batch.topic.endswith("orders")])["orders"] == truth
     kinds = {row[0] for row in shop.execute("SELECT type FROM signals")}
     closing = {"snapshot-window-close", "snapshot-window-open"} if strategy == "insert_insert" else set()
     assert kinds - {"execute-snapshot"} == closing
@@ -145,9 +145,9 @@ def test_keys_of_all_kinds_are_read_in_the_server_s_order_without_writing(shop: 
         bench.commit(settled(shop.server, running.task))
         condition = [{"data-collection": f"{shop.name}.*", "filter": "number > 5"}]
         shop.signal("execute-snapshot", *tables, additional_conditions=condition)
-        found = finished(running.task, bench)
+        batches = finished(running.task, bench)
     for table, key in zip(tables, KEYS, strict=True):
-        read = [r.value["after"]["number"] for b in found if b.topic.endswith(table) for r in b.records()]
+        read = [r.value["after"]["number"] for b in batches if b.topic.endswith(table) for r in b.records()]
         assert read == [row[0] for row in shop.execute(f"SELECT number FROM {table} WHERE number > 5 ORDER BY {key}")]
     assert [row[0] for row in shop.execute("SELECT count(*) FROM signals")] == [1]
 
@@ -160,10 +160,10 @@ def test_a_table_altered_while_the_stream_is_behind_is_read_as_it_became(shop: S
         shop.execute("UPDATE orders SET word = 'new' WHERE id < 4")
         shop.execute("ALTER TABLE orders DROP COLUMN big, MODIFY word varchar(50) FIRST, ADD more int DEFAULT 7")
         shop.execute("UPDATE orders SET word = 'newer' WHERE id < 3")
-        found = finished(running.task, bench)
-        found += settled(shop.server, running.task)
+        batches = finished(running.task, bench)
+        batches += settled(shop.server, running.task)
     truth = {(i,): {"word": w, "id": i, "more": m} for w, i, m in shop.execute("SELECT * FROM orders")}
-    assert rebuilt([batch for batch in found if batch.topic.endswith("orders")])["orders"] == truth
+    assert rebuilt([batch for batch in batches if batch.topic.endswith("orders")])["orders"] == truth
 
 
 def test_a_blocking_snapshot_reads_tables_and_the_stream_goes_on(shop: Shop) -> None:
@@ -174,13 +174,13 @@ def test_a_blocking_snapshot_reads_tables_and_the_stream_goes_on(shop: Shop) -> 
             {"data-collection": f"{shop.name}.orders", "filter": f"SELECT * FROM {shop.name}.orders WHERE id < 4"}
         ]
         shop.signal("execute-snapshot", "orders", type="BLOCKING", additional_conditions=chosen)
-        found: list[RecordBatch] = []
-        while not shop.told(found):
-            found += running.task.poll()
+        received: list[RecordBatch] = []
+        while not shop.told(received):
+            received += running.task.poll()
         shop.execute("UPDATE orders SET word = 'later' WHERE id = 1")
-        while len(shop.told(found)) < 4:
-            found += running.task.poll()
-    assert shop.told(found) == [(1, "r", "first"), (2, "r", "true"), (3, "r", "last"), (1, "u", "false")]
+        while len(shop.told(received)) < 4:
+            received += running.task.poll()
+    assert shop.told(received) == [(1, "r", "first"), (2, "r", "true"), (3, "r", "last"), (1, "u", "false")]
 
 
 def test_snapshots_are_told_of_in_a_topic(shop: Shop) -> None:
@@ -190,11 +190,11 @@ def test_snapshots_are_told_of_in_a_topic(shop: Shop) -> None:
         notification_sink_topic_name="told",
     )
     with bench.task() as running:
-        found = settled(shop.server, running.task)
-        bench.commit(found)
+        batches = settled(shop.server, running.task)
+        bench.commit(batches)
         shop.signal("execute-snapshot", "orders")
-        found += finished(running.task, bench)
-    notes = [record.value for batch in found if batch.topic == "told" for record in batch.records()]
+        batches += finished(running.task, bench)
+    notes = [record.value for batch in batches if batch.topic == "told" for record in batch.records()]
     first = ["IN_PROGRESS", "TABLE_SCAN_COMPLETED"]
     assert [note["type"] for note in notes if note["aggregate_type"] == "Initial Snapshot"] == [
         *("STARTED", *first, "COMPLETED")
@@ -203,7 +203,7 @@ def test_snapshots_are_told_of_in_a_topic(shop: Shop) -> None:
         *("STARTED", *["IN_PROGRESS"] * 4, "TABLE_SCAN_COMPLETED", "COMPLETED")
     ]
     done = [note["additional_data"] for note in notes if note["type"] == "TABLE_SCAN_COMPLETED"]
-    assert [(one["scanned_collection"], one["total_rows_scanned"]) for one in done] == [
+    assert [(scan["scanned_collection"], scan["total_rows_scanned"]) for scan in done] == [
         (f"{shop.name}.orders", "30"),
         (f"{shop.name}.orders", "30"),
     ]

@@ -63,9 +63,9 @@ def test_real_configurations_are_taken(name: str) -> None:
 
 
 def stored(bucket: Bucket, rows: list[Any], at_ms: int = 1_709_201_472_123, **more: str) -> dict[str, bytes]:
-    given = bucket.access | {"time.interval": "DAILY", "output.data.format": "JSON"}
-    given |= {key.replace("_", "."): value for key, value in more.items()}
-    connector = CloudS3SinkConnector(parse(CloudS3SinkConfig, given), given, None)  # type: ignore[arg-type]
+    settings = bucket.access | {"time.interval": "DAILY", "output.data.format": "JSON"}
+    settings |= {key.replace("_", "."): value for key, value in more.items()}
+    connector = CloudS3SinkConnector(parse(CloudS3SinkConfig, settings), settings, None)  # type: ignore[arg-type]
     (properties,) = connector.task_properties(1)
     assert CloudS3SinkConnector.task_config_class is S3SinkConfig
     task = sink_task(S3SinkConnector, properties)
@@ -75,9 +75,9 @@ def stored(bucket: Bucket, rows: list[Any], at_ms: int = 1_709_201_472_123, **mo
 
 
 def test_folders_are_days_or_hours_of_the_record_s_time(bucket: Bucket) -> None:
-    found = stored(bucket, [row(n) for n in range(3)], flush_size="3")
-    assert list(found) == ["topics/events/year=2024/month=02/day=29/hour=00/events+0+0000000000.json"]
-    assert [json.loads(line)["id"] for line in next(iter(found.values())).splitlines()] == [0, 1, 2]
+    objects = stored(bucket, [row(n) for n in range(3)], flush_size="3")
+    assert list(objects) == ["topics/events/year=2024/month=02/day=29/hour=00/events+0+0000000000.json"]
+    assert [json.loads(line)["id"] for line in next(iter(objects.values())).splitlines()] == [0, 1, 2]
 
 
 def test_hours_and_a_path_of_one_s_own(bucket: Bucket) -> None:
@@ -86,8 +86,8 @@ def test_hours_and_a_path_of_one_s_own(bucket: Bucket) -> None:
 
 
 def test_what_the_keys_come_to() -> None:
-    def keys(**given: str) -> Any:
-        return parse(CloudS3SinkConfig, AWS | {k.replace("_", "."): v for k, v in given.items()}).platform_keys
+    def keys(**options: str) -> Any:
+        return parse(CloudS3SinkConfig, AWS | {k.replace("_", "."): v for k, v in options.items()}).platform_keys
 
     made = keys(input_data_format="PROTOBUF")
     assert made["format.class"] == "io.confluent.connect.s3.format.avro.AvroFormat"
@@ -101,7 +101,7 @@ def test_what_the_keys_come_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "wrong"),
+    ("overrides", "wrong"),
     [
         ({}, "output.data.format"),
         ({"output.data.format": "XML"}, "output.data.format"),
@@ -111,5 +111,5 @@ def test_what_the_keys_come_to() -> None:
         ({"output.data.format": "JSON", "flush.size": "0"}, "flush.size"),
     ],
 )
-def test_wrong_keys_are_named(given: dict[str, str], wrong: str) -> None:
-    assert [one.key.name for one in validate(CloudS3SinkConfig, AWS | given) if one.errors] == [wrong]
+def test_wrong_keys_are_named(overrides: dict[str, str], wrong: str) -> None:
+    assert [value.key.name for value in validate(CloudS3SinkConfig, AWS | overrides) if value.errors] == [wrong]

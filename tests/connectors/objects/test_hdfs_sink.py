@@ -30,13 +30,13 @@ class Folder:
         self.server, self.name = server, f"sink{next(_numbers)}"
 
     def properties(self, **more: str) -> dict[str, str]:
-        given = {
+        properties = {
             "hdfs.url": self.server.url,
             "topics.dir": f"/{self.name}/topics",
             "logs.dir": f"/{self.name}/logs",
             "flush.size": "3",
         }
-        return given | {key.replace("_", "."): value for key, value in more.items()}
+        return properties | {key.replace("_", "."): value for key, value in more.items()}
 
     def task(self, context: FakeContext | None = None, **more: str) -> Any:
         task = sink_task(HdfsSinkConnector, self.properties(**more), context)
@@ -46,16 +46,16 @@ class Folder:
     def files(self, path: str = "") -> dict[str, bytes]:
         """Content by name of all files below the topic's folder."""
         base = f"{self.server.http_url}/webhdfs/v1/{self.name}/topics/events"
-        found = {}
+        contents = {}
         with urllib.request.urlopen(f"{base}{path}?op=LISTSTATUS", timeout=60) as response:
             for each in json.load(response)["FileStatuses"]["FileStatus"]:
                 name = f"{path}/{each['pathSuffix']}"
                 if each["type"] == "DIRECTORY":
-                    found |= self.files(name)
+                    contents |= self.files(name)
                 else:
                     with urllib.request.urlopen(f"{base}{name.replace('+', '%2B')}?op=OPEN", timeout=60) as content:
-                        found[name] = content.read()
-        return found
+                        contents[name] = content.read()
+        return contents
 
 
 @pytest.fixture
@@ -67,12 +67,12 @@ def folder(hdfs_server: HdfsServer) -> Folder:
 def test_files_are_named_by_first_and_last_offset(folder: Folder) -> None:
     task = folder.task()
     task.put([batch([row(n) for n in range(7)], 10)])
-    found = folder.files()
-    assert list(found) == [
+    files = folder.files()
+    assert list(files) == [
         "/partition=0/events+0+0000000010+0000000012.avro",
         "/partition=0/events+0+0000000013+0000000015.avro",
     ]
-    records = list(fastavro.reader(io.BytesIO(found["/partition=0/events+0+0000000013+0000000015.avro"])))
+    records = list(fastavro.reader(io.BytesIO(files["/partition=0/events+0+0000000013+0000000015.avro"])))
     assert [record["id"] for record in records] == [3, 4, 5]
     assert task.pre_commit({P0: 17}) == {P0: 16}
     task.stop()
@@ -156,8 +156,8 @@ def test_a_file_in_the_way_is_an_error(folder: Folder) -> None:
 
 
 def test_a_url_of_another_kind_is_refused() -> None:
-    given = {"hdfs.url": "s3://x", "flush.size": "1", "hive.integration": "true"}
-    wrong = {judged.key.name for judged in validate(HdfsSinkConfig, given) if judged.errors}
+    config = {"hdfs.url": "s3://x", "flush.size": "1", "hive.integration": "true"}
+    wrong = {judged.key.name for judged in validate(HdfsSinkConfig, config) if judged.errors}
     assert wrong == {"hdfs.url", "hive.integration"}
 
 
@@ -170,8 +170,8 @@ def test_a_url_of_another_kind_is_refused() -> None:
     ],
 )
 def test_what_cannot_be_done_is_refused_with_what_to_do_instead(key: str, value: str, instead: str) -> None:
-    given = {"hdfs.url": "hdfs://127.0.0.1:1", "flush.size": "1", "format.class": "JsonFormat", key: value}
+    config = {"hdfs.url": "hdfs://127.0.0.1:1", "flush.size": "1", "format.class": "JsonFormat", key: value}
     (error,) = [
-        error for judged in validate(HdfsSinkConfig, given) for error in judged.errors if judged.key.name == key
+        error for judged in validate(HdfsSinkConfig, config) for error in judged.errors if judged.key.name == key
     ]
     assert instead in error

@@ -24,12 +24,12 @@ P0 = TopicPartition("events", 0)
 
 
 def properties(root: Path, **more: str) -> dict[str, str]:
-    given = {
+    properties = {
         "store.url": f"file://{root}",
         "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
         "flush.size": "3",
     }
-    return given | {name.replace("_", "."): value for name, value in more.items()}
+    return properties | {name.replace("_", "."): value for name, value in more.items()}
 
 
 def started(root: Path, context: FakeContext | None = None, **more: str) -> Any:
@@ -43,7 +43,7 @@ def started(root: Path, context: FakeContext | None = None, **more: str) -> Any:
 
 
 def write(root: Path, batches: Sequence[RecordBatch], **more: str) -> dict[str, list[Any]]:
-    """What files there are after these batches, by name below the topic's folder, with their ids."""
+    """The files after these batches, by name below the topic's folder, with the ids in them."""
     task = started(root, **more)
     for each in batches:
         task.put([each])
@@ -117,13 +117,13 @@ def test_each_format_is_read_back_by_others(
     task.stop()
     (name,) = files_below(tmp_path)
     assert name.endswith(f"events+0+0000000000{extension}")
-    found = read_file(tmp_path / name)
+    content = read_file(tmp_path / name)
     if extension == ".json":
-        assert found[0] == {"id": 1, "small": -3, "name": "é\n", "price": 1.25, "day": 19782, "at": 1704164645678,
+        assert content[0] == {"id": 1, "small": -3, "name": "é\n", "price": 1.25, "day": 19782, "at": 1704164645678,
                             "tags": ["a", "b"], "where": {"lat": 1.5}, "raw": "AP8="}  # fmt: skip
-        assert [each["id"] for each in found] == [1, 2, 3] and found[1]["name"] is None
+        assert [each["id"] for each in content] == [1, 2, 3] and content[1]["name"] is None
     else:
-        assert found == orders
+        assert content == orders
 
 
 def test_schemaless_records_become_json_lines(tmp_path: Path) -> None:
@@ -151,11 +151,11 @@ def test_a_format_that_needs_a_schema_says_so(tmp_path: Path, format_class: str)
 
 
 def test_fields_make_folders(tmp_path: Path) -> None:
-    found = write(
+    files = write(
         tmp_path, [batch([row(n) for n in range(6)])], flush_size="6", partitioner_class="FieldPartitioner",
         partition_field_name="city",
     )  # fmt: skip
-    assert found == {
+    assert files == {
         "city=de/events+0+0000000000.json": [0, 3],
         "city=fr/events+0+0000000001.json": [1, 4],
         "city=null/events+0+0000000002.json": [2, 5],
@@ -163,13 +163,13 @@ def test_fields_make_folders(tmp_path: Path) -> None:
 
 
 def test_several_fields_make_nested_folders(tmp_path: Path) -> None:
-    found = write(
+    files = write(
         tmp_path,
         [batch([row(n) for n in (0, 1, 3)])],
         partitioner_class="FieldPartitioner",
         partition_field_name="city,id",
     )
-    assert sorted(found) == [
+    assert sorted(files) == [
         "city=de/id=0/events+0+0000000000.json",
         "city=de/id=3/events+0+0000000002.json",
         "city=fr/id=1/events+0+0000000001.json",
@@ -177,13 +177,13 @@ def test_several_fields_make_nested_folders(tmp_path: Path) -> None:
 
 
 def test_fields_and_time_make_folders(tmp_path: Path) -> None:
-    found = write(
+    files = write(
         tmp_path, [batch([row(n, EPOCH_MS + n * HOUR) for n in (0, 1, 3)])],
         partitioner_class="com.canelmas.kafka.connect.FieldAndTimeBasedPartitioner", partition_field_name="city",
         path_format="'h'=HH", partition_duration_ms=str(2 * HOUR), timezone="UTC",
         timestamp_extractor="io.confluent.connect.storage.partitioner.TimeBasedPartitioner$RecordTimestampExtractor",
     )  # fmt: skip
-    assert [name.rpartition("/")[0] for name in found] == ["city=de/h=00", "city=de/h=02", "city=fr/h=00"]
+    assert [name.rpartition("/")[0] for name in files] == ["city=de/h=00", "city=de/h=02", "city=fr/h=00"]
 
 
 @pytest.mark.parametrize(
@@ -214,19 +214,19 @@ def test_times_make_folders_on_the_wall_clock(
 ) -> None:
     zone_ms = HOUR  # Berlin's midnight in winter is an hour before UTC's
     rows = [row(n, EPOCH_MS - zone_ms + (n - 1) * HOUR) for n in range(3)]
-    found = write(
+    files = write(
         tmp_path, [batch(rows)], timezone="Europe/Berlin", timestamp_extractor=extractor, timestamp_field="at", **more
     )
-    assert sorted({name.rpartition("/")[0] for name in found}) == folders
+    assert sorted({name.rpartition("/")[0] for name in files}) == folders
 
 
 def test_files_end_by_the_time_of_records(tmp_path: Path) -> None:
     rows = [row(n, EPOCH_MS + n * 400) for n in range(6)]
-    found = write(tmp_path, [batch(rows)], flush_size="100", rotate_interval_ms="1000", timestamp_extractor="Record")
-    assert list(found.values()) == [[0, 1, 2]]  # 3 to 5 are open still
-    found = write(tmp_path / "b", [batch(rows[:2]), batch(rows[2:4], 2), batch(rows[4:], 4)], flush_size="100",
+    files = write(tmp_path, [batch(rows)], flush_size="100", rotate_interval_ms="1000", timestamp_extractor="Record")
+    assert list(files.values()) == [[0, 1, 2]]  # 3 to 5 are open still
+    files = write(tmp_path / "b", [batch(rows[:2]), batch(rows[2:4], 2), batch(rows[4:], 4)], flush_size="100",
                   rotate_interval_ms="1000", timestamp_extractor="Record")  # fmt: skip
-    assert list(found.values()) == [[0, 1, 2]]
+    assert list(files.values()) == [[0, 1, 2]]
 
 
 def test_another_folder_ends_files_when_rotating_by_time(tmp_path: Path) -> None:
@@ -293,11 +293,11 @@ def test_a_rule_by_versions_needs_versions(tmp_path: Path) -> None:
 
 
 def test_tombstones_are_left_out_or_reported(tmp_path: Path) -> None:
-    given = batch([row(0), None, row(2), row(3)])
+    rows = batch([row(0), None, row(2), row(3)])
     for rule, reported in (("ignore", []), ("fail", [1])):
         context = FakeContext()
         task = started(tmp_path / rule, context, behavior_on_null_values=rule)
-        task.put([given])
+        task.put([rows])
         assert [record.offset for record, _ in context.errant] == reported
         assert [each["id"] for each in read_file(tmp_path / rule / files_below(tmp_path / rule)[0])] == [0, 2, 3]
         task.stop()
@@ -305,7 +305,7 @@ def test_tombstones_are_left_out_or_reported(tmp_path: Path) -> None:
 
 def test_a_put_that_failed_may_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = started(tmp_path)
-    given = [batch([row(n) for n in range(8)])]
+    batches = [batch([row(n) for n in range(8)])]
     store = task._store
     rename, failures = store._rename, iter([False, True])
 
@@ -316,8 +316,8 @@ def test_a_put_that_failed_may_be_repeated(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(store, "_rename", failing)
     with pytest.raises(ConnectError, match="the disk is away"):
-        task.put(given)
-    task.put(given)
+        task.put(batches)
+    task.put(batches)
     task.stop()
     assert [[each["id"] for each in read_file(tmp_path / name)] for name in files_below(tmp_path)] == [
         [0, 1, 2],
@@ -440,8 +440,13 @@ def test_a_log_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_with_keys_is_told_together(tmp_path: Path) -> None:
-    given = {"store.url": "s3://x", "format.class": "OrcFormat", "flush.size": "0", "partitioner.class": "com.acme.Own"}
-    wrong = {judged.key.name: judged.errors for judged in validate(LocalSinkConfig, given) if judged.errors}
+    config = {
+        "store.url": "s3://x",
+        "format.class": "OrcFormat",
+        "flush.size": "0",
+        "partitioner.class": "com.acme.Own",
+    }
+    wrong = {judged.key.name: judged.errors for judged in validate(LocalSinkConfig, config) if judged.errors}
     assert set(wrong) == {"format.class", "flush.size", "partitioner.class"}
     together = properties(tmp_path, partitioner_class="TimeBasedPartitioner", store_url="nowhere")
     wrong = {judged.key.name: judged.errors for judged in validate(LocalSinkConfig, together) if judged.errors}

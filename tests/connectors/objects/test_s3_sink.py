@@ -35,13 +35,13 @@ def bucket(s3_server: S3Server) -> Iterator[Bucket]:
 
 
 def properties(bucket: Bucket, **more: str) -> dict[str, str]:
-    given = {
+    properties = {
         **bucket.access,
         "storage.class": "io.confluent.connect.s3.storage.S3Storage",
         "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
         "flush.size": "3",
     }
-    return given | {key.replace("_", "."): value for key, value in more.items()}
+    return properties | {key.replace("_", "."): value for key, value in more.items()}
 
 
 def sink(bucket: Bucket, **more: str) -> Any:
@@ -51,12 +51,12 @@ def sink(bucket: Bucket, **more: str) -> Any:
 def test_objects_are_named_as_the_original_names_them(bucket: Bucket) -> None:
     task = sink(bucket, s3_compression_type="gzip")
     task.put([batch([row(n) for n in range(7)], 10, partition=2)])
-    found = bucket.objects()
-    assert list(found) == [
+    objects = bucket.objects()
+    assert list(objects) == [
         "topics/events/partition=2/events+2+0000000010.json.gz",
         "topics/events/partition=2/events+2+0000000013.json.gz",
     ]
-    lines = gzip.decompress(found["topics/events/partition=2/events+2+0000000013.json.gz"]).splitlines()
+    lines = gzip.decompress(objects["topics/events/partition=2/events+2+0000000013.json.gz"]).splitlines()
     assert [json.loads(line)["id"] for line in lines] == [3, 4, 5]
     assert task.pre_commit({TopicPartition("events", 2): 17}) == {TopicPartition("events", 2): 16}
     task.stop()
@@ -128,7 +128,7 @@ def test_errors_are_told_apart_by_their_codes(told: str, for_good: bool) -> None
 
 
 def test_configurations_as_people_write_them_are_valid() -> None:
-    given = {
+    config = {
         "topics": "pageviews",
         "store.url": "http://127.0.0.1:4566",
         "s3.region": "us-west-1",
@@ -141,7 +141,7 @@ def test_configurations_as_people_write_them_are_valid() -> None:
         "format.class": "io.confluent.connect.s3.format.avro.AvroFormat",
         "schema.compatibility": "BACKWARD",
     }
-    assert not [judged for judged in validate(S3SinkConfig, given) if judged.errors]
+    assert not [judged for judged in validate(S3SinkConfig, config) if judged.errors]
 
 
 @pytest.mark.parametrize(
@@ -159,14 +159,14 @@ def test_configurations_as_people_write_them_are_valid() -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_done_with_objects_is_refused_at_validation(more: dict[str, str], name: str) -> None:
-    given = {"s3.bucket.name": "b", "format.class": "JsonFormat", "flush.size": "1"}
-    assert [one.key.name for one in validate(S3SinkConfig, given | more) if one.errors] == [name]
+    config = {"s3.bucket.name": "b", "format.class": "JsonFormat", "flush.size": "1"}
+    assert [value.key.name for value in validate(S3SinkConfig, config | more) if value.errors] == [name]
 
 
 def test_a_role_is_assumed_and_anonymous_is_anonymous() -> None:
     provider = "s3.credentials.provider"
-    given = {"s3.bucket.name": "b", "format.class": "JsonFormat", "flush.size": "1"}
-    role = given | {
+    config = {"s3.bucket.name": "b", "format.class": "JsonFormat", "flush.size": "1"}
+    role = config | {
         f"{provider}.class": "io.confluent.connect.s3.auth.AwsAssumeRoleCredentialsProvider",
         f"{provider}.sts.role.arn": "arn:aws:iam::1:role/r",
         f"{provider}.sts.role.session.name": "s",
@@ -177,9 +177,9 @@ def test_a_role_is_assumed_and_anonymous_is_anonymous() -> None:
         "session_name": "s",
         "external_id": "e",
     }
-    proxied = parse(S3SinkConfig, given | {"s3.proxy.url": "https://me:a%40b@proxy"}).client_options["proxy_options"]
+    proxied = parse(S3SinkConfig, config | {"s3.proxy.url": "https://me:a%40b@proxy"}).client_options["proxy_options"]
     assert proxied == {"scheme": "https", "host": "proxy", "port": 443, "username": "me", "password": "a@b"}
-    anonymous = given | {f"{provider}.class": "software.amazon.awssdk.auth.credentials.AnonymousCredentialsProvider"}
+    anonymous = config | {f"{provider}.class": "software.amazon.awssdk.auth.credentials.AnonymousCredentialsProvider"}
     assert parse(S3SinkConfig, anonymous).client_options == {"anonymous": True}
 
 
@@ -193,8 +193,8 @@ class _Proxy(socketserver.StreamRequestHandler):
         head = []
         while (more := self.rfile.readline()) not in (b"\r\n", b""):
             head.append(more)
-        wanted = b"Proxy-Authorization: Basic " + base64.b64encode(b"me:secret")
-        if not any(each.strip().lower() == wanted.lower() for each in head):
+        expected = b"Proxy-Authorization: Basic " + base64.b64encode(b"me:secret")
+        if not any(each.strip().lower() == expected.lower() for each in head):
             self.wfile.write(
                 b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             )

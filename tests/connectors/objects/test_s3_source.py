@@ -125,8 +125,8 @@ def test_any_objects_go_where_the_first_pattern_sends_them(bucket: Bucket) -> No
     bucket.put("elsewhere/d.json", b'{"n":5}\n')
     made = bench(given(bucket, topics_dir="in", topic_regex_list=r"shop:.*/shop/.*,rest:.*\.json"))
     batches = read(made, 4)
-    found = {(each.topic, record.value["n"]) for each in batches for record in each.records()}
-    assert found == {("shop", 1), ("shop", 2), ("shop", 3), ("rest", 4)}
+    read_values = {(each.topic, record.value["n"]) for each in batches for record in each.records()}
+    assert read_values == {("shop", 1), ("shop", 2), ("shop", 3), ("rest", 4)}
 
 
 def test_tasks_share_the_objects(bucket: Bucket) -> None:
@@ -194,12 +194,12 @@ def test_aivens_template_says_topic_and_partition(bucket: Bucket) -> None:
     bucket.put("logs/orders-2-00010.jsonl", b'{"n":1}\n{"n":2}\n')
     bucket.put("logs/readme", b"")
     made = bench(aiven(bucket, aws_s3_prefix="logs/or"), AivenS3SourceConnector)
-    (found,) = read(made, 2)
-    assert found.topic == "orders"
-    assert found.partitions is not None and found.partitions.to_pylist() == [2, 2]
-    assert found.keys is not None and found.keys.to_pylist() == [b"logs/orders-2-00010.jsonl"] * 2
-    assert found.source_partition == {"bucket": bucket.name, "objectKey": "logs/orders-2-00010.jsonl"}
-    assert found.source_offset == {"recordCount": 2, "done": True}
+    (record,) = read(made, 2)
+    assert record.topic == "orders"
+    assert record.partitions is not None and record.partitions.to_pylist() == [2, 2]
+    assert record.keys is not None and record.keys.to_pylist() == [b"logs/orders-2-00010.jsonl"] * 2
+    assert record.source_partition == {"bucket": bucket.name, "objectKey": "logs/orders-2-00010.jsonl"}
+    assert record.source_offset == {"recordCount": 2, "done": True}
 
 
 def test_aivens_positions_are_gone_on_from(bucket: Bucket) -> None:
@@ -232,7 +232,7 @@ def test_validation_names_the_key(change: dict[str, str], key: str) -> None:
     }
     properties |= {name.replace("_", "."): value for name, value in change.items()}
     judged = validate(S3SourceConnector.config_class, properties)
-    assert [one.key.name for one in judged if one.errors] == [key]
+    assert [entry.key.name for entry in judged if entry.errors] == [key]
 
 
 class TestBackup(SourceSuite):

@@ -36,8 +36,8 @@ def test_rows_side_by_side_are_the_rows_one_by_one(rows: list[list[str | bytes |
     messages = Messages([_tuple(row) for row in rows])
     columns, ends = messages.walk(messages.begins, messages.ends, len(rows[0]))
     assert ends.tolist() == messages.ends.tolist()
-    for place, column in enumerate(columns):
-        given_values = [row[place] for row in rows]
+    for index, column in enumerate(columns):
+        given_values = [row[index] for row in rows]
         assert messages.texts(column).to_pylist() == [v if isinstance(v, str) else None for v in given_values]
         assert [kind == ord("u") for kind in column.kinds.tolist()] == [v == b"u" for v in given_values]
 

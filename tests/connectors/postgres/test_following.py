@@ -52,10 +52,10 @@ class Place:
 
     def problems(self, **more: str) -> dict[str, str]:
         config = parse(PostgresSource.config_class, self.properties(**more))
-        found: dict[str, str] = {}
+        problems: dict[str, str] = {}
         for problem in PostgresSource.check(config):
-            found[problem.key] = f"{found.get(problem.key, '')} {problem.message}"
-        return found
+            problems[problem.key] = f"{problems.get(problem.key, '')} {problem.message}"
+        return problems
 
     def close(self) -> None:
         drop_slot(self.connection, self.name)
@@ -93,11 +93,11 @@ def test_tables_are_rebuilt_over_restarts_and_lost_connections(place: Place, see
                 if dice.random() < 0.15:
                     place.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_replication")
                 try:
-                    found = list(running.task.poll())
+                    batches = list(running.task.poll())
                 except RetriableConnectError:
                     continue
-                seen += found
-                bench.commit(found[: dice.randrange(len(found) + 1)])
+                seen += batches
+                bench.commit(batches[: dice.randrange(len(batches) + 1)])
             # the task dies here: what was delivered after the last commit comes again
     with bench.task() as running:
         seen += settled(running.task, quiet=10)
@@ -173,9 +173,9 @@ def test_heartbeats_let_the_server_forget_what_concerns_no_captured_table(place:
         beats: list[RecordBatch] = []
         while confirmed() < target:
             assert time.monotonic() < deadline, (confirmed(), target)
-            found = running.task.poll()
-            beats += found
-            running.task.committed([(b.source_partition, b.source_offset) for b in found if b.source_offset])
+            batches = running.task.poll()
+            beats += batches
+            running.task.committed([(b.source_partition, b.source_offset) for b in batches if b.source_offset])
     assert {batch.topic for batch in beats} == {"__debezium-heartbeat.t"}
     record = next(beats[0].records())
     assert record.key == {"serverName": "t"} and list(record.value) == ["ts_ms"]
@@ -189,8 +189,8 @@ def test_what_is_wrong_is_told_before_it_starts(place: Place) -> None:
     assert "does not exist" in place.problems(database_dbname="nowhere")["database.dbname"]
     assert "Could not connect" in place.problems(database_port="1")["database.hostname"]
     place.execute("DROP ROLE IF EXISTS plain; CREATE ROLE plain LOGIN")
-    found = place.problems(database_user="plain")
-    assert "ALTER ROLE" in found["database.user"] and "filtered" in found["publication.autocreate.mode"]
+    problems = place.problems(database_user="plain")
+    assert "ALTER ROLE" in problems["database.user"] and "filtered" in problems["publication.autocreate.mode"]
     assert "CREATE PUBLICATION" in place.problems(publication_autocreate_mode="disabled")["publication.name"]
     place.execute(f"SELECT pg_create_logical_replication_slot('{place.name}', 'test_decoding')")
     assert "test_decoding" in place.problems()["slot.name"]
@@ -207,9 +207,9 @@ def test_rights_that_are_missing_are_told_before_it_starts(place: Place) -> None
     assert (
         "password authentication failed" in place.problems(**mine | {"database_password": "wrong"})["database.password"]
     )
-    found = place.problems(**mine)
-    assert f'GRANT SELECT ON "public"."t" TO "{role}"' in found["database.user"]
-    assert "GRANT CREATE ON DATABASE" in found["publication.autocreate.mode"]
+    problems = place.problems(**mine)
+    assert f'GRANT SELECT ON "public"."t" TO "{role}"' in problems["database.user"]
+    assert "GRANT CREATE ON DATABASE" in problems["publication.autocreate.mode"]
     place.execute(f"GRANT SELECT ON t TO {role}; GRANT CREATE ON DATABASE {place.name} TO {role}")
     assert "does not own" in place.problems(**mine)["publication.autocreate.mode"]
     place.execute(f"ALTER TABLE t OWNER TO {role}")
@@ -226,8 +226,8 @@ def test_a_slot_that_another_connector_reads_is_told_before_it_starts(place: Pla
 
 
 def test_tries_are_counted() -> None:
-    given = {"database.hostname": "127.0.0.1", "database.port": "1", "database.user": "u", "database.dbname": "d"}
-    bench = Bench(PostgresSource, given | {"topic.prefix": "t", "errors.max.retries": "1"})
+    config = {"database.hostname": "127.0.0.1", "database.port": "1", "database.user": "u", "database.dbname": "d"}
+    bench = Bench(PostgresSource, config | {"topic.prefix": "t", "errors.max.retries": "1"})
     with bench.task() as running:
         with pytest.raises(RetriableConnectError):
             running.task.poll()
@@ -250,14 +250,14 @@ def test_keys_that_say_how_much_is_read_and_told(place: Place) -> None:
         database_query_timeout_ms="60000",
     )
     with bench.task() as running:
-        found = settled(running.task)
+        batches = settled(running.task)
         assert running.task._connection.execute("SHOW statement_timeout").fetchone() == ("1min",)
-        bench.commit(found)
+        bench.commit(batches)
         place.execute("INSERT INTO a VALUES (2), (3)")
         changed = settled(running.task)
-    rows = [r for batch in found for r in batch.records()]
+    rows = [r for batch in batches for r in batch.records()]
     assert len(rows) == 3001 and rows[0].value["source"]["table"] == "b"
-    field = next(b for b in found if b.topic == "t.public.b").value_schema.field("after").schema.field("id").schema
+    field = next(b for b in batches if b.topic == "t.public.b").value_schema.field("after").schema.field("id").schema
     assert field.parameters["__debezium.source.column.comment"] == "a number"
     assert [len(batch) for batch in changed] == [1, 1]
     assert all(r.value["source"]["xmin"] > 0 for batch in changed for r in batch.records())
@@ -280,8 +280,8 @@ def test_keys_that_say_how_much_is_read_and_told(place: Place) -> None:
     ],
 )
 def test_what_is_not_supported_is_refused(key: str, value: str) -> None:
-    given = {"database.hostname": "h", "database.user": "u", "database.dbname": "d", "topic.prefix": "t", key: value}
-    assert [error for one in validate(PostgresSource.config_class, given) for error in one.errors]
+    config = {"database.hostname": "h", "database.user": "u", "database.dbname": "d", "topic.prefix": "t", key: value}
+    assert [error for entry in validate(PostgresSource.config_class, config) for error in entry.errors]
 
 
 def test_a_slot_that_another_reads_is_told(place: Place) -> None:

@@ -24,8 +24,8 @@ Julian calendar) and infinite dates, the order of an hstore's pairs, names (null
 @cache
 def recorded() -> dict[str, Any]:
     with gzip.open(RECORDED) as file:
-        found: dict[str, Any] = json.load(file)
-    return found
+        content: dict[str, Any] = json.load(file)
+    return content
 
 
 def _without_odd_values(record: list[Any]) -> list[Any]:

@@ -39,7 +39,7 @@ class Shop:
         return self.connection.execute(statement.encode(), values or None)
 
     def bench(self, **more: str) -> Bench:
-        given = {
+        properties = {
             "database.hostname": "127.0.0.1",
             "database.port": str(self.server.port),
             "database.user": self.server.user,
@@ -55,7 +55,7 @@ class Shop:
             "status.update.interval.ms": "10",
             "extended.headers.enabled": "false",
         }
-        return Bench(PostgresSource, given | {name.replace("_", "."): value for name, value in more.items()})
+        return Bench(PostgresSource, properties | {name.replace("_", "."): value for name, value in more.items()})
 
     def signal(self, kind: str, **data: Any) -> None:
         text = json.dumps({name.replace("_", "-"): value for name, value in data.items()})
@@ -83,24 +83,24 @@ def test_a_table_is_read_in_chunks_while_it_changes_and_the_task_dies(shop: Shop
     with bench.task() as running:
         bench.commit(settled(running.task, quiet=2))
         shop.signal("execute-snapshot", data_collections=["public.orders"])
-        found: list[RecordBatch] = []
-        while len(orders(found)) < 8:
+        received: list[RecordBatch] = []
+        while len(orders(received)) < 8:
             batches = list(running.task.poll())
-            found += batches
+            received += batches
             bench.commit(batches)
     shop.execute("UPDATE orders SET word = 'new' WHERE id % 3 = 0")
     shop.execute("DELETE FROM orders WHERE id = 20")
     shop.execute("INSERT INTO orders VALUES (100, 'beyond the end', 1)")
     with bench.task() as running:
-        found += finished(running.task, bench)
-        found += settled(running.task, quiet=2)
-    events = orders(found)
+        received += finished(running.task, bench)
+        received += settled(running.task, quiet=2)
+    events = orders(received)
     # none comes twice as read, none is left out that was not told as changed, and the changes are all there
     read = [key for key, op, mark in events if op == "r" and mark == "incremental"]
     assert read == sorted(set(read)) and {key for key, *_ in events} == {*range(1, 31), 100}
     assert [key for key, op, _ in events if op == "u"] == list(range(3, 31, 3))
     truth = {(i,): {"id": i, "word": w, "big": b} for i, w, b in shop.execute("SELECT * FROM orders").fetchall()}
-    assert rebuilt([batch for batch in found if batch.topic == "t.public.orders"])["orders"] == truth
+    assert rebuilt([batch for batch in received if batch.topic == "t.public.orders"])["orders"] == truth
     kinds = {row[0] for row in shop.execute("SELECT type FROM signals").fetchall()}
     closing = {"snapshot-window-close", "snapshot-window-open"} if strategy == "insert_insert" else set()
     assert kinds - {"execute-snapshot"} == closing
@@ -114,8 +114,8 @@ def test_without_writing_chunks_are_told_apart_by_positions(shop: Shop) -> None:
         shop.signal(
             "execute-snapshot", data_collections=["public.orders"], additional_conditions=condition, surrogate_key="big"
         )
-        found = finished(running.task, bench)
-    assert orders(found) == [(n, "r", "incremental") for n in range(21, 31)]
+        batches = finished(running.task, bench)
+    assert orders(batches) == [(n, "r", "incremental") for n in range(21, 31)]
     assert shop.execute("SELECT count(*) FROM signals").fetchone() == (1,)
 
 
@@ -127,13 +127,13 @@ def test_a_blocking_snapshot_reads_tables_and_the_stream_goes_on(shop: Shop) -> 
         shop.signal(
             "execute-snapshot", type="BLOCKING", data_collections=["public.orders"], additional_conditions=chosen
         )
-        found: list[RecordBatch] = []
-        while not orders(found):
-            found += running.task.poll()
+        received: list[RecordBatch] = []
+        while not orders(received):
+            received += running.task.poll()
         shop.execute("UPDATE orders SET word = 'later' WHERE id = 1")
-        while len(orders(found)) < 4:
-            found += running.task.poll()
-    assert orders(found) == [(1, "r", "first"), (2, "r", "true"), (3, "r", "last"), (1, "u", "false")]
+        while len(orders(received)) < 4:
+            received += running.task.poll()
+    assert orders(received) == [(1, "r", "first"), (2, "r", "true"), (3, "r", "last"), (1, "u", "false")]
 
 
 def test_signals_of_a_file_need_no_table_for_blocking_snapshots(shop: Shop, tmp_path: Path) -> None:
@@ -152,13 +152,13 @@ def test_signals_of_a_file_need_no_table_for_blocking_snapshots(shop: Shop, tmp_
         )
         signals.write_text(json.dumps(incremental) + "\n")
         shop.execute("INSERT INTO orders VALUES (200, 'while it is refused', 1)")
-        found = settled(running.task, quiet=10)
-        assert [key for key, *_ in orders(found)] == [200]
+        batches = settled(running.task, quiet=10)
+        assert [key for key, *_ in orders(batches)] == [200]
         signals.write_text(json.dumps(blocking) + "\n")
-        found = []
-        while len(orders(found)) < 31:
-            found += running.task.poll()
-    assert {op for _, op, _ in orders(found)} == {"r"}
+        batches = []
+        while len(orders(batches)) < 31:
+            batches += running.task.poll()
+    assert {op for _, op, _ in orders(batches)} == {"r"}
 
 
 def test_signals_of_a_topic_need_no_table(shop: Shop, tidegate_broker: Any) -> None:

@@ -71,9 +71,9 @@ def test_records_become_what_debezium_makes_of_them(server):
         (record,) = made.records()
         before = f"s.{case['schema']}.{case['table']}".replace("None", "null")
         topic = before if record.topic == "s.t" else record.topic
-        found = (topic, list(record.value["source"].values()), {h.key: h.value for h in record.headers})
-        if found != (case["topic"], case["source"], case["headers"]):
-            wrong.append(f"{case}: {found}")
+        record_parts = (topic, list(record.value["source"].values()), {h.key: h.value for h in record.headers})
+        if record_parts != (case["topic"], case["source"], case["headers"]):
+            wrong.append(f"{case}: {record_parts}")
     assert not wrong, f"{len(wrong)} of {len(CASES)}\n" + "\n".join(wrong)
     assert sum(len(case["headers"]) > 1 for case in CASES) == 6
 
@@ -82,25 +82,25 @@ def test_a_batch_of_several_tables_keeps_its_order_and_its_position(server):
     internal = "_timescaledb_internal"
     rows = [("public", "a"), None, (internal, "_hyper_1_1_chunk"), (internal, "_hyper_1_1_chunk"), ("public", "a")]
     made = transformed(server, rows)
-    assert [one.topic for one in made for _ in range(len(one))] == [
+    assert [batch_made.topic for batch_made in made for _ in range(len(batch_made))] == [
         "s.t",
         "s.t",
         "timescaledb.public.conditions",
         "timescaledb.public.conditions",
         "s.t",
     ]
-    assert [one.source_offset for one in made] == [None, None, {"at": 1}]
+    assert [batch_made.source_offset for batch_made in made] == [None, None, {"at": 1}]
 
 
 def test_a_chunk_that_is_new_is_found(server, database):
     made = TimescaleDb(parse(TimescaleDbConfig, server))
     rows = [("_timescaledb_internal", "_hyper_1_7_chunk")]
     try:
-        assert [one.topic for one in made.apply(batch(rows))] == ["s.t"]
+        assert [batch_made.topic for batch_made in made.apply(batch(rows))] == ["s.t"]
         database.execute(
             "INSERT INTO _timescaledb_catalog.chunk VALUES (7, 1, '_timescaledb_internal', '_hyper_1_7_chunk')"
         )
-        assert [one.topic for one in made.apply(batch(rows))] == ["timescaledb.public.conditions"]
+        assert [batch_made.topic for batch_made in made.apply(batch(rows))] == ["timescaledb.public.conditions"]
     finally:
         made.close()
         database.execute("DELETE FROM _timescaledb_catalog.chunk WHERE id = 7")
@@ -116,7 +116,7 @@ def test_a_connection_that_was_lost_is_opened_anew(server, database):
         )
         with pytest.raises(RetriableConnectError, match="reading TimescaleDB's catalog in 127.0.0.1"):
             made.apply(batch(rows))
-        assert [one.topic for one in made.apply(batch(rows))] == ["s.t"]
+        assert [batch_made.topic for batch_made in made.apply(batch(rows))] == ["s.t"]
     finally:
         made.close()
 
@@ -132,5 +132,5 @@ def test_a_server_that_is_away_can_be_tried_again_and_one_without_a_catalog_cann
 
 
 def test_the_server_has_to_be_named():
-    wrong = {one.key.name for one in validate(TimescaleDbConfig, {"database.port": "many"}) if one.errors}
+    wrong = {value.key.name for value in validate(TimescaleDbConfig, {"database.port": "many"}) if value.errors}
     assert wrong == {"database.hostname", "database.port", "database.user", "database.dbname"}

@@ -63,8 +63,8 @@ def test_what_is_written_is_read_again(rows):
     assert [dict(row) for row in csv.DictReader(io.StringIO(data.decode(), newline=""))] == [
         {name: cell or "" for name, cell in row.items()} for row in table.to_pylist()
     ]
-    found = from_csv(data, SCHEMA, NAMES)
-    assert [{name: found[name][n].as_py() for name in NAMES} for n in range(len(rows))] == [
+    columns = from_csv(data, SCHEMA, NAMES)
+    assert [{name: columns[name][n].as_py() for name in NAMES} for n in range(len(rows))] == [
         {name: row[name] for name in NAMES} for row in rows
     ]
 

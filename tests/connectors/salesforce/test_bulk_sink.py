@@ -209,7 +209,7 @@ def test_the_preview_shows_the_file(org: BulkOrg) -> None:
 )
 def test_what_is_not_done_is_refused_at_validation(more: Mapping[str, str], key: str) -> None:
     judged = validate(BulkSinkConfig, {**LOGIN, "salesforce.object": "Thing__c", **more})
-    assert [one.key.name for one in judged if one.errors] == [key]
+    assert [value.key.name for value in judged if value.errors] == [key]
 
 
 class TestAgainstTheEventsService(EventTarget, SinkSuite):

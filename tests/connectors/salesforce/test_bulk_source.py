@@ -66,10 +66,10 @@ def holding(org: BulkOrg, rows: list[dict[str, str]]) -> None:
 
 def reader(org: BulkOrg, position: Mapping[str, Any] | None = None, **more: Any) -> ObjectReader:
     client = SalesforceClient(parse(SalesforceConfig, LOGIN))
-    wanted = ObjectQuery("Thing__c", "things", **{"since": "2026-01-01", "page_rows": 2, **more})
+    query = ObjectQuery("Thing__c", "things", **{"since": "2026-01-01", "page_rows": 2, **more})
     return ObjectReader(
         BulkClient(client),
-        wanted,
+        query,
         client.describe("Thing__c"),
         partition={"object": "Thing__c"},
         position=position,
@@ -78,10 +78,10 @@ def reader(org: BulkOrg, position: Mapping[str, Any] | None = None, **more: Any)
 
 
 def read(made: ObjectReader) -> list[RecordBatch]:
-    found = [batch for batches in made.window() for batch in batches]
-    for batch in found:
+    batches_read = [batch for batches in made.window() for batch in batches]
+    for batch in batches_read:
         check_batch(batch)
-    return found
+    return batches_read
 
 
 def ids(batches: list[RecordBatch]) -> list[Any]:
@@ -188,7 +188,7 @@ def test_what_cannot_be_read_is_said_before_anything_runs(org: BulkOrg, more: Ma
 
 
 def test_a_query_of_ones_own(org: BulkOrg) -> None:
-    given = {
+    properties = {
         "kafka.topic": "t",
         "salesforce.object1": "Thing__c",
         "salesforce.object1.enable.custom.query": "true",
@@ -196,7 +196,7 @@ def test_a_query_of_ones_own(org: BulkOrg) -> None:
         "salesforce.object1.custom.query.where": "Name != 'x' OR Fee__c > 1",
         "salesforce.since": "2026-01-01",
     }
-    config = parse(BulkSourceConfig, LOGIN | given)
+    config = parse(BulkSourceConfig, LOGIN | properties)
     client = SalesforceClient(config)
     made = ObjectReader(
         BulkClient(client),
@@ -213,8 +213,8 @@ def test_a_query_of_ones_own(org: BulkOrg) -> None:
 
 @pytest.mark.parametrize("since", ["$TODAY", "20260101", "2026-1-1", "2026-02-30"])
 def test_since_is_a_day(since: str) -> None:
-    given = LOGIN | {"kafka.topic": "t", "salesforce.object": "Lead", "salesforce.since": since}
-    assert [one.key.name for one in validate(BulkSourceConfig, given) if one.errors] == ["salesforce.since"]
+    config = LOGIN | {"kafka.topic": "t", "salesforce.object": "Lead", "salesforce.since": since}
+    assert [value.key.name for value in validate(BulkSourceConfig, config) if value.errors] == ["salesforce.since"]
 
 
 class TestBulkSource(SourceSuite):

@@ -37,8 +37,8 @@ def table(events_service: EventsThread) -> Table:
 
 
 def bench(login: Mapping[str, str], channel: str, **more: str) -> Bench:
-    given = {"kafka.topic": "Changes", "salesforce.cdc.name": channel, "salesforce.initial.start": "all"}
-    return Bench(ChangeSource, {**login, **given, **{key.replace("_", "."): value for key, value in more.items()}})
+    properties = {"kafka.topic": "Changes", "salesforce.cdc.name": channel, "salesforce.initial.start": "all"}
+    return Bench(ChangeSource, {**login, **properties, **{key.replace("_", "."): value for key, value in more.items()}})
 
 
 def read(made: Bench, count: int) -> list[Record]:
@@ -99,9 +99,11 @@ def test_a_position_that_is_not_kept_falls_back(table: Table, login: Mapping[str
     [("Account", "change event"), ("Nope__ChangeEvent", "Nope__ChangeEvent"), ("", "change event")],
 )
 def test_a_wrong_channel_is_said_at_validation(login: Mapping[str, str], channel: str, words: str) -> None:
-    given = bench(login, channel).properties
-    judged = [error for one in validate(ChangeSourceConfig, given) for error in one.errors]
-    judged += [] if judged else [problem.message for problem in ChangeSource.check(parse(ChangeSourceConfig, given))]
+    properties = bench(login, channel).properties
+    judged = [error for value in validate(ChangeSourceConfig, properties) for error in value.errors]
+    judged += (
+        [] if judged else [problem.message for problem in ChangeSource.check(parse(ChangeSourceConfig, properties))]
+    )
     assert any(words in error for error in judged), judged
 
 
@@ -127,9 +129,9 @@ class Schemas:
         return self.avro
 
 
-def records_of(given: Mapping[str, Any]) -> list[Record]:
+def records_of(event: Mapping[str, Any]) -> list[Record]:
     config = parse(ChangeSourceConfig, {"kafka.topic": "t", "salesforce.cdc.name": "ChangeEvents", **USER_ONLY})
-    return list(Changes(Schemas()).records(given, config.topic_of))  # type: ignore[arg-type]
+    return list(Changes(Schemas()).records(event, config.topic_of))  # type: ignore[arg-type]
 
 
 USER_ONLY = {"salesforce.username": "u", "salesforce.password": "p"}

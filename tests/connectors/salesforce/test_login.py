@@ -43,9 +43,9 @@ def config(**more: str) -> SalesforceConfig:
 
 
 def same(pem: bytes, app: JwtApp) -> bool:
-    found = load_pem_private_key(pem, None)
-    assert isinstance(found, RSAPrivateKey)
-    return found.private_numbers() == app.key.private_numbers()
+    key = load_pem_private_key(pem, None)
+    assert isinstance(key, RSAPrivateKey)
+    return key.private_numbers() == app.key.private_numbers()
 
 
 def test_a_key_store_is_read_from_a_file_and_from_the_configuration(app: JwtApp, store: Path) -> None:
@@ -97,7 +97,7 @@ def test_what_a_grant_needs_and_what_no_store_is_are_said_at_validation() -> Non
         ({"salesforce.jwt.keystore.file": "app.jks"}, "salesforce.jwt.keystore.file"),
         ({"salesforce.jwt.keystore.path": "x", "http.proxy.auth.scheme": "NTLM"}, "http.proxy.auth.scheme"),
     ):
-        assert [one.key.name for one in validate(SalesforceConfig, LOGIN | more) if one.errors] == [key]
+        assert [value.key.name for value in validate(SalesforceConfig, LOGIN | more) if value.errors] == [key]
 
 
 _FAULT = """<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:sf="urn:fault.partner.soap.sforce.com">

@@ -43,8 +43,10 @@ def org() -> Iterator[Org]:
 
 
 def bench(**more: str) -> Bench:
-    given = {"sobject.names": "Lead", "topic.prefix": "sf", "since": "2026-01-01", "result.max.rows": "2"}
-    return Bench(ObjectSource, {**LOGIN, **given, **{key.replace("__", "."): value for key, value in more.items()}})
+    properties = {"sobject.names": "Lead", "topic.prefix": "sf", "since": "2026-01-01", "result.max.rows": "2"}
+    return Bench(
+        ObjectSource, {**LOGIN, **properties, **{key.replace("__", "."): value for key, value in more.items()}}
+    )
 
 
 def read(made: Bench, count: int) -> list[Record]:
@@ -83,7 +85,7 @@ def test_a_snapshot_passes_into_events_and_a_restart_into_later_ones(org: Org) -
 
 
 def test_after_a_snapshot_a_restart_loses_no_event(org: Org) -> None:
-    """The task ends right after the snapshot: what happened in the meantime is in the events from its time on."""
+    """The task ends right after the snapshot: changes made before the restart are in the events since then."""
     holding(org, [row(1, 10)])
     org.clock = at(1000)
     made = bench()
@@ -170,10 +172,10 @@ def test_objects_are_dealt_out_over_tasks(org: Org) -> None:
 
 
 def test_wrong_objects_are_said_at_validation(org: Org) -> None:
-    given = bench().properties
-    assert list(ObjectSource.check(parse(ObjectSourceConfig, given))) == []
-    (problem,) = ObjectSource.check(parse(ObjectSourceConfig, {**given, "sobject.names": "Order__c"}))
+    properties = bench().properties
+    assert list(ObjectSource.check(parse(ObjectSourceConfig, properties))) == []
+    (problem,) = ObjectSource.check(parse(ObjectSourceConfig, {**properties, "sobject.names": "Order__c"}))
     assert "Order__ChangeEvent" in problem.message
     for more in ({"cdc.full.record.on.update": "true"}, {"sobject.names": "Old__b"}, {"since": "$TODAY"}):
-        judged = validate(ObjectSourceConfig, {**given, **more})
-        assert [one.key.name for one in judged if one.errors] == list(more)
+        judged = validate(ObjectSourceConfig, {**properties, **more})
+        assert [value.key.name for value in judged if value.errors] == list(more)

@@ -60,9 +60,15 @@ def org() -> Iterator[Org]:
 
 
 def bench(**more: str) -> Bench:
-    given = {"kafka.topic": "Leads-${_EventType}", "salesforce.object": "Lead", "salesforce.push.topic.name": "Leads"}
-    given["salesforce.initial.start"] = "all"
-    return Bench(PushTopicSource, {**LOGIN, **given, **{key.replace("__", "."): value for key, value in more.items()}})
+    properties = {
+        "kafka.topic": "Leads-${_EventType}",
+        "salesforce.object": "Lead",
+        "salesforce.push.topic.name": "Leads",
+    }
+    properties["salesforce.initial.start"] = "all"
+    return Bench(
+        PushTopicSource, {**LOGIN, **properties, **{key.replace("__", "."): value for key, value in more.items()}}
+    )
 
 
 def read(made: Bench, count: int) -> list[Record]:
@@ -134,4 +140,4 @@ def test_a_query_that_is_too_long_is_said() -> None:
 )
 def test_wrong_keys_are_said(more: Mapping[str, str]) -> None:
     judged = validate(PushTopicSourceConfig, {**bench().properties, **more})
-    assert [one.key.name for one in judged if one.errors] == [next(iter(more))]
+    assert [value.key.name for value in judged if value.errors] == [next(iter(more))]

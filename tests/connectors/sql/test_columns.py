@@ -15,7 +15,7 @@ UTC = dt.UTC
 
 
 @pytest.mark.parametrize(
-    "given, schema, expected",
+    "column, schema, expected",
     [
         (pa.array(["10.25", None]), Schema.decimal(2, 10), [Decimal("10.25"), None]),
         (pa.array([0.1, 3.0]), Schema.decimal(2, 10), [Decimal("0.10"), Decimal("3.00")]),
@@ -45,8 +45,8 @@ UTC = dt.UTC
         ),
     ],
 )
-def test_a_column_takes_the_form_of_its_schema(given: pa.Array, schema: Schema, expected: list[object]) -> None:
-    made = to_connect(given, schema, name="c")
+def test_a_column_takes_the_form_of_its_schema(column: pa.Array, schema: Schema, expected: list[object]) -> None:
+    made = to_connect(column, schema, name="c")
     assert made.type == schema.arrow_type
     assert made.to_pylist() == expected
 
@@ -74,7 +74,7 @@ def test_granularity(granularity: str, kind: SchemaType, expected: object) -> No
 
 
 @pytest.mark.parametrize(
-    "given, schema",
+    "column, schema",
     [
         (pa.array(["nan"]), Schema.decimal(2, 10)),
         (pa.array(["1.234"]), Schema.decimal(2, 10)),
@@ -84,6 +84,6 @@ def test_granularity(granularity: str, kind: SchemaType, expected: object) -> No
         (pa.array([2**62], pa.int64()).cast(pa.timestamp("us")), Schema.date()),
     ],
 )
-def test_what_does_not_fit_is_refused_by_name(given: pa.Array, schema: Schema) -> None:
+def test_what_does_not_fit_is_refused_by_name(column: pa.Array, schema: Schema) -> None:
     with pytest.raises(DataError, match="column 'amount' holds a value that does not fit its type"):
-        to_connect(given, schema, name="amount")
+        to_connect(column, schema, name="amount")

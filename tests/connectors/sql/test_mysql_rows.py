@@ -33,13 +33,13 @@ def _packets(*payloads: bytes) -> bytes:
 def _read(stream: bytes, piece: int, chunk_bytes: int, count: int) -> list[list[bytes | None]]:
     pieces = iter([stream[at : at + piece] for at in range(0, len(stream), piece)])
     packets = Packets(lambda: next(pieces, b""), chunk_bytes=chunk_bytes)
-    found: list[list[bytes | None]] = []
+    rows: list[list[bytes | None]] = []
     while packets.last is None:
         block, starts = packets.next()
         columns = [column.to_pylist() for column in columns_of_rows(block, starts, count)]
-        found += [list(row) for row in zip(*columns, strict=True)]
+        rows += [list(row) for row in zip(*columns, strict=True)]
     assert packets.last == _EOF
-    return found
+    return rows
 
 
 _CELLS = st.one_of(st.none(), st.binary(max_size=5), st.integers(0, 70_000).map(lambda n: b"\xfe" * n))

@@ -57,9 +57,9 @@ def test_urls_become_sqlalchemys(url: str, made: str) -> None:
 
 def test_credentials_of_a_url_are_taken_and_never_shown() -> None:
     for url in ("jdbc:sqlserver://h;user=me;password=s3cret", "jdbc:oracle:thin:me/s3cret@//h:1521/s"):
-        found = parse_jdbc_url(url)
-        assert found.user == "me" and found.password is not None and found.password.reveal() == "s3cret"
-        assert "s3cret" not in str(found)
+        database = parse_jdbc_url(url)
+        assert database.user == "me" and database.password is not None and database.password.reveal() == "s3cret"
+        assert "s3cret" not in str(database)
 
 
 @given(st.text())
@@ -119,16 +119,16 @@ def test_columns_have_the_schemas_of_their_types() -> None:
 def test_statements_that_write_are_those_that_sqlalchemy_compiles(kind: str) -> None:
     q = sa.sql.quoted_name
     table = sa.table(q("t", quote=True), named("k"), named("a"), schema=q("s", quote=True))
-    dialect, place = write_dialect(kind), TableId(None, "s", "t")
+    dialect, table_id = write_dialect(kind), TableId(None, "s", "t")
 
     changed = sa.update(table).values({"a": sa.bindparam("x")}).where(table.c["k"] == sa.bindparam("y"))
     for ours, theirs in (
-        (dialect.insert(place, ["k"], ["a"]), sa.insert(table)),
-        (dialect.update(place, ["k"], ["a"]), changed),
-        (dialect.delete(place, ["k"]), sa.delete(table).where(table.c["k"] == sa.bindparam("y"))),
+        (dialect.insert(table_id, ["k"], ["a"]), sa.insert(table)),
+        (dialect.update(table_id, ["k"], ["a"]), changed),
+        (dialect.delete(table_id, ["k"]), sa.delete(table).where(table.c["k"] == sa.bindparam("y"))),
     ):
         # SQLAlchemy names the table before a column in conditions
-        prefix = dialect.table(place) + "."
+        prefix = dialect.table(table_id) + "."
         assert ours.sql.replace(" ", "") == compiled(kind, theirs).replace(prefix, "")
 
 

@@ -42,8 +42,8 @@ class Place:
         return Bench(SqliteSource, self.properties(**more))
 
     def properties(self, **more: str) -> dict[str, str]:
-        given = {"database.path": str(self.path), "topic.prefix": "t", "poll.interval.ms": "1"}
-        return given | {name.replace("_", "."): value for name, value in more.items()}
+        properties = {"database.path": str(self.path), "topic.prefix": "t", "poll.interval.ms": "1"}
+        return properties | {name.replace("_", "."): value for name, value in more.items()}
 
     def problems(self, **more: str) -> dict[str, str]:
         config = parse(SqliteSource.config_class, self.properties(**more))
@@ -58,13 +58,13 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def settled(task: Any) -> list[RecordBatch]:
-    """What comes until three polls in a row have nothing; the first ones may only begin."""
+    """The batches until three consecutive polls are empty; the first polls may only start the task."""
     batches: list[RecordBatch] = []
     idle = 0
     while idle < 3:
-        found = task.poll()
-        batches += found
-        idle = 0 if found else idle + 1
+        polled = task.poll()
+        batches += polled
+        idle = 0 if polled else idle + 1
     return batches
 
 
@@ -97,9 +97,9 @@ def test_tables_are_rebuilt_over_restarts_and_changes_of_structure(tmp_path: Pat
                 bench.commit(seen[-1:])
             for _ in range(dice.randrange(1, 8)):
                 work.step()
-                found = list(running.task.poll())
-                seen += found
-                done = found[: dice.randrange(len(found) + 1)]
+                batches = list(running.task.poll())
+                seen += batches
+                done = batches[: dice.randrange(len(batches) + 1)]
                 bench.commit(done)
                 running.task.committed([(b.source_partition, b.source_offset) for b in done])
             # the task dies here: what was delivered after the last commit comes again
@@ -111,9 +111,9 @@ def test_tables_are_rebuilt_over_restarts_and_changes_of_structure(tmp_path: Pat
         running.task.poll()
     tables = rebuilt(seen)
     for name, key in TABLES.items():
-        found = place.execute(f"SELECT * FROM {name}")
-        columns = [c[0] for c in found.description]
-        truth = {tuple(row[columns.index(k)] for k in key): dict(zip(columns, row, strict=True)) for row in found}
+        batches = place.execute(f"SELECT * FROM {name}")
+        columns = [c[0] for c in batches.description]
+        truth = {tuple(row[columns.index(k)] for k in key): dict(zip(columns, row, strict=True)) for row in batches}
         made = tables[name]
         assert set(made) == set(truth)
         for number, row in truth.items():
@@ -141,8 +141,8 @@ def test_rows_that_were_replaced_are_deleted_and_rolled_back_ones_never_seen(pla
             place.execute("INSERT INTO t VALUES (5, 'b')")
         place.execute("PRAGMA recursive_triggers = ON")
         place.execute("INSERT OR REPLACE INTO t VALUES (6, 'b')")
-        found = [(op, key) for _, op, key, _ in events(settled(running.task))]
-    assert found == [("c", 1), ("c", 2), ("d", 1), ("c", 3), ("d", 2), ("u", 3), ("d", 3), ("c", 6)]
+        changes = [(op, key) for _, op, key, _ in events(settled(running.task))]
+    assert changes == [("c", 1), ("c", 2), ("d", 1), ("c", 3), ("d", 2), ("u", 3), ("d", 3), ("c", 6)]
 
 
 def test_the_row_that_an_application_s_trigger_left_is_told_last(place: Place) -> None:
@@ -152,8 +152,8 @@ def test_the_row_that_an_application_s_trigger_left_is_told_last(place: Place) -
         settled(running.task)
         place.execute("CREATE TRIGGER mine AFTER INSERT ON t BEGIN UPDATE t SET word = 'mine' WHERE id = NEW.id; END")
         place.execute("INSERT INTO t VALUES (1, 'theirs')")
-        found = events(settled(running.task))
-    assert found[-1][-1] == {"id": 1, "word": "mine"}
+        changes = events(settled(running.task))
+    assert changes[-1][-1] == {"id": 1, "word": "mine"}
 
 
 def test_a_changed_structure_begins_with_the_right_record(place: Place) -> None:
@@ -165,15 +165,15 @@ def test_a_changed_structure_begins_with_the_right_record(place: Place) -> None:
         place.execute("UPDATE t SET word = 'uno' WHERE id = 1")
         place.execute("ALTER TABLE t ADD COLUMN n INT DEFAULT 7")
         place.execute("INSERT INTO t VALUES (3, 'three', 3)")
-        found = settled(running.task)
-        bench.commit(found)
+        batches = settled(running.task)
+        bench.commit(batches)
         # what the old triggers wrote has the old columns; rows with more than the default are told again
-        assert events(found) == [
+        assert events(batches) == [
             ("t", "u", 1, {"id": 1, "word": "uno"}),
             ("t", "c", 3, {"id": 3, "word": "three"}),
             ("t", "u", 3, {"id": 3, "word": "three", "n": 3}),
         ]
-        told = found[-1].value_schema
+        told = batches[-1].value_schema
         assert told is not None and told.field("after").schema.field("n").schema.default == 7
         place.execute("UPDATE t SET n = 8 WHERE id = 1")
         assert events(settled(running.task)) == [("t", "u", 1, {"id": 1, "word": "uno", "n": 8})]
@@ -181,19 +181,19 @@ def test_a_changed_structure_begins_with_the_right_record(place: Place) -> None:
     place.execute("ALTER TABLE t RENAME COLUMN word TO text")
     place.execute("CREATE TABLE fresh (id INTEGER PRIMARY KEY)")
     place.execute("INSERT INTO fresh VALUES (1)")
-    bench.commit(found)
+    bench.commit(batches)
     with bench.task() as running:
-        found = settled(running.task)
-        bench.commit(found)
-    assert ("t", "u", 3, {"id": 3, "text": "three", "n": 3}) in events(found)
-    assert ("fresh", "r", 1, {"id": 1}) in events(found)
+        batches = settled(running.task)
+        bench.commit(batches)
+    assert ("t", "u", 3, {"id": 3, "text": "three", "n": 3}) in events(batches)
+    assert ("fresh", "r", 1, {"id": 1}) in events(batches)
     place.connection.executescript(
         "CREATE TABLE again (id INTEGER PRIMARY KEY, text TEXT); INSERT INTO again SELECT id, text FROM t WHERE id > 1; "
         "DROP TABLE t; ALTER TABLE again RENAME TO t; DROP TABLE fresh; INSERT INTO t VALUES (9, 'nine')"
     )
     with bench.task() as running:
-        found = settled(running.task)
-    assert [event[:3] for event in events(found)] == [("t", "t", None), ("t", "r", 2), ("t", "r", 3), ("t", "r", 9)]
+        batches = settled(running.task)
+    assert [event[:3] for event in events(batches)] == [("t", "t", None), ("t", "r", 2), ("t", "r", 3), ("t", "r", 9)]
 
 
 def test_a_snapshot_and_the_log_meet_without_a_gap(place: Place) -> None:
@@ -204,10 +204,10 @@ def test_a_snapshot_and_the_log_meet_without_a_gap(place: Place) -> None:
         first = list(running.task.poll())
         place.execute("UPDATE t SET word = 'new' WHERE id >= 500")
         place.execute("DELETE FROM t WHERE id < 10")
-        found = [*first, *settled(running.task)]
-    marks = [r.value["source"]["snapshot"] for b in found for r in b.records() if r.value is not None]
+        batches = [*first, *settled(running.task)]
+    marks = [r.value["source"]["snapshot"] for b in batches for r in b.records() if r.value is not None]
     assert marks[:1000] == ["first", *["true"] * 998, "last"]
-    tables = rebuilt(found)
+    tables = rebuilt(batches)
     assert len(tables["t"]) == 990 and tables["t"][(999,)]["word"] == "new"
 
 
@@ -296,9 +296,9 @@ def test_writers_in_other_processes_are_followed_while_they_write(place: Place) 
     with bench.task() as running:
         settled(running.task)
         writers = [subprocess.Popen([sys.executable, "-c", code, place.path, str(n)]) for n in range(2)]
-        found = running.poll_rows(200, timeout_s=120)
+        rows = running.poll_rows(200, timeout_s=120)
         assert [writer.wait(60) for writer in writers] == [0, 0]
-    told = [r.value["after"]["id"] for b in found for r in b.records()]
+    told = [r.value["after"]["id"] for b in rows for r in b.records()]
     assert told == list(range(1, 201))
 
 
@@ -366,7 +366,7 @@ def test_any_value_has_its_column_s_form_or_is_refused(declared: str, modes: Mod
     assert [v is None for v in made.to_pylist()] == [v is None for v in values]
     if declared == "INTEGER":
         assert all(
-            int(given) == found for given, found in zip(values, made.to_pylist(), strict=True) if given is not None
+            int(number) == value for number, value in zip(values, made.to_pylist(), strict=True) if number is not None
         )
 
 

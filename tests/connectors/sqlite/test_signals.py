@@ -67,9 +67,9 @@ def settled(task: Any, quiet: int = 4) -> list[RecordBatch]:
     batches: list[RecordBatch] = []
     idle = 0
     while idle < quiet:
-        found = task.poll()
-        batches += found
-        idle = 0 if found else idle + 1
+        polled = task.poll()
+        batches += polled
+        idle = 0 if polled else idle + 1
     return batches
 
 
@@ -88,12 +88,12 @@ def test_a_table_is_read_in_chunks_by_its_key(shop: Shop) -> None:
     with shop.bench.task() as running:
         assert settled(running.task) == []
         shop.signal("execute-snapshot", data_collections=["main.(orders|pairs)"])
-        found = settled(running.task)
-    assert read(found) == [(n, "incremental") for n in range(1, 101)]
+        batches = settled(running.task)
+    assert read(batches) == [(n, "incremental") for n in range(1, 101)]
     truth = shop.connection.execute("SELECT a, b, 'incremental' FROM pairs ORDER BY a, b").fetchall()
-    assert read(found, "pairs") == truth
-    assert max(len(batch) for batch in found) == 7
-    offsets = [dict(batch.source_offset or {}) for batch in found]
+    assert read(batches, "pairs") == truth
+    assert max(len(batch) for batch in batches) == 7
+    offsets = [dict(batch.source_offset or {}) for batch in batches]
     assert "incremental_snapshot_collections" in offsets[0]
     assert set(offsets[-1]) == {"log", "seq"}
 
@@ -129,11 +129,11 @@ def test_a_snapshot_is_right_while_rows_change_and_tasks_die(shop: Shop, seed: i
                             run("UPDATE orders SET word = word || '!' WHERE id = ?", [number])
                         case _:
                             run("DELETE FROM orders WHERE id = ?", [number])
-                found = list(running.task.poll())
-                seen += found
-                done = found[: dice.randrange(len(found) + 1)] if dice.random() < 0.3 else found
+                batches = list(running.task.poll())
+                seen += batches
+                done = batches[: dice.randrange(len(batches) + 1)] if dice.random() < 0.3 else batches
                 shop.bench.commit(done)
-                if len(done) < len(found):
+                if len(done) < len(batches):
                     break
                 asked = any("incremental_snapshot_collections" in (b.source_offset or {}) for b in seen)
                 last = shop.bench.offset({"server": "t"}) or {}
@@ -152,20 +152,20 @@ def test_a_snapshot_is_paused_resumed_and_stopped(shop: Shop) -> None:
     with shop.bench.task() as running:
         settled(running.task)
         shop.signal("execute-snapshot", data_collections=["main.orders", "main.pairs"])
-        found = list(running.task.poll()) + list(running.task.poll())
+        batches = list(running.task.poll()) + list(running.task.poll())
         shop.signal("pause-snapshot")
-        found += settled(running.task)
-        assert 0 < len(read(found)) < 100
+        batches += settled(running.task)
+        assert 0 < len(read(batches)) < 100
         shop.signal("stop-snapshot", data_collections=["main.orders"])
         shop.signal("resume-snapshot")
-        found += settled(running.task)
-        assert len(read(found)) < 100 and len(read(found, "pairs")) == 20
+        batches += settled(running.task)
+        assert len(read(batches)) < 100 and len(read(batches, "pairs")) == 20
         shop.signal("execute-snapshot", data_collections=["main.orders"])
-        found = list(running.task.poll())
+        batches = list(running.task.poll())
         shop.signal("stop-snapshot")
-        found += settled(running.task)
-        assert len(read(found)) <= 14
-        assert set(found[-1].source_offset or {}) == {"log", "seq"}
+        batches += settled(running.task)
+        assert len(read(batches)) <= 14
+        assert set(batches[-1].source_offset or {}) == {"log", "seq"}
 
 
 def test_a_file_brings_signals_and_nonsense_is_passed_over(shop: Shop) -> None:
@@ -184,11 +184,11 @@ def test_a_file_brings_signals_and_nonsense_is_passed_over(shop: Shop) -> None:
     with shop.bench.task() as running:
         settled(running.task)
         shop.file.write_text("\n".join(lines))
-        found: list[RecordBatch] = []
-        while not read(found):
-            found += running.task.poll()
-        found += settled(running.task)
-    assert len(read(found)) == 100 and read(found, "pairs") == [] and shop.file.read_text() == ""
+        received: list[RecordBatch] = []
+        while not read(received):
+            received += running.task.poll()
+        received += settled(running.task)
+    assert len(read(received)) == 100 and read(received, "pairs") == [] and shop.file.read_text() == ""
 
 
 def test_a_blocking_snapshot_stops_the_stream_until_it_ends(shop: Shop) -> None:
@@ -201,10 +201,10 @@ def test_a_blocking_snapshot_stops_the_stream_until_it_ends(shop: Shop) -> None:
             data_collections=["main.orders", "main.pairs"],
             additional_conditions=chosen,
         )
-        while not read(found := list(running.task.poll())):
+        while not read(batches := list(running.task.poll())):
             pass
         shop.connection.execute("INSERT INTO orders VALUES (101, 'later')")
-        found += settled(running.task)
-    assert [mark for _, mark in read(found)] == ["first", *["true"] * 98, "last_in_data_collection"]
-    assert [row[-1] for row in read(found, "pairs")] == ["first_in_data_collection", "true", "last"]
-    assert next(iter(found[-1].records())).key == {"id": 101}
+        batches += settled(running.task)
+    assert [mark for _, mark in read(batches)] == ["first", *["true"] * 98, "last_in_data_collection"]
+    assert [row[-1] for row in read(batches, "pairs")] == ["first_in_data_collection", "true", "last"]
+    assert next(iter(batches[-1].records())).key == {"id": 101}

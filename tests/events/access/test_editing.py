@@ -98,7 +98,7 @@ def test_apps_come_and_go(run: Commands, access: Access) -> None:
     assert (apps["warehouse"].run_as, apps["warehouse"].users, apps["page"].secret) == ("shop", ("*@shop",), None)
     assert "http://localhost/a http://localhost/b" in run("apps", "list")
     run("apps", "remove", "page")
-    assert [one["clientId"] for one in json.loads(run("apps", "list", "--json"))] == ["warehouse"]
+    assert [app["clientId"] for app in json.loads(run("apps", "list", "--json"))] == ["warehouse"]
 
 
 def test_secrets_are_hashed_and_never_listed(run: Commands) -> None:

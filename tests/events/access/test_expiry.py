@@ -35,12 +35,12 @@ def login(service: EventsThread, name: str) -> str:
 
 def subscribed(service: EventsThread, session: str) -> Iterator[Any]:
     metadata = (("accesstoken", session), ("instanceurl", service.url), ("tenantid", service.server.access.org_id))
-    wanted: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    wanted.put(pb.FetchRequest(topic_name=f"/event/{EVENT}", num_requested=1))
+    requests_queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    requests_queue.put(pb.FetchRequest(topic_name=f"/event/{EVENT}", num_requested=1))
     with grpc.insecure_channel(service.addresses["pubsub-plain"]) as channel:
         path = "/eventbus.v1.PubSub/Subscribe"
         call: Any = channel.stream_stream(path, pb.FetchRequest.SerializeToString, pb.FetchResponse.FromString)
-        yield from call(iter(wanted.get, None), metadata=metadata, timeout=100)
+        yield from call(iter(requests_queue.get, None), metadata=metadata, timeout=100)
 
 
 def test_a_pubsub_stream_ends_with_its_session(short: EventsThread) -> None:

@@ -1,4 +1,4 @@
-"""What users may do, over each protocol."""
+"""Users' rights, over each protocol."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ def test_who_may_create_publishes_and_the_event_says_who_it_was(service: EventsT
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted"),
+    ("name", "expected"),
     [
         ("reader", (400, ("CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY", "entity type cannot be inserted: Order Shipped"))),
         ("builder", (400, ("CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY", "entity type cannot be inserted: Order Shipped"))),
         ("nobody", (404, ("NOT_FOUND", "The requested resource does not exist"))),
     ],
 )
-def test_rest_refuses_to_publish_in_salesforces_words(service: EventsThread, name: str, wanted: Any) -> None:
+def test_rest_refuses_to_publish_in_salesforces_words(service: EventsThread, name: str, expected: Any) -> None:
     status, said = publish(service, name)
-    assert (status, error(said)) == wanted
+    assert (status, error(said)) == expected
 
 
 def test_a_collection_and_a_tree_refuse_each_record(service: EventsThread) -> None:
@@ -104,7 +104,7 @@ def test_events_are_described_to_who_may_see_them(service: EventsThread) -> None
     for name, creates in (("reader", False), ("writer", True), ("builder", False)):
         status, said = call(service, name, "GET", f"{DATA}/sobjects/{EVENT}/describe")
         assert (status, said["createable"]) == (200, creates)
-    assert [one["name"] for one in call(service, "reader", "GET", f"{DATA}/sobjects")[1]["sobjects"]] == [EVENT]
+    assert [sobject["name"] for sobject in call(service, "reader", "GET", f"{DATA}/sobjects")[1]["sobjects"]] == [EVENT]
     assert call(service, "nobody", "GET", f"{DATA}/sobjects")[1]["sobjects"] == []
     for path in ("describe", "eventSchema", ""):
         assert call(service, "nobody", "GET", f"{DATA}/sobjects/{EVENT}/{path}")[0] == 404
@@ -146,7 +146,7 @@ def shake_hands(service: EventsThread, session: str) -> str:
 
 
 def test_cometd_subscribes_who_may_read(service: EventsThread) -> None:
-    for name, wanted in (
+    for name, outcome in (
         ("reader", None),
         ("writer", "403::Restricted channel"),
         ("nobody", "403::Restricted channel"),
@@ -154,7 +154,7 @@ def test_cometd_subscribes_who_may_read(service: EventsThread) -> None:
         session = token(service, name)
         message = {"channel": "/meta/subscribe", "subscription": f"/event/{EVENT}"}
         (reply,) = comet(service, session, message | {"clientId": shake_hands(service, session)})
-        assert reply.get("error") == wanted
+        assert reply.get("error") == outcome
 
 
 def test_a_cometd_session_is_of_one_user(service: EventsThread) -> None:
@@ -222,14 +222,14 @@ def test_a_managed_subscription_is_not_taken_from_another_user(service: EventsTh
     record(service, "ManagedEventSubscription", "Ours", label="Ours", topicName=f"/event/{EVENT}")
     careful = service.run(service.server.access.login("careful@shop", SECRET + TOKEN)).id
     with grpc.insecure_channel(service.addresses["pubsub-plain"]) as channel:
-        held = managed(service, channel, careful, "Ours")
-        next(held)
+        subscription = managed(service, channel, careful, "Ours")
+        next(subscription)
         with pytest.raises(grpc.RpcError) as raised:
             next(managed(service, channel, token(service, "reader"), "Ours"))
         assert raised.value.code() is grpc.StatusCode.ALREADY_EXISTS
         trailers = dict(raised.value.trailing_metadata())
         assert trailers["error-code"] == "sfdc.platform.eventbus.grpc.managed.subscription.already.active"
-        next(held)  # it goes on
+        next(subscription)  # it goes on
         newer = managed(service, channel, careful, "Ours")  # its own user may
         next(newer)
         newer.cancel()
@@ -269,9 +269,9 @@ def test_definitions_are_shown_to_those_who_may_see_their_events(service: Events
 
 
 def user(service: EventsThread, name: str) -> User:
-    found = service.server.access.accounts.named(f"{name}@shop")
-    assert found is not None
-    return found
+    account = service.server.access.accounts.named(f"{name}@shop")
+    assert account is not None
+    return account
 
 
 def test_a_managed_stream_that_cannot_begin_leaves_the_subscription_free(

@@ -52,7 +52,7 @@ def test_an_app_acts_as_its_user_by_its_own_credentials(service: EventsThread) -
 
 
 @pytest.mark.parametrize(
-    ("form", "wanted"),
+    ("form", "expected"),
     [
         ({"username": "writer@shop", "password": "x"}, ("invalid_grant", "authentication failure")),
         ({"username": "careful@shop", "password": SECRET}, ("invalid_grant", "authentication failure")),
@@ -76,9 +76,9 @@ def test_an_app_acts_as_its_user_by_its_own_credentials(service: EventsThread) -
     ],
 )
 def test_a_password_is_refused_in_salesforces_words(
-    service: EventsThread, form: dict[str, str], wanted: tuple[str, str]
+    service: EventsThread, form: dict[str, str], expected: tuple[str, str]
 ) -> None:
-    assert refusal(service, **{"grant_type": "password", **ADMIN, **form}) == wanted
+    assert refusal(service, **{"grant_type": "password", **ADMIN, **form}) == expected
 
 
 def test_a_password_with_its_security_token_is_taken(service: EventsThread) -> None:
@@ -100,7 +100,7 @@ def test_a_signed_assertion_gives_a_token_of_its_user(service: EventsThread, jwt
 
 
 @pytest.mark.parametrize(
-    ("claims", "wanted"),
+    ("claims", "expected"),
     [
         ({"sub": "stranger@shop"}, ("invalid_grant", "user hasn't approved this consumer")),
         ({"sub": "frozen@shop"}, ("inactive_user", "user is inactive")),
@@ -111,13 +111,13 @@ def test_a_signed_assertion_gives_a_token_of_its_user(service: EventsThread, jwt
     ],
 )
 def test_an_assertion_is_refused_in_salesforces_words(
-    service: EventsThread, jwt_app: JwtApp, claims: dict[str, Any], wanted: tuple[str, str]
+    service: EventsThread, jwt_app: JwtApp, claims: dict[str, Any], expected: tuple[str, str]
 ) -> None:
-    assert refusal(service, grant_type=BEARER, assertion=assertion(service, jwt_app, **claims)) == wanted
+    assert refusal(service, grant_type=BEARER, assertion=assertion(service, jwt_app, **claims)) == expected
 
 
 def log_in(service: EventsThread, user: str = USER, password: str = PASSWORD, **asked: str) -> dict[str, list[str]]:
-    """What the browser is sent back with, after the page was shown and filled in."""
+    """The parameters with which the browser is redirected after the login page was filled in."""
     form = {"response_type": "code", "client_id": "tidegate", "redirect_uri": CALLBACK, "state": "s&1"} | asked
     where = f"{service.url}/services/oauth2/authorize"
     page = requests.get(where, params=form, timeout=60, allow_redirects=False)

@@ -91,7 +91,7 @@ async def test_a_refusal_costs_the_same_whoever_is_named(
     nobody()
     compared = []
     scrypt = secrets_module._scrypt
-    monkeypatch.setattr(secrets_module, "_scrypt", lambda *given: compared.append(1) or scrypt(*given))
+    monkeypatch.setattr(secrets_module, "_scrypt", lambda *arguments: compared.append(1) or scrypt(*arguments))
     for name, password in (
         ("shop", "2"),
         ("nobody", "2"),
@@ -288,11 +288,11 @@ def test_secrets_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("short", "wanted"), [("00D000000000062", "00D000000000062EAA"), ("001D000000IqhSL", "001D000000IqhSLIAZ")]
+    ("short", "expected"), [("00D000000000062", "00D000000000062EAA"), ("001D000000IqhSL", "001D000000IqhSLIAZ")]
 )
-def test_long_ids_have_salesforces_suffix(short: str, wanted: str) -> None:
-    assert long_id(short) == wanted
-    assert long_id(wanted) == wanted
+def test_long_ids_have_salesforces_suffix(short: str, expected: str) -> None:
+    assert long_id(short) == expected
+    assert long_id(expected) == expected
 
 
 def test_a_published_password_is_refused_where_others_can_reach_it() -> None:

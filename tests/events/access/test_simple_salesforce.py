@@ -54,10 +54,10 @@ WAYS: dict[str, tuple[dict[str, str], str]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_simple_salesforce_logs_in(service: EventsThread, http: requests.Session, jwt_app: JwtApp, way: str) -> None:
-    given, user = WAYS[way]
-    if "privatekey_file" in given:
-        given = given | {"privatekey_file": str(jwt_app.private_key_file)}
-    org = Salesforce(session=http, **given)
+    arguments, user = WAYS[way]
+    if "privatekey_file" in arguments:
+        arguments = arguments | {"privatekey_file": str(jwt_app.private_key_file)}
+    org = Salesforce(session=http, **arguments)
     assert service.secure_url.endswith(org.sf_instance)
     assert service.server.access.session(org.session_id).user_name == user
     assert org.describe()["sobjects"][0]["name"] == "Order_Shipped__e"
@@ -65,15 +65,15 @@ def test_simple_salesforce_logs_in(service: EventsThread, http: requests.Session
 
 
 @pytest.mark.parametrize(
-    ("given", "code"),
+    ("credentials", "code"),
     [
         ({"username": "careful@shop", "password": SECRET, "security_token": "x" * 24}, "INVALID_LOGIN"),
         ({"username": USER, "password": "x", **APP}, "invalid_grant"),
     ],
 )
-def test_a_refused_login_says_why(http: requests.Session, given: dict[str, str], code: str) -> None:
+def test_a_refused_login_says_why(http: requests.Session, credentials: dict[str, str], code: str) -> None:
     try:
-        Salesforce(session=http, **given)
+        Salesforce(session=http, **credentials)
     except SalesforceAuthenticationFailed as refused:  # kept, its frames would keep the connection open
         assert refused.code == code
     else:

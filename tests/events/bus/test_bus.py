@@ -43,12 +43,12 @@ async def wait(subscription: Subscription) -> None:
 
 
 async def receive(subscription: Subscription, count: int) -> list[bytes]:
-    found: list[bytes] = []
+    payloads: list[bytes] = []
     async with asyncio.timeout(60):
-        while len(found) < count:
+        while len(payloads) < count:
             await wait(subscription)
-            found += [event.payload for event in await subscription.take(count - len(found))]
-    return found
+            payloads += [event.payload for event in await subscription.take(count - len(payloads))]
+    return payloads
 
 
 async def test_a_replay_id_is_the_offset(bus: EventBus) -> None:

@@ -140,11 +140,11 @@ async def test_a_doubt_that_is_raised_while_another_is_cleared_is_cleared_too(
     settled = service.log.bounds
 
     async def bounds(topic: str) -> LogBounds:
-        found = await settled(topic)
+        events = await settled(topic)
         if len(service.stored) == 1:  # what is read of the log ends before this event
             await service.bus.publish(TOPIC, [Outgoing("late", 1, b"x")])
             service.ids.doubt(TOPIC)
-        return found
+        return events
 
     monkeypatch.setattr(service.log, "bounds", bounds)
     await service.publish("b")

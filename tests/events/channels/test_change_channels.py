@@ -162,10 +162,10 @@ def test_all_entities_come_together_and_a_channel_of_ones_own_filters_and_enrich
         {"op": "u", "before": ROW, "after": ROW | {"city": "Hull"}},
         {"op": "d", "before": ROW},
     )
-    found: list[dict[str, Any]] = []
-    while len(found) < 5:
-        found += [each for each in receive(all_of_them, 1) if each_entity(each) in (table.entity, other.entity)]
-    kinds = [(each_entity(each), each["data"]["payload"]["ChangeEventHeader"]["changeType"]) for each in found]
+    events: list[dict[str, Any]] = []
+    while len(events) < 5:
+        events += [each for each in receive(all_of_them, 1) if each_entity(each) in (table.entity, other.entity)]
+    kinds = [(each_entity(each), each["data"]["payload"]["ChangeEventHeader"]["changeType"]) for each in events]
     assert [kind for entity, kind in kinds if entity == table.entity] == ["CREATE", "UPDATE", "UPDATE", "DELETE"]
     assert [kind for entity, kind in kinds if entity == other.entity] == ["CREATE"]
     update, delete = receive(filtered, 2)
@@ -178,12 +178,12 @@ def test_all_entities_come_together_and_a_channel_of_ones_own_filters_and_enrich
     assert payload == {"name__c": "Ada", "city__c": "York"}
     # an entity is not forgotten under a channel that has it
     token = {"Authorization": f"Bearer {service.token()}"}
-    one = f"{service.url}/tidegate/v1/entities/{table.entity}"
-    assert "delete it first" in requests.delete(one, headers=token, timeout=60).json()[0]["message"]
+    entity_url = f"{service.url}/tidegate/v1/entities/{table.entity}"
+    assert "delete it first" in requests.delete(entity_url, headers=token, timeout=60).json()[0]["message"]
     record_url = f"tooling/sobjects/PlatformEventChannelMember/{made['id']}"
     assert org.call("DELETE", record_url)[0] == 204
-    assert requests.delete(one, headers=token, timeout=60).status_code == 204
-    assert requests.get(one, headers=token, timeout=60).status_code == 404
+    assert requests.delete(entity_url, headers=token, timeout=60).status_code == 204
+    assert requests.get(entity_url, headers=token, timeout=60).status_code == 404
 
 
 def each_entity(message: dict[str, Any]) -> str:

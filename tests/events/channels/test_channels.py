@@ -88,11 +88,11 @@ SHIPPED, RETURNED = "Order_Shipped__e", "Order_Returned__e"
 
 
 def receive(client: Bayeux, count: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
     until = time.monotonic() + 60
-    while len(found) < count and time.monotonic() < until:
-        found += [message for message in client.connect(1000) if "data" in message]
-    return found
+    while len(events) < count and time.monotonic() < until:
+        events += [message for message in client.connect(1000) if "data" in message]
+    return events
 
 
 def test_a_channel_carries_what_its_members_let_through(service: EventsThread, org: Org, stubs: Any) -> None:
@@ -144,16 +144,16 @@ def test_another_server_takes_a_channel_over_and_loses_and_repeats_nothing(
     org.publish(*((SHIPPED, f"three-{number}", number) for number in range(20)))
     cometd = Bayeux(service)
     assert cometd.send(message | {"clientId": cometd.id, "ext": {"replay": {path: -2}}})[0]["successful"]
-    found = [each["data"]["payload"]["Order_Number__c"] for each in receive(cometd, 60)]
-    assert found == [f"{word}-{number}" for word in ("one", "two", "three") for number in range(20)]
+    numbers = [each["data"]["payload"]["Order_Number__c"] for each in receive(cometd, 60)]
+    assert numbers == [f"{word}-{number}" for word in ("one", "two", "three") for number in range(20)]
 
 
 def test_a_changed_filter_holds_for_what_is_published_later(service: EventsThread, org: Org) -> None:
     channel = org.channel(staleReplay="earliest")
     _, made = org.member(channel, RETURNED, "Express__c = true")
     record = f"tooling/sobjects/PlatformEventChannelMember/{made['id']}"
-    _, held = org.call("GET", record)
-    metadata = held["Metadata"] | {"filterExpression": "Express__c = false"}
+    _, body = org.call("GET", record)
+    metadata = body["Metadata"] | {"filterExpression": "Express__c = false"}
     assert org.call("PATCH", record, {"Metadata": metadata})[0] == 204
     org.publish((RETURNED, "later", 1))
     path = f"/event/{channel}"
@@ -215,8 +215,8 @@ def test_a_producer_that_cannot_start_stalls_no_channel(
 def channel_id(org: Org, name: str) -> str:
     developer_name = name.removesuffix("__chn")
     query = f"SELECT Id FROM PlatformEventChannel WHERE DeveloperName = '{developer_name}'"
-    _, found = org.call("GET", f"tooling/query?q={query}")
-    return str(found["records"][0]["Id"])
+    _, result = org.call("GET", f"tooling/query?q={query}")
+    return str(result["records"][0]["Id"])
 
 
 def test_members_that_none_could_have_are_refused(org: Org) -> None:

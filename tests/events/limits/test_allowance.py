@@ -65,11 +65,11 @@ def test_counts_go_over_a_restart() -> None:
 def test_never_more_than_the_most_within_an_hour(steps: list[tuple[int, int]]) -> None:
     clock = Clock()
     allowance, taken = Allowance(25, HOUR_MS, clock), []
-    for wait_ms, wanted in steps:
+    for wait_ms, allowed in steps:
         clock.now += wait_ms
-        got = allowance.take(wanted)
+        got = allowance.take(allowed)
         taken.append((clock.now, got))
         # parts are a minute, so what is an hour less a minute old counts for certain
         assert sum(count for at, count in taken if at > clock.now - HOUR_MS + MINUTE_MS) <= 25
         fresh = sum(count for at, count in taken if at > clock.now - HOUR_MS - MINUTE_MS)
-        assert got == wanted or fresh >= 25 - wanted
+        assert got == allowed or fresh >= 25 - allowed

@@ -51,7 +51,7 @@ def limits(service: EventsThread) -> Any:
 
 def test_events_beyond_the_hourly_limit_are_refused_and_the_rest_is_true(limited: EventsThread) -> None:
     said = collection(limited, "1", "x" * 41, "2", "3", "4")
-    assert [one["success"] for one in said] == [True, False, True, True, False]
+    assert [result["success"] for result in said] == [True, False, True, True, False]
     assert said[4]["errors"][0]["statusCode"] == "LIMIT_EXCEEDED"
     assert limits(limited)["HourlyPublishedPlatformEvents"] == {"Max": 3, "Remaining": 0}
     single = call(limited, "POST", f"{DATA}/sobjects/{EVENT}", json={"Order_Number__c": "5"})
@@ -62,7 +62,7 @@ def test_all_or_none_beyond_the_limit_is_none(limited: EventsThread) -> None:
     said = collection(limited, "1", "2", "3", "4", allOrNone=True)
     assert said[0]["errorCode"] == "LIMIT_EXCEEDED"
     assert limits(limited)["HourlyPublishedPlatformEvents"]["Remaining"] == 3
-    assert all(one["success"] for one in collection(limited, "1", "2", allOrNone=True))
+    assert all(result["success"] for result in collection(limited, "1", "2", allOrNone=True))
     assert limits(limited)["HourlyPublishedPlatformEvents"]["Remaining"] == 1
 
 
@@ -97,7 +97,7 @@ def test_cometd_sessions_and_what_is_delivered_are_bounded(limited: EventsThread
     came: list[Any] = []
     while (answer := comet(limited, **connect))[-1]["successful"]:
         came += answer[:-1]
-    assert [one["data"]["payload"]["Order_Number__c"] for one in came] == ["1", "2"]
+    assert [message["data"]["payload"]["Order_Number__c"] for message in came] == ["1", "2"]
     said = "403::Organization total events daily limit exceeded"
     assert answer == [{"channel": "/meta/connect", "successful": False, "error": said, **client, **_NO_MORE}]
     assert comet(limited, channel="/meta/subscribe", subscription=CHANNEL, **client)[0]["error"] == said
@@ -119,12 +119,12 @@ _NO_MORE = {"advice": {"reconnect": "none", "interval": 0}}
 def subscribed(service: EventsThread) -> Iterator[Any]:
     access = service.server.access
     metadata = (("accesstoken", service.token()), ("instanceurl", service.url), ("tenantid", access.org_id))
-    wanted: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    wanted.put(pb.FetchRequest(topic_name=CHANNEL, num_requested=100, replay_preset=pb.EARLIEST))
+    requests_queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    requests_queue.put(pb.FetchRequest(topic_name=CHANNEL, num_requested=100, replay_preset=pb.EARLIEST))
     with grpc.insecure_channel(service.addresses["pubsub-plain"]) as channel:
         path = "/eventbus.v1.PubSub/Subscribe"
         call: Any = channel.stream_stream(path, pb.FetchRequest.SerializeToString, pb.FetchResponse.FromString)
-        yield from call(iter(wanted.get, None), metadata=metadata, timeout=60)
+        yield from call(iter(requests_queue.get, None), metadata=metadata, timeout=60)
 
 
 def refused(stream: Iterator[Any]) -> tuple[Any, str, str]:

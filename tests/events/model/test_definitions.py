@@ -194,17 +194,17 @@ def test_any_text_is_a_definition_or_an_error_with_a_reason(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_", "formula"), [(0.1234567, "0.1234567"), (1e-7, "0.0000001"), (12.50, "12.5"), (100, "100"), (-3, "-3")]
+    ("number", "formula"), [(0.1234567, "0.1234567"), (1e-7, "0.0000001"), (12.50, "12.5"), (100, "100"), (-3, "-3")]
 )
-def test_the_default_of_a_plain_number_keeps_its_digits(given_: float, formula: str) -> None:
-    field = {"name": "Rate__c", "type": "double", "default": given_}
+def test_the_default_of_a_plain_number_keeps_its_digits(number: float, formula: str) -> None:
+    field = {"name": "Rate__c", "type": "double", "default": number}
     made = from_avro({"type": "record", "name": "Rates__e", "fields": [field]})
     assert made.fields[0].default_formula == formula
-    assert to_avro(made)["fields"][2]["default"] == given_
+    assert to_avro(made)["fields"][2]["default"] == number
 
 
-@pytest.mark.parametrize("given_", [10**400, 1e300, float("nan"), float("inf")])
-def test_a_default_that_no_number_field_can_have_is_refused(given_: float) -> None:
-    field = {"name": "Rate__c", "type": "double", "default": given_}
+@pytest.mark.parametrize("number", [10**400, 1e300, float("nan"), float("inf")])
+def test_a_default_that_no_number_field_can_have_is_refused(number: float) -> None:
+    field = {"name": "Rate__c", "type": "double", "default": number}
     with pytest.raises(InvalidDefinition, match="Rate__c: default value"):
         from_avro({"type": "record", "name": "Rates__e", "fields": [field]})

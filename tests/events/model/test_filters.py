@@ -146,16 +146,18 @@ def comparisons(draw: st.DrawFn) -> tuple[str, Any]:
             return bool(row["Note__c"]) and re.fullmatch(regex, row["Note__c"], re.I | re.S) is not None
 
         return f"Note__c LIKE {pattern}", like
-    wanted = _lower(text)
+    lowered = _lower(text)
     if kind == "NOT IN":
-        return f"Note__c NOT IN ({_quoted(text)}, 'zz')", lambda row: _lower(row["Note__c"]) not in (wanted, "zz")
+        return f"Note__c NOT IN ({_quoted(text)}, 'zz')", lambda row: _lower(row["Note__c"]) not in (lowered, "zz")
     compare = _COMPARE[kind]
-    return f"Note__c {kind} {_quoted(text)}", lambda row: compare(_lower(row["Note__c"]), wanted)
+    return f"Note__c {kind} {_quoted(text)}", lambda row: compare(_lower(row["Note__c"]), lowered)
 
 
 def _joined(pairs: list[tuple[str, Any]], word: str) -> tuple[str, Any]:
     test = all if word == "AND" else any
-    return f" {word} ".join(f"({text})" for text, _ in pairs), lambda row: test(one(row) for _, one in pairs)
+    return f" {word} ".join(f"({text})" for text, _ in pairs), lambda row: test(
+        test_of_row(row) for _, test_of_row in pairs
+    )
 
 
 _expressions = st.recursive(

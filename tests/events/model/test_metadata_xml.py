@@ -37,7 +37,7 @@ def test_an_old_object_file_holds_its_fields(tmp_path: Path) -> None:
     )
     event = read(path)
     assert (event.name, event.label, event.plural_label) == ("Low_Ink__e", "Low Ink", "Low Ink")
-    assert [found.type for found in event.fields] == [
+    assert [each.type for each in event.fields] == [
         FieldType.TEXT,
         FieldType.NUMBER,
         FieldType.CHECKBOX,
@@ -60,7 +60,7 @@ def test_an_sfdx_folder_holds_a_file_for_each_field(tmp_path: Path, by: str) -> 
         content = f"<fullName>{name}</fullName><type>Text</type><length>10</length>"
         (folder / "fields" / f"{name}.field-meta.xml").write_text(f"{HEAD}<CustomField {SPACE}>{content}</CustomField>")
     event = read(folder if by == "folder" else path)
-    assert [found.name for found in event.fields] == ["A__c", "B__c"]
+    assert [field.name for field in event.fields] == ["A__c", "B__c"]
     assert event.publish_behavior == "PublishAfterCommit"
 
 

@@ -38,7 +38,7 @@ def test_what_is_left_out_is_null_or_the_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "given_", "wanted"),
+    ("field", "value", "expected"),
     [
         ("Amount__c", 12.5, 12.5),
         ("Amount__c", "12.5", 12.5),
@@ -57,8 +57,8 @@ def test_what_is_left_out_is_null_or_the_default() -> None:
         ("Note__c", "ünïcödé 🚢", "ünïcödé 🚢"),
     ],
 )
-def test_values_are_read_as_salesforce_reads_them(field: str, given_: Any, wanted: Any) -> None:
-    assert shown(**{field: given_})[field] == wanted
+def test_values_are_read_as_salesforce_reads_them(field: str, value: Any, expected: Any) -> None:
+    assert shown(**{field: value})[field] == expected
 
 
 def test_lengths_count_characters_not_bytes() -> None:

@@ -1,6 +1,7 @@
-"""aiosfpubsub or pysfpubsub: log in over SOAP and follow a topic from its beginning, over TLS; prints a field's value of each event.
+"""aiosfpubsub or pysfpubsub: log in over SOAP and follow a topic from its beginning, over TLS; prints the value of one
+field of each event.
 
-What pysfpubsub is given beyond that, it publishes first.
+With further arguments, pysfpubsub publishes these first.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ certifi.where = lambda: ca  # for gRPC, which no variable of the environment tel
 
 
 class Secret(str):
-    """What pysfpubsub takes for a password, and aiosfpubsub too."""
+    """A password in the form that pysfpubsub and aiosfpubsub accept."""
 
     __slots__ = ()
 

@@ -103,22 +103,22 @@ async def test_servers_share_their_state_and_find_it_again(bootstrap: str) -> No
     logs = [KafkaLog(ClientConfig(bootstrap)) for _ in range(3)]
     for each in logs:
         await each.start()
-    one, other, late = (EventState(each, lambda: 1) for each in logs)
-    one.start()
+    first, other, late = (EventState(each, lambda: 1) for each in logs)
+    first.start()
     other.start()
     key = uuid.uuid4().hex
     heard = asyncio.Event()
     with other.listening(lambda changed: heard.set() if changed == f"{key}/b" else None):
-        await one.put(f"{key}/a", {"n": 1})
-        await one.put(f"{key}/a", {"n": 2})
-        await one.put(f"{key}/gone", True)
-        await one.put(f"{key}/gone", None)
-        await one.put(f"{key}/b", [3])
+        await first.put(f"{key}/a", {"n": 1})
+        await first.put(f"{key}/a", {"n": 2})
+        await first.put(f"{key}/gone", True)
+        await first.put(f"{key}/gone", None)
+        await first.put(f"{key}/b", [3])
         async with asyncio.timeout(60):
             await heard.wait()
     late.start()
-    for state in (one, other, late):
+    for state in (first, other, late):
         assert await state.under(f"{key}/") == {"a": {"n": 2}, "b": [3]}
-    for state, each in zip((one, other, late), logs, strict=True):
+    for state, each in zip((first, other, late), logs, strict=True):
         await state.stop()
         await each.stop()

@@ -1,4 +1,4 @@
-"""What a trigger may be, what its context allows, and how a folder of them is read."""
+"""Valid triggers, the operations that their context permits, and how a folder of triggers is loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/how-to/triggers.md and docs/how-to/flows.md show."""
+"""The examples in docs/how-to/triggers.md and docs/how-to/flows.md."""
 
 from __future__ import annotations
 

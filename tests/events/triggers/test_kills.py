@@ -72,10 +72,10 @@ def test_every_event_has_its_reaction_once(seed: int, tmp_path: Path) -> None:
 
         def waiting() -> int:
             try:
-                found = client.triggers()["subscribers"]
+                subscribers = client.triggers()["subscribers"]
             except TidegateError:
                 return -1
-            return sum(one["waiting"] for one in found) if len(found) == 3 else -1
+            return sum(subscriber["waiting"] for subscriber in subscribers) if len(subscribers) == 3 else -1
 
         until(lambda: waiting() == 0, "all events done", 120)
         source = [record["value"]["N__c"] for record in platform.consume("Source__e")]

@@ -191,7 +191,7 @@ def publish(client: EventsClient, event: str, numbers: range, key: str = "k") ->
 
 
 def state(client: EventsClient, name: str) -> dict[str, Any]:
-    return next(one for one in client.triggers()["subscribers"] if one["Name"] == name)
+    return next(subscriber for subscriber in client.triggers()["subscribers"] if subscriber["Name"] == name)
 
 
 def lines(folder: Path, name: str) -> list[Any]:
@@ -218,8 +218,8 @@ def test_a_trigger_that_keeps_failing_stops_in_error_and_goes_on_where_it_was(
     publish(client, "Failing__e", range(3))
     until(lambda: state(client, "failing")["Status"] == "Error", "the Error state")
     publish(client, "Failing__e", range(3, 6))
-    found = state(client, "failing")
-    assert (found["Retries"], found["LastError"], found["waiting"]) == (2, "RuntimeError: not yet", 6)
+    subscriber = state(client, "failing")
+    assert (subscriber["Retries"], subscriber["LastError"], subscriber["waiting"]) == (2, "RuntimeError: not yet", 6)
     shown = tidegate("events", "triggers", "status", "failing", "--data", platform.data).stdout
     assert "RuntimeError: not yet" in shown
     (folder / "repaired").write_text("")
@@ -283,15 +283,18 @@ def test_a_flow_filters_publishes_and_sends_once(
         text = text.replace("HOOK", hook.url).replace("EVENTS", addresses["events"])
         (folder / f"{name}.toml").write_text(text)
     (folder / "wrong.toml").write_text('event = "Flowing__e"\nfilter = "Colour__c = 1"\n[[action]]\nsend = "large"\n')
-    until(lambda: {"large", "tell"} <= {one["Name"] for one in client.triggers()["subscribers"]}, "the flows")
+    until(
+        lambda: {"large", "tell"} <= {subscriber["Name"] for subscriber in client.triggers()["subscribers"]},
+        "the flows",
+    )
     publish(client, "Flowing__e", range(8, 12), key="F")
     publish(client, "Flowing__e", range(12, 13), key="g")
     until(lambda: state(client, "large")["waiting"] == 0, "the filtered flow")
     until(lambda: state(client, "tell")["waiting"] == 0, "the telling flow")
     large = [record["value"] for record in platform.consume("Large__e")]
-    assert [(one["N__c"], one["K__c"]) for one in large] == [(10.0, "copy of F3"), (11.0, "copy of F4")]
+    assert [(row["N__c"], row["K__c"]) for row in large] == [(10.0, "copy of F3"), (11.0, "copy of F4")]
     sent = [(record["key"], record["value"]) for record in platform.consume("large")]
-    assert [(key, one["number"], one["text"]) for key, one in sent] == [("F3", 10.0, "n=10"), ("F4", 11.0, "n=11")]
+    assert [(key, row["number"], row["text"]) for key, row in sent] == [("F3", 10.0, "n=10"), ("F4", 11.0, "n=11")]
     assert [path for path, *_ in hook.seen] == [f"/orders?number={n}" for n in range(8, 13) for _ in range(2)]
     assert len({key for _, key, *_ in hook.seen}) == 5, "a call that is tried again bears the same key"
     assert (hook.seen[0][2], hook.seen[0][3]["fields"]["N__c"]) == ("F1", 8.0)
@@ -337,9 +340,11 @@ def test_change_events_call_triggers_and_flows(platform: RunningPlatform, client
             producer.send("shop.rows", record(KEY, ids["key"], {"id": 1}), value)
     until(lambda: len(lines(folder, "changed")) >= 2, "the trigger's events")
     assert lines(folder, "changed") == [["CREATE", ["1"], "Ada", "York"], ["UPDATE", ["1"], None, "Hull"]]
-    until(lambda: {"moved"} <= {one["Name"] for one in client.triggers()["subscribers"]}, "the flow")
+    until(lambda: {"moved"} <= {subscriber["Name"] for subscriber in client.triggers()["subscribers"]}, "the flow")
     until(lambda: state(client, "moved")["waiting"] == 0, "the flow's events")
-    assert [(one["key"], one["value"]) for one in platform.consume("moved")] == [("UPDATE", {"name": None})]
+    assert [(moved_record["key"], moved_record["value"]) for moved_record in platform.consume("moved")] == [
+        ("UPDATE", {"name": None})
+    ]
 
 
 def test_a_salesforce_client_queries_event_bus_subscribers(
@@ -347,9 +352,9 @@ def test_a_salesforce_client_queries_event_bus_subscribers(
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", platform.addresses["ca"])
     org = Salesforce(session_id=client._token, instance=platform.addresses["events-tls"].removeprefix("https://"))
-    found = org.query("SELECT Name, Type, Status, Position, Tip FROM EventBusSubscriber WHERE Topic = 'Batched__e'")
-    assert found["totalSize"] == 1
-    row = found["records"][0]
+    rows = org.query("SELECT Name, Type, Status, Position, Tip FROM EventBusSubscriber WHERE Topic = 'Batched__e'")
+    assert rows["totalSize"] == 1
+    row = rows["records"][0]
     assert (row["Name"], row["Type"], row["Status"]) == ("batched", "ApexTrigger", "Running")
     assert row["Position"] == row["Tip"] == 100
     with pytest.raises(Exception, match="No such column 'Colour'"):

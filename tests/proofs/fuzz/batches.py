@@ -21,7 +21,7 @@ _DELTA_AT: Final = 23
 
 
 def drawn_records(chance: random.Random) -> bytes | None:
-    """What a producer sends for a partition: mostly one batch, mostly wrong somewhere."""
+    """Random records of a producer for a partition: mostly one batch, mostly with an error in it."""
     kind = chance.choices(
         ["right", "changed", "made up", "bomb", "many", "several", "none", "noise"], [6, 10, 4, 0.3, 0.3, 1, 0.5, 1]
     )[0]

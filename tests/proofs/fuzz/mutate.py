@@ -1,4 +1,4 @@
-"""What becomes of the bytes of a request on their way: changed, cut, stretched, spliced; or their frame lies."""
+"""Mutations of a request's bytes: changed, cut, stretched, spliced, or with a wrong frame length."""
 
 from __future__ import annotations
 

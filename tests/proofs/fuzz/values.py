@@ -39,7 +39,7 @@ _UNSIGNED: Final = {"uint16": 16, "uint32": 32}
 
 @dataclass(frozen=True)
 class Names:
-    """What there is on the broker, so that a request may hit something."""
+    """Names that exist on the broker, so that requests can refer to them."""
 
     topics: tuple[str, ...]
     topic_ids: tuple[uuid.UUID, ...]

@@ -28,9 +28,9 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=1, help="seeds that run side by side")
     options = parser.parse_args()
     if options.judge:
-        found = judge(History.load(options.judge))
-        print("\n".join(found) or "nothing is wrong")
-        return bool(found)
+        violations = judge(History.load(options.judge))
+        print("\n".join(violations) or "nothing is wrong")
+        return bool(violations)
     folder = options.folder or Path(tempfile.mkdtemp(prefix="tidegate-history-"))
     seeds = [first + n for first in options.seed for n in range(options.count)]
     faults = APACHE_FAULTS if options.apache else None
@@ -39,12 +39,12 @@ def main() -> int:
         made = plan(seed, seconds=options.seconds, transactions=not options.no_transactions, faults=faults)
         history = run(made, folder / str(seed), broken=options.broken, apache=options.apache)
         history.save(folder / f"{seed}.jsonl")
-        found = judge(history)
+        violations = judge(history)
         acked = sum(1 for _ in history.of("ack"))
         kinds = [event["kind"] for event in history.of("fault")]
         said = f"seed {seed}: {acked} acknowledged, {len(history.events)} events, {history.now():.1f} s, {kinds}"
-        print("\n  ".join([said, *found]), flush=True)
-        return bool(found)
+        print("\n  ".join([said, *violations]), flush=True)
+        return bool(violations)
 
     with ThreadPoolExecutor(options.at_once) as pool:
         wrong = sum(pool.map(one, seeds))

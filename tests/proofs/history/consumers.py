@@ -26,11 +26,11 @@ def place(topic: str, partition: int) -> str:
 
 
 def record_reads(world: World, who: str, isolation: str, session: int, messages: Iterable[Message]) -> None:
-    found: dict[tuple[str, int], list[list[int]]] = {}
+    reads: dict[tuple[str, int], list[list[int]]] = {}
     for message in messages:
         where = (message.topic(), message.partition())
-        found.setdefault(where, []).append([message.offset(), identity(message.value())])
-    for (topic, partition), records in found.items():
+        reads.setdefault(where, []).append([message.offset(), identity(message.value())])
+    for (topic, partition), records in reads.items():
         what = {"topic": topic, "partition": partition, "isolation": isolation, "session": session}
         world.history.add(who, "read", **what, records=records)
 
@@ -101,13 +101,13 @@ def read_in_group(world: World, reader: Reader, member: int) -> None:
     def assigned(consumer: Consumer, partitions: list[TopicPartition]) -> None:
         nonlocal session
         session = next(_SESSIONS)
-        owned.update({(one.topic, one.partition): -1 for one in partitions})
+        owned.update({(partition.topic, partition.partition): -1 for partition in partitions})
         fetched = _fetch_offsets(world, who, group, consumer, partitions)
         owned.update({where: offset for where, offset in fetched.items() if where in owned})
 
     def revoked(_: Consumer, partitions: list[TopicPartition]) -> None:
-        for one in partitions:
-            owned.pop((one.topic, one.partition), None)
+        for partition in partitions:
+            owned.pop((partition.topic, partition.partition), None)
 
     consumer = Consumer(_settings(reader, world) | {"group.id": group})
     consumer.subscribe(list(reader.topics), on_assign=assigned, on_revoke=revoked, on_lost=revoked)
@@ -143,10 +143,10 @@ def _fetch_offsets(
 ) -> dict[tuple[str, int], int]:
     began = world.history.now()
     try:
-        found = consumer.committed(partitions, 5)
+        committed = consumer.committed(partitions, 5)
     except KafkaException:
         return {}
-    known = {(one.topic, one.partition): one.offset for one in found if not one.error}
+    known = {(partition.topic, partition.partition): partition.offset for partition in committed if not partition.error}
     offsets = {place(*where): offset for where, offset in known.items()}
     world.history.add(who, "fetched offsets", group=group, offsets=offsets, began=began)
     return known
@@ -159,5 +159,9 @@ def _commit(world: World, who: str, group: str, consumer: Consumer, offsets: lis
     except KafkaException as error:
         world.history.add(who, "commit failed", group=group, error=str(error), began=began)
         return
-    known = {place(one.topic, one.partition): one.offset for one in done or offsets if not one.error}
+    known = {
+        place(partition.topic, partition.partition): partition.offset
+        for partition in done or offsets
+        if not partition.error
+    }
     world.history.add(who, "commit", group=group, offsets=known, began=began)

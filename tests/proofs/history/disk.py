@@ -95,15 +95,15 @@ class _Watch:
         self.os_link(path, kept)
         return kept
 
-    def room(self, wanted: int) -> int:
-        """How much of ``wanted`` the disk takes; raises ENOSPC."""
+    def room(self, size: int) -> int:
+        """How much of ``size`` fits on the disk; raises ENOSPC."""
         if not self._shared[_FULL_AT]:
-            return wanted
+            return size
         with self._lock:
             (left,) = struct.unpack_from("<q", self._shared, _LEFT_AT)
-            if wanted and left <= 0:
+            if size and left <= 0:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            taken = min(wanted, left)
+            taken = min(size, left)
             struct.pack_into("<q", self._shared, _LEFT_AT, left - taken)
             return taken
 
@@ -113,7 +113,7 @@ class _Watch:
 
 
 def watch(root: Path, folder: Path) -> None:
-    """Watch this process's files below ``root``, for good. Call it before the process opens any."""
+    """Watch this process's files below ``root`` until it ends. Call it before the process opens any."""
     seen = _Watch(root, folder)
     real = {name: getattr(os, name) for name in ("open", "pwrite", "pwritev", "ftruncate", "fsync", "fdatasync")}
     real |= {name: getattr(os, name) for name in ("rename", "replace", "unlink", "remove", "mkdir")}

@@ -1,7 +1,8 @@
-"""What happened, as a list of events that can be written down, read again, and judged again.
+"""A run recorded as a list of events, which can be saved, loaded and checked again.
 
-An event is a dictionary with ``t`` (seconds since the beginning), ``who`` and ``do``. What each kind holds is said where it is
-recorded (``producers``, ``consumers``, ``transactions``, ``run``); a record is named by its ``id``, unique in a history.
+An event is a dictionary with ``t`` (seconds since the beginning), ``who`` and ``do``. The members of each type are
+described where it is recorded (``producers``, ``consumers``, ``transactions``, ``run``). A record is named by its
+``id``, which is unique in a history.
 """
 
 from __future__ import annotations

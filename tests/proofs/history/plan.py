@@ -114,7 +114,7 @@ def plan(seed: int, *, seconds: float = 3.0, transactions: bool = True, faults: 
         for number in range(chance.randint(1, 2))
     )
     copies = Table("copies", chance.randint(1, 2), {"segment.ms": str(chance.choice([300, 604_800_000]))})
-    names = tuple(one.name for one in topics)
+    names = tuple(topic.name for topic in topics)
     senders = [_sender(chance, kind, number, names) for number, kind in enumerate(_kinds(chance, transactions))]
     copying = any(sender.kind == "copier" for sender in senders)
     return Plan(
@@ -195,10 +195,10 @@ def _faults(chance: random.Random, seconds: float, power: bool, faults: tuple[st
     kinds = ["kill", "kill", "stop", "restart", "disk full", "flush fails"]
     if power:
         kinds += ["power cut"] * 4
-    found, at = [], chance.uniform(0.4, 1.2)
+    chosen, at = [], chance.uniform(0.4, 1.2)
     while at < seconds:
         kind = _allowed(chance.choice(kinds), faults)
         lasts = chance.choice([0.0, 0.0, 0.3]) if kind in ("kill", "power cut", "restart") else chance.uniform(0.2, 2.5)
-        found.append(Fault(round(at, 2), kind, round(lasts, 2)))
+        chosen.append(Fault(round(at, 2), kind, round(lasts, 2)))
         at += lasts + chance.uniform(0.5, 1.5)
-    return tuple(found)
+    return tuple(chosen)

@@ -24,7 +24,7 @@ PATIENCE_S = 180
 
 
 class World:
-    """What the clients of one run share. ``stop`` is set when they are to finish."""
+    """Objects that the clients of one run share. ``stop`` is set when they should finish."""
 
     def __init__(self, bootstrap_servers: str, history: History, partitions: dict[str, int]) -> None:
         self.bootstrap_servers = bootstrap_servers

@@ -137,7 +137,7 @@ def acknowledged_is_there(digest: Digest) -> Iterator[str]:
 
 def _held(log: dict[int, int], offset: int, number: int) -> str:
     there = log.get(offset)
-    elsewhere = [at for at, one in log.items() if one == number]
+    elsewhere = [at for at, number_there in log.items() if number_there == number]
     return f"{'nothing' if there is None else f'record {there}'}; {f'it is at {elsewhere}' if elsewhere else 'it is nowhere'}"
 
 
@@ -182,7 +182,10 @@ def in_order(digest: Digest) -> Iterator[str]:
 
 
 def reads_agree(digest: Digest) -> Iterator[str]:
-    """What a reader saw at an offset is there; it saw the offsets in order, left nothing out and got nothing that is hidden."""
+    """A record that a reader saw at an offset exists.
+
+    The reader saw offsets in order, omitted none, and got no hidden records.
+    """
     sessions: dict[tuple[Any, ...], list[tuple[int, int, float]]] = {}
     for event in digest.history.of("read"):
         key = (event["who"], event["session"], event["isolation"], (event["topic"], event["partition"]))
@@ -194,15 +197,15 @@ def reads_agree(digest: Digest) -> Iterator[str]:
 def _session(
     digest: Digest, who: str, isolation: str, where: Where, reads: list[tuple[int, int, float]]
 ) -> Iterator[str]:
-    log, place = digest.everything.get(where, {}), f"{where[0]}-{where[1]}"
+    log, shown_as = digest.everything.get(where, {}), f"{where[0]}-{where[1]}"
     previous = -1
     for offset, number, at in reads:
         if offset <= previous and not digest.cuts:
-            yield f"{who} read offset {offset} of {place} at {at:.3f} s after offset {previous}"
+            yield f"{who} read offset {offset} of {shown_as} at {at:.3f} s after offset {previous}"
         previous = offset
         if log.get(offset) != number and not digest.taken_by_a_cut(number, offset):
-            held = _held(log, offset, number)
-            yield f"{who} read {digest.tell(number)} at offset {offset} of {place} at {at:.3f} s, where {held}"
+            record = _held(log, offset, number)
+            yield f"{who} read {digest.tell(number)} at offset {offset} of {shown_as} at {at:.3f} s, where {record}"
     if not reads:
         return
     seen = {offset for offset, *_ in reads}
@@ -210,7 +213,7 @@ def _session(
     visible = log if isolation == "read_uncommitted" else digest.committed.get(where, {})
     for offset, number in visible.items():
         if first <= offset <= last and offset not in seen and digest.told_before_a_cut(number):
-            yield f"{who} read {place} from {first} to {last} ({isolation}) and never saw {digest.tell(number)} at offset {offset}"
+            yield f"{who} read {shown_as} from {first} to {last} ({isolation}) and never saw {digest.tell(number)} at offset {offset}"
 
 
 def only_committed(digest: Digest) -> Iterator[str]:
@@ -251,7 +254,7 @@ def whole_transactions(digest: Digest) -> Iterator[str]:
         elif sent.txn is None and sent.id in digest.acked and sent.id not in shown:
             yield f"{digest.tell(sent.id)} is not shown to readers of committed data"
     for number, records in members.items():
-        hidden = [one for one in records if one not in shown]
+        hidden = [record for record in records if record not in shown]
         fate = digest.transactions[number].fate
         if hidden and (fate == "committed" or (fate == "unknown" and len(hidden) < len(records))):
             yield f"transaction {number} ({fate}) has {len(records)} records, and {len(hidden)} are not shown: {digest.tell(hidden[0])}"
@@ -267,15 +270,15 @@ def offsets_never_go_back(digest: Digest) -> Iterator[str]:
         group, pairs = digest.offsets_of(event)
         if event["do"] == "fault" and event["kind"] == "power cut":
             told = {key: [(event["t"], acknowledged.get(key, -1))] for key in told}
-        for place, offset in pairs.items():
-            key = (group, place)
+        for partition, offset in pairs.items():
+            key = (group, partition)
             known = told.setdefault(key, [])
             if event["do"] == "fetched offsets":
                 index = bisect_right(known, event["began"], key=lambda pair: pair[0])
                 if index and offset < known[index - 1][1]:
                     at, before = known[index - 1]
                     yield (
-                        f"{event['who']} got offset {offset} for {group} in {place}, asked at {event['began']:.3f} s; "
+                        f"{event['who']} got offset {offset} for {group} in {partition}, asked at {event['began']:.3f} s; "
                         f"offset {before} was committed or seen at {at:.3f} s"
                     )
             else:
@@ -284,23 +287,25 @@ def offsets_never_go_back(digest: Digest) -> Iterator[str]:
 
 
 def groups_skip_nothing(digest: Digest) -> Iterator[str]:
-    """What lies below a group's committed offset was read by a member."""
+    """Every record below a group's committed offset was read by a member."""
     last: dict[tuple[str, str], tuple[int, str]] = {}
     for event in digest.history.of("commit"):
-        for place, offset in event["offsets"].items():
-            last[event["group"], place] = max(last.get((event["group"], place), (0, "")), (offset, event["who"]))
+        for partition_name, offset in event["offsets"].items():
+            last[event["group"], partition_name] = max(
+                last.get((event["group"], partition_name), (0, "")), (offset, event["who"])
+            )
     seen: dict[tuple[str, Where], set[int]] = {}
     modes: dict[str, str] = {}
     for event in digest.history.of("read"):
         group = event["who"].rpartition("-")[0]
         seen.setdefault((group, (event["topic"], event["partition"])), set()).update(o for o, _ in event["records"])
         modes[group] = event["isolation"]
-    for (group, place), (offset, who) in last.items():
-        topic, _, partition = place.rpartition("/")
+    for (group, partition_name), (offset, who) in last.items():
+        topic, _, partition = partition_name.rpartition("/")
         where = (topic, int(partition))
         for at, number in digest.logs[modes[group]].get(where, {}).items():
             if at < offset and at not in seen.get((group, where), ()) and digest.told_before_a_cut(number):
-                yield f"{who} committed offset {offset} of {place} for {group}, whose members never got {digest.tell(number)} at {at}"
+                yield f"{who} committed offset {offset} of {partition_name} for {group}, whose members never got {digest.tell(number)} at {at}"
 
 
 def copied_once(digest: Digest) -> Iterator[str]:
@@ -315,18 +320,18 @@ def copied_once(digest: Digest) -> Iterator[str]:
             if source in shown and not digest.cuts:
                 yield f"{'-'.join(map(str, source[1][:2]))} offset {source[1][2]} was copied twice: {digest.tell(shown[source])} and {digest.tell(number)}"
             shown[source] = number
-    reached: dict[tuple[str, str], int] = {}
+    furthest: dict[tuple[str, str], int] = {}
     for event in digest.history.of("final offsets"):
-        reached |= {(event["copier"], place): offset for place, offset in event["offsets"].items()}
-    for (copier, place), offset in reached.items():
-        topic, _, partition = place.rpartition("/")
+        furthest |= {(event["copier"], partition_name): offset for partition_name, offset in event["offsets"].items()}
+    for (copier, partition_name), offset in furthest.items():
+        topic, _, partition = partition_name.rpartition("/")
         where = (topic, int(partition))
         for at, number in digest.committed.get(where, {}).items():
             copied = shown.get((copier, (*where, at)))
             if at < offset and copied is None and digest.told_before_a_cut(number):
-                yield f"{copier} committed offset {offset} of {place}, and {digest.tell(number)} at {at} was not copied"
+                yield f"{copier} committed offset {offset} of {partition_name}, and {digest.tell(number)} at {at} was not copied"
             if at >= offset and copied is not None:
-                yield f"{copier} stands at offset {offset} of {place}, and {digest.tell(number)} at {at} was copied"
+                yield f"{copier} stands at offset {offset} of {partition_name}, and {digest.tell(number)} at {at} was copied"
 
 
 RULES: tuple[Callable[[Digest], Iterator[str]], ...] = (
@@ -344,13 +349,13 @@ RULES: tuple[Callable[[Digest], Iterator[str]], ...] = (
 
 
 def judge(history: History) -> list[str]:
-    """What is wrong, a line for each rule that was broken: its shortest case and how many there are."""
+    """The violations found: a line for each rule, with its shortest case and the number of cases."""
     digest = Digest(history)
-    found = []
+    violations = []
     for rule in RULES if digest.everything else ():
         cases = list(rule(digest))
         if cases:
             more = f" (and {len(cases) - 1} more)" if len(cases) > 1 else ""
-            found.append(f"{rule.__name__.replace('_', ' ')}: {min(cases, key=len)}{more}")
+            violations.append(f"{rule.__name__.replace('_', ' ')}: {min(cases, key=len)}{more}")
     problems = [f"{event['who']}: {event['text']}" for event in history.of("problem")]
-    return found + problems
+    return violations + problems

@@ -27,7 +27,7 @@ from tests.servers.kafka import KafkaBroker
 __all__ = ["APACHE_FAULTS", "run"]
 
 APACHE_FAULTS = ("kill", "stop", "restart")
-"""What Apache Kafka is put through: it answers before the disk has the records, so its power is not cut."""
+"""The faults for Apache Kafka: it responds before records are on disk, so its power is not cut."""
 
 Broker = WatchedBroker | KafkaBroker
 _SENDERS: dict[str, Callable[..., None]] = {
@@ -65,7 +65,7 @@ def run(plan: Plan, directory: Path, *, broken: str | None = None, apache: bool 
 
 
 def _live(plan: Plan, broker: Broker, history: History, chance: random.Random) -> None:
-    world = World(broker.bootstrap_servers, history, {one.name: one.partitions for one in plan.topics})
+    world = World(broker.bootstrap_servers, history, {topic.name: topic.partitions for topic in plan.topics})
     _create_topics(plan, broker)
     for reader in plan.readers:
         if reader.members:
@@ -134,8 +134,8 @@ def _thread(world: World, name: str, do: Callable[..., None], *arguments: Any) -
 
 def _create_topics(plan: Plan, broker: Broker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-    wanted = [NewTopic(one.name, one.partitions, 1, config=one.config) for one in plan.topics]
-    for future in admin.create_topics(wanted).values():
+    new_topics = [NewTopic(topic.name, topic.partitions, 1, config=topic.config) for topic in plan.topics]
+    for future in admin.create_topics(new_topics).values():
         future.result(60)
 
 
@@ -189,7 +189,10 @@ def _read_everything(plan: Plan, world: World) -> None:
         if sender.kind == "copier":
             consumer = Consumer(world.settings(**{"group.id": f"{sender.name}-group"}))
             where = [TopicPartition(topic, n) for topic in sender.topics for n in range(world.partitions[topic])]
-            known = {place(one.topic, one.partition): max(one.offset, 0) for one in consumer.committed(where, 20)}
+            known = {
+                place(committed.topic, committed.partition): max(committed.offset, 0)
+                for committed in consumer.committed(where, 20)
+            }
             world.history.add("run", "final offsets", copier=sender.name, offsets=known)
             consumer.close()
 

@@ -42,12 +42,12 @@ def outcomes(plans: list[Plan], folder: Path, **how: Any) -> Iterator[Outcome]:
         directory = folder / str(made.seed)
         for _ in range(APACHE_TRIES if how.get("apache") else 1):
             history = run(made, directory, **how)
-            found = judge(history)
-            if not found:
+            violations = judge(history)
+            if not violations:
                 break
-            print(f"seed {made.seed}: {found[0]}")
+            print(f"seed {made.seed}: {violations[0]}")
         history.save(folder / f"{made.seed}.jsonl")
-        return made, history, found
+        return made, history, violations
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield from pool.map(one, plans)
@@ -55,12 +55,12 @@ def outcomes(plans: list[Plan], folder: Path, **how: Any) -> Iterator[Outcome]:
 
 def hold(plans: list[Plan], folder: Path, record_property: Any, **how: Any) -> None:
     wrong, acked, faults, left = [], 0, dict[str, int](), list[Path]()
-    for made, history, found in outcomes(plans, folder, **how):
+    for made, history, violations in outcomes(plans, folder, **how):
         acked += sum(1 for _ in history.of("ack"))
         for fault in history.of("fault"):
             faults[fault["kind"]] = faults.get(fault["kind"], 0) + 1
-        if found:
-            wrong.append(f"seed {made.seed} ({folder / str(made.seed)}.jsonl):\n  " + "\n  ".join(found))
+        if violations:
+            wrong.append(f"seed {made.seed} ({folder / str(made.seed)}.jsonl):\n  " + "\n  ".join(violations))
         else:
             left.append(folder / str(made.seed))
         if len(left) == SEEDS_A_DUMP or made is plans[-1]:
@@ -72,16 +72,20 @@ def hold(plans: list[Plan], folder: Path, record_property: Any, **how: Any) -> N
 
 
 def dumped(folders: list[Path], how: dict[str, Any]) -> list[str]:
-    """What Kafka's dump tool says against the logs that seeds left, which are then removed: in the short form of one, for
-    starting the tool takes as long as a seed."""
+    """The errors that Kafka's dump tool finds in the logs that seeds left, which are then deleted.
+
+    In the short form only those of one seed, because starting the tool takes as long as a seed.
+    """
     wrong = []
     if not how and servers("kafka").exists():
         some = folders[-effort(1, SEEDS_A_DUMP) :]
-        logs = {path.parent for one in some for path in one.glob("log/*-*/*.log")}
+        logs = {path.parent for seed_folder in some for path in seed_folder.glob("log/*-*/*.log")}
         # Not those of topics whose making a power cut took back: they are set aside.
-        wrong = complaints(sorted(one for one in logs if one.name.rpartition("-")[2].isdecimal()))
-    for one in folders:
-        shutil.rmtree(one)
+        wrong = complaints(
+            sorted(seed_folder for seed_folder in logs if seed_folder.name.rpartition("-")[2].isdecimal())
+        )
+    for seed_folder in folders:
+        shutil.rmtree(seed_folder)
     folders.clear()
     return wrong
 
@@ -100,9 +104,9 @@ def test_apache_kafka_obeys_them_too(tmp_path: Path, record_property: Any) -> No
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_broker_broken_on_purpose_is_caught(broken: str, tmp_path: Path, record_property: Any) -> None:
     for seed in range(1, 21):
-        *_, found = next(outcomes([plan(seed)], tmp_path, broken=broken))
-        if found:
+        *_, violations = next(outcomes([plan(seed)], tmp_path, broken=broken))
+        if violations:
             record_property("caught by seed", seed)
-            record_property("as", found[0])
+            record_property("as", violations[0])
             return
     pytest.fail(f"20 seeds did not show that {broken} is wrong")

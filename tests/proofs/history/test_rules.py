@@ -70,8 +70,8 @@ def test_what_is_right_is_right() -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(changed: dict[str, Any], rule: str) -> None:
-    found = judge(History(events(**changed)))
-    assert any(line.startswith(rule) for line in found), found
+    violations = judge(History(events(**changed)))
+    assert any(line.startswith(rule) for line in violations), violations
 
 
 def test_a_history_is_judged_alike_when_it_is_read_again(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def copy_records(world: World, sender: Sender, base: int, chance: random.Random)
             if not good:
                 continue
             record_reads(world, sender.name, "read_committed", session, good)
-            reached = positions | {(m.topic(), m.partition()): m.offset() + 1 for m in good}
+            ends = positions | {(m.topic(), m.partition()): m.offset() + 1 for m in good}
             try:
                 transactions.begin()
                 for message in good:
@@ -171,14 +171,14 @@ def copy_records(world: World, sender: Sender, base: int, chance: random.Random)
                     send(world, transactions.producer, sender, number, where, world.drained.is_set,
                          txn=transactions.number, source=source)  # fmt: skip
                     number += 1
-                offsets = [TopicPartition(*where, offset) for where, offset in reached.items()]
+                offsets = [TopicPartition(*where, offset) for where, offset in ends.items()]
                 transactions.offsets(offsets, consumer.consumer_group_metadata())
-                known = {place(*where): offset for where, offset in reached.items()}
+                known = {place(*where): offset for where, offset in ends.items()}
                 committed = transactions.end(commit=chance.random() >= sender.aborts, group=group, offsets=known)
             except (KafkaException, _Unfinished):
                 transactions.renew()
                 committed = False
-            positions = _go_on(world, consumer, group, positions, reached, committed)
+            positions = _go_on(world, consumer, group, positions, ends, committed)
             session += not committed  # which reads again what it has seen
     except _Unfinished:
         pass
@@ -186,19 +186,19 @@ def copy_records(world: World, sender: Sender, base: int, chance: random.Random)
         consumer.close()
 
 
-def _go_on(world: World, consumer: Consumer, group: str, before: Any, reached: Any, committed: bool) -> Any:
+def _go_on(world: World, consumer: Consumer, group: str, before: Any, ends: Any, committed: bool) -> Any:
     """Where to read on: after a commit where it ended, else where the group's offsets stand."""
     if committed:
-        return reached
+        return ends
     while True:
         began = world.history.now()
         try:
-            found = consumer.committed([TopicPartition(*where) for where in before], 5)
+            committed_offsets = consumer.committed([TopicPartition(*where) for where in before], 5)
         except KafkaException:
             if world.drained.is_set():
                 return before
             continue
-        known = {(one.topic, one.partition): max(one.offset, 0) for one in found}
+        known = {(partition.topic, partition.partition): max(partition.offset, 0) for partition in committed_offsets}
         world.history.add("copier", "fetched offsets", group=group, began=began,
                           offsets={place(*where): offset for where, offset in known.items()})  # fmt: skip
         consumer.assign([TopicPartition(*where, offset) for where, offset in known.items()])

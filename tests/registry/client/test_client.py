@@ -33,7 +33,7 @@ from tidegate.kit.http import HttpServer
 def url(log: Any) -> Iterator[str]:
     """A registry on a port, in a thread with a loop of its own."""
     started, ending = threading.Event(), asyncio.Event()
-    place: dict[str, Any] = {}
+    address: dict[str, Any] = {}
 
     async def serve() -> None:
         metrics = RegistryMetrics()
@@ -42,7 +42,7 @@ def url(log: Any) -> Iterator[str]:
         registry = Registry(store, metrics, default_level=Level.BACKWARD)
         server = HttpServer(application(registry, metrics, cluster_id="c", group_id="g"), "127.0.0.1", 0)
         await server.start()
-        place.update(url=server.url, loop=asyncio.get_running_loop())
+        address.update(url=server.url, loop=asyncio.get_running_loop())
         started.set()
         await ending.wait()
         await server.stop()
@@ -51,8 +51,8 @@ def url(log: Any) -> Iterator[str]:
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     assert started.wait(60)
-    yield place["url"]
-    place["loop"].call_soon_threadsafe(ending.set)
+    yield address["url"]
+    address["loop"].call_soon_threadsafe(ending.set)
     thread.join(60)
 
 

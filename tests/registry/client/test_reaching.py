@@ -37,14 +37,14 @@ def secure_url(authority: Authority) -> Iterator[str]:
         "ssl.truststore.type": "PEM",
         "ssl.client.authentication": "REQUIRED",
     }
-    started, place = threading.Event(), dict[str, Any]()
+    started, address = threading.Event(), dict[str, Any]()
 
     async def run() -> None:
         ending = asyncio.Event()
         faces = Faces(parse(RegistryConfig, keys))
         async with serving(MemoryLog()) as app:
             addresses = await faces.start(app)
-            place.update(addresses, stop=ending.set, loop=asyncio.get_running_loop())
+            address.update(addresses, stop=ending.set, loop=asyncio.get_running_loop())
             started.set()
             await ending.wait()
             await faces.stop()
@@ -52,26 +52,26 @@ def secure_url(authority: Authority) -> Iterator[str]:
     thread = threading.Thread(target=lambda: asyncio.run(run()))
     thread.start()
     assert started.wait(60)
-    yield place["registry"]
-    place["loop"].call_soon_threadsafe(place["stop"])
+    yield address["registry"]
+    address["loop"].call_soon_threadsafe(address["stop"])
     thread.join(60)
 
 
 def test_a_certificate_is_shown_where_it_is_asked_for(authority: Authority, secure_url: str) -> None:
-    own = authority.issue((NameOID.COMMON_NAME, "client"))
+    certificate = authority.issue((NameOID.COMMON_NAME, "client"))
     keys = {
         "schema.registry.url": secure_url,
         "schema.registry.ssl.truststore.location": str(authority.certificate),
         "schema.registry.ssl.truststore.type": "PEM",
         "max.retries": "0",
     }
-    shown = {"schema.registry.ssl.keystore.location": str(own), "schema.registry.ssl.keystore.type": "PEM"}
+    shown = {"schema.registry.ssl.keystore.location": str(certificate), "schema.registry.ssl.keystore.type": "PEM"}
     with RegistryClient.from_properties({**keys, **shown}) as client:
         assert client.subjects() == []
         assert client.register("s", '"string"') == 1
     with RegistryClient.from_properties(keys) as client, pytest.raises(Unavailable, match="cannot be reached"):
         client.subjects()
-    strangers = {**keys, **shown, "schema.registry.ssl.truststore.location": str(own)}
+    strangers = {**keys, **shown, "schema.registry.ssl.truststore.location": str(certificate)}
     with RegistryClient.from_properties(strangers) as client, pytest.raises(Unavailable, match="CERTIFICATE_VERIFY"):
         client.subjects()
 
@@ -79,8 +79,8 @@ def test_a_certificate_is_shown_where_it_is_asked_for(authority: Authority, secu
 def test_names_are_checked_unless_that_is_switched_off(
     authority: Authority, secure_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = socket.getaddrinfo("127.0.0.1", int(secure_url.rpartition(":")[2]), type=socket.SOCK_STREAM)
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: here)
+    addresses = socket.getaddrinfo("127.0.0.1", int(secure_url.rpartition(":")[2]), type=socket.SOCK_STREAM)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
     keys = {
         "schema.registry.url": secure_url.replace("127.0.0.1", "registry.example"),
         "schema.registry.ssl.ca.location": str(authority.certificate),
@@ -124,8 +124,8 @@ def test_tokens_of_an_issuer_are_asked_for_once() -> None:
         json={"access_token": "t-1", "expires_in": 3600},
         match=[responses.matchers.urlencoded_params_matcher(form)],
     )
-    wanted = {"Authorization": "Bearer t-1", "target-sr-cluster": "lsrc-1", "X-Team": "shop"}
-    responses.get("http://r/subjects", json=[], match=[responses.matchers.header_matcher(wanted)])
+    expected = {"Authorization": "Bearer t-1", "target-sr-cluster": "lsrc-1", "X-Team": "shop"}
+    responses.get("http://r/subjects", json=[], match=[responses.matchers.header_matcher(expected)])
     keys = {
         "schema.registry.url": "http://r",
         "bearer.auth.credentials.source": "OAUTHBEARER",

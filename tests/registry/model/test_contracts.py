@@ -50,8 +50,8 @@ def read(reader: Any, value: object) -> str | None:
 
 @settings(max_examples=60, deadline=None)
 @given(METADATA | JSON, METADATA | JSON)
-def test_metadata_is_read_to_one_text_or_refused(one: Any, other: Any) -> None:
-    first, second = read(contracts.read_metadata, one), read(contracts.read_metadata, other)
+def test_metadata_is_read_to_one_text_or_refused(document: Any, other: Any) -> None:
+    first, second = read(contracts.read_metadata, document), read(contracts.read_metadata, other)
     if first is None:
         return
     assert contracts.read_metadata(json.loads(first)) == first, "reading it again changes nothing"
@@ -67,8 +67,8 @@ def test_metadata_is_read_to_one_text_or_refused(one: Any, other: Any) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(RULES | JSON, RULES)
-def test_rule_sets_are_read_to_one_text_or_refused(one: Any, other: Any) -> None:
-    first, second = read(contracts.read_rule_set, one), read(contracts.read_rule_set, other)
+def test_rule_sets_are_read_to_one_text_or_refused(rules: Any, other: Any) -> None:
+    first, second = read(contracts.read_rule_set, rules), read(contracts.read_rule_set, other)
     if first is None:
         return
     assert contracts.read_rule_set(json.loads(first)) == first

@@ -105,8 +105,8 @@ def test_contexts_and_associations_are_read_and_forgotten() -> None:
     state.apply(association, value, timestamp_ms=5)
     state.apply(association, value, timestamp_ms=7)
     assert state.contexts() == [".", ".c"]
-    found = state.associations.of_subject("s")
-    assert [(each.created_ms, each.updated_ms, each.frozen) for each in found] == [(5, 7, False)]
+    associations = state.associations.of_subject("s")
+    assert [(each.created_ms, each.updated_ms, each.frozen) for each in associations] == [(5, 7, False)]
     with pytest.raises(InvalidRecord, match="an association needs a guid"):
         state.apply(association, b'{"x":1}')
     for key in (context, association):

@@ -46,7 +46,7 @@ def evolved(draw: st.DrawFn, type_: Any) -> Any:
         if draw(st.integers(0, 4)) == 0 and len(branches) > 1:
             branches.pop(draw(st.integers(0, len(branches) - 1)))
         kinds = [branch if isinstance(branch, str) else branch.get("name", branch["type"]) for branch in branches]
-        branches = [branch for place, branch in enumerate(branches) if kinds[place] not in kinds[:place]]
+        branches = [branch for index, branch in enumerate(branches) if kinds[index] not in kinds[:index]]
         return draw(st.permutations(branches)) if branches else type_
     made = draw(_evolved(type_))
     return ["null", made] if made != "null" and draw(st.integers(0, 5)) == 0 else made

@@ -33,7 +33,7 @@ BEYOND_PYTHON = (
     "date value out of range",
     "is no timestamp",
 )
-"""What a column holds and a Python object does not: years before 1 and after 9999, text that is no UUID."""
+"""Values that a column can hold and a Python object cannot: years before 1 and after 9999, text that is no UUID."""
 
 
 def everyday(examples: int) -> Any:
@@ -74,15 +74,15 @@ def hold_alike(message: bytes, writer: AvroSchema, reader: AvroSchema | None = N
     return column
 
 
-def same(one: Any, other: Any) -> bool:
+def same(first: Any, other: Any) -> bool:
     """Equal, a number that is none being equal to itself."""
-    if isinstance(one, float) and isinstance(other, float):
-        return one == other or (math.isnan(one) and math.isnan(other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
+    if isinstance(first, float) and isinstance(other, float):
+        return first == other or (math.isnan(first) and math.isnan(other))
+    if isinstance(first, dict) and isinstance(other, dict):
+        return first.keys() == other.keys() and all(same(first[name], other[name]) for name in first)
+    if isinstance(first, list) and isinstance(other, list):
+        return len(first) == len(other) and all(map(same, first, other))
+    return bool(first == other)
 
 
 def hold_written_and_read(table: Table) -> None:
@@ -113,7 +113,7 @@ def hold_no_wrong_value(message: bytes, schema: AvroSchema) -> None:
     value = hold_alike(message, schema)
     if value is BEYOND_PYTHON or isinstance(value, CorruptRecord):
         return
-    # What both take, fastavro takes too, and gives the same.
+    # fastavro also reads every message that both accept, with the same result
     assert same(value, read_by_fastavro(message, schema))
 
 

@@ -41,7 +41,7 @@ def test_the_bytes_are_fastavros_and_come_back(table: tuple[AvroSchema, list[Any
         many = pa.concat_arrays([encoded] * FEW_ROWS[1])  # enough of them that lists are read step by step
         (repeated,) = decode_columns(many, {7: schema}.__getitem__)
         assert repeated.array.equals(pa.concat_arrays([column] * FEW_ROWS[1]))
-        # What was read, and a part of it, is written as it was.
+        # rows that were read, and slices of them, are written unchanged
         assert encode_columns(schema, repeated.array, 7).equals(many)
         assert encode_columns(schema, repeated.array.slice(len(rows) + 1), 7).equals(many.slice(len(rows) + 1))
         (run,) = runs
@@ -95,11 +95,11 @@ def parse(*fields: tuple[str, Any], name: str = "R") -> AvroSchema:
 
 
 def test_nulls_and_changing_ids_make_runs() -> None:
-    one, two = parse(("a", "int")), parse(("b", "string"), name="S")
-    first = encode_columns(one, pa.array([{"a": 1}, None, {"a": 2}]), 1).to_pylist()
+    first_schema, two = parse(("a", "int")), parse(("b", "string"), name="S")
+    first = encode_columns(first_schema, pa.array([{"a": 1}, None, {"a": 2}]), 1).to_pylist()
     second = encode_columns(two, pa.array([{"b": "x"}, None]), 2).to_pylist()
     values = pa.array([None, *first, *second, *first[:1]], pa.binary())
-    runs = decode_columns(values, {1: one, 2: two}.__getitem__)
+    runs = decode_columns(values, {1: first_schema, 2: two}.__getitem__)
     assert [(run.start, run.length, run.schema_id) for run in runs] == [(0, 4, 1), (4, 2, 2), (6, 1, 1)]
     assert [run.array.to_pylist() for run in runs] == [
         [None, {"a": 1}, None, {"a": 2}],
@@ -423,8 +423,8 @@ def test_calls_do_not_grow_with_rows() -> None:
     )
 
     def calls(rows: int) -> int:
-        one = {"a": 1, "s": "x", "d": Decimal("1.00"), "e": "B", "t": EPOCH}
-        column = pa.array([one, {**one, "s": None}] * (rows // 2), arrow_type(schema))
+        row = {"a": 1, "s": "x", "d": Decimal("1.00"), "e": "B", "t": EPOCH}
+        column = pa.array([row, {**row, "s": None}] * (rows // 2), arrow_type(schema))
         count = 0
 
         def profile(_frame: Any, event: str, _argument: Any) -> None:

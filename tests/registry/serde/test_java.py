@@ -19,7 +19,7 @@ STRICTER = ("cannot be read as string", "not UTF-8", "UnicodeDecodeError", "'utf
 
 
 def in_columns(body: bytes, writer: AvroSchema, reader: AvroSchema) -> str | CorruptRecord:
-    """What is read, written again with the reader's schema, as Java was asked for it."""
+    """The message decoded and written again with the reader's schema, like the Java program's output."""
     try:
         (run,) = decode_columns(pa.array([HEADER + body]), {7: writer}.__getitem__, reader)
     except CorruptRecord as error:

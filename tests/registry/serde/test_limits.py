@@ -144,7 +144,7 @@ def test_any_mixture_of_ids_comes_back_in_order(ids: list[int | None], data: st.
     ]
     runs = decode_columns(pa.array(messages, pa.binary()), schemas.__getitem__)
     assert [row for run in runs for row in run.array.to_pylist()] == values
-    assert [run.start for run in runs] == [sum(run.length for run in runs[:place]) for place in range(len(runs))]
+    assert [run.start for run in runs] == [sum(run.length for run in runs[:index]) for index in range(len(runs))]
     for run in runs:
         assert {i for i in ids[run.start : run.start + run.length] if i is not None} <= {run.schema_id}
 

@@ -35,7 +35,7 @@ Broker = KafkaBroker | TidegateBroker
 
 @pytest.fixture(params=["apache_kafka", "tidegate_broker"])
 def kafka(request: pytest.FixtureRequest) -> Broker:
-    """What we promise over Apache Kafka holds over our own broker, and the other way round."""
+    """The tests run over Apache Kafka and over our own broker: the promises hold with both."""
     broker: Broker = request.getfixturevalue(request.param)
     return broker
 

@@ -1,4 +1,6 @@
-"""What is done to a MariaDB server while a connector reads it; ``after`` are statements, those of a transaction among BEGIN and COMMIT."""
+"""Statements run on a MariaDB server while a connector reads it; those of a transaction in ``after`` are between BEGIN
+and COMMIT.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,8 @@ _AFTER = (*statements(_ROW.format(id=11)), *statements(_EDGES.format(id=12)))
 
 
 def _kinds(name: str, **config: str) -> Scenario:
-    given = {key.replace("_", "."): value for key, value in config.items()}
-    return Scenario(f"kinds_{name}", given, _TYPES + _ROW.format(id=1) + _EDGES.format(id=2), _AFTER)
+    properties = {key.replace("_", "."): value for key, value in config.items()}
+    return Scenario(f"kinds_{name}", properties, _TYPES + _ROW.format(id=1) + _EDGES.format(id=2), _AFTER)
 
 
 _CHANGES_BEFORE = """

@@ -1,7 +1,7 @@
-"""Record what Debezium writes for each scenario: ``python -m tests.support.debezium.record [NAME ...]`` (about a minute; Java). Of
-others than those named what was recorded stays.
+"""Record Debezium's output for each scenario: ``python -m tests.support.debezium.record [NAME ...]`` (about a minute;
+needs Java). With names, the recordings of other scenarios stay unchanged.
 
-What differs from run to run (times, positions, transaction numbers) is kept as it came; the tests set it aside.
+Values that differ between runs (times, positions, transaction numbers) are recorded unchanged; the tests ignore them.
 """
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ def connector_config(server: PostgresServer, scenario: Scenario) -> dict[str, st
 
 
 def known(path: Path, names: Sequence[str]) -> tuple[dict[str, Any], dict[str, int]]:
-    """What stays when these scenarios are recorded again (all where none is named), and the numbers of its schemas."""
+    """The recordings that are kept when these scenarios are recorded again (with no names, none are), and the numbers
+    of the schemas in them.
+    """
     if not names or not path.exists():
         return {"schemas": [], "scenarios": {}, "offsets": []}, {}
-    found = json.loads(gzip.decompress(path.read_bytes()))
-    return found, {json.dumps(schema, sort_keys=True): number for number, schema in enumerate(found["schemas"])}
+    recorded = json.loads(gzip.decompress(path.read_bytes()))
+    return recorded, {json.dumps(schema, sort_keys=True): number for number, schema in enumerate(recorded["schemas"])}
 
 
 def keep(path: Path, recorded: Mapping[str, Any]) -> None:

@@ -102,7 +102,7 @@ def _record(server: MariaDbServer, broker: KafkaBroker, worker: KafkaConnect, na
         histories[scenario.name] = [
             json.loads(m.value()) for m in records_in(broker.bootstrap_servers, f"history-{scenario.name}")
         ]
-        print(scenario.name, {topic: len(found) for topic, found in scenarios[scenario.name].items()}, flush=True)
+        print(scenario.name, {topic: len(records) for topic, records in scenarios[scenario.name].items()}, flush=True)
         httpx.delete(url, timeout=60)
         with server.connect("", user="root") as root, root.cursor() as cursor:
             for _ in range(100):

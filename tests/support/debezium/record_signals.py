@@ -37,11 +37,11 @@ AFTER: Final = "UPDATE orders SET word = 'z' WHERE id = 5"
 
 def connector_config(database: str, schema: str, port: int, user: str) -> dict[str, str]:
     """``database`` is mariadb or postgresql; ``schema`` is where the tables are."""
-    own = {
+    settings = {
         "mariadb": {"database.server.id": "6001", "database.include.list": NAME, "include.schema.changes": "false"},
         "postgresql": {"database.dbname": NAME, "plugin.name": "pgoutput", "slot.name": NAME},
     }[database]
-    return own | {
+    return settings | {
         "database.hostname": "127.0.0.1",
         "database.port": str(port),
         "database.user": user,
@@ -99,12 +99,12 @@ def _run(database: str, connector: str, server: Any, broker: KafkaBroker, worker
     schemas: dict[str, int] = {}
 
     def told() -> list[str]:
-        found = topics_of(broker.bootstrap_servers, scenario, {}).get(f"{NAME}.told", [])
-        return [f"{value[1]['aggregate_type']} {value[1]['type']}" for _, value, _ in found]
+        notes = topics_of(broker.bootstrap_servers, scenario, {}).get(f"{NAME}.told", [])
+        return [f"{value[1]['aggregate_type']} {value[1]['type']}" for _, value, _ in notes]
 
     def changed() -> bool:
-        found = topics_of(broker.bootstrap_servers, scenario, {}).get(f"{NAME}.{schema}.orders", [])
-        return any(value[1]["op"] == "u" for _, value, _ in found)
+        records = topics_of(broker.bootstrap_servers, scenario, {}).get(f"{NAME}.{schema}.orders", [])
+        return any(value[1]["op"] == "u" for _, value, _ in records)
 
     with server.connect(NAME) as connection:
         cursor = connection.cursor()
@@ -119,7 +119,7 @@ def _run(database: str, connector: str, server: Any, broker: KafkaBroker, worker
         wait_until(changed, "the change", 240, 1)
     offsets = [json.loads(m.value()) for m in records_in(broker.bootstrap_servers, "kafka-connect-offset") if m.value()]
     topics = topics_of(broker.bootstrap_servers, scenario, schemas)
-    print(database, {topic: len(found) for topic, found in topics.items()}, flush=True)
+    print(database, {topic: len(records) for topic, records in topics.items()}, flush=True)
     return {"schemas": [json.loads(text) for text in schemas], "topics": topics, "offsets": offsets}
 
 

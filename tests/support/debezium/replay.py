@@ -57,18 +57,19 @@ def replayed(server: PostgresServer, scenario: Scenario) -> dict[str, list[Any]]
 
 
 def settled(task: Any, quiet: int = 12) -> list[RecordBatch]:
-    """What comes until several polls in a row have nothing, and it streams from behind where the database's log ends now.
+    """The batches until several consecutive polls are empty and the stream has passed the current end of the database's
+    log.
 
-    MariaDB does not tell how far it has looked through its log: there it is a second in which nothing comes.
+    MariaDB does not report how far it has examined its log: there it is a second without batches.
     """
     end = _end_of_log(task)
     batches: list[RecordBatch] = []
     idle, since = 0, time.monotonic()
     deadline = since + 120
     while True:
-        found = task.poll()
-        batches += found
-        if found or (task._stream is None and not task._finished):
+        polled = task.poll()
+        batches += polled
+        if polled or (task._stream is None and not task._finished):
             idle, since = 0, time.monotonic()
         else:
             idle += 1
@@ -87,9 +88,9 @@ def _end_of_log(task: Any) -> int | None:
         return None
     with connect(task.config) as connection:
         connection.execute("CREATE TEMPORARY TABLE flushed ()")
-        found = connection.execute("SELECT (pg_current_wal_flush_lsn() - '0/0')::int8").fetchone()
-    assert found is not None
-    return int(found[0])
+        row = connection.execute("SELECT (pg_current_wal_flush_lsn() - '0/0')::int8").fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def records_of(batch: RecordBatch) -> list[list[Any]]:
@@ -108,8 +109,8 @@ def records_of(batch: RecordBatch) -> list[list[Any]]:
 def _pair(raw: bytes | None) -> Any:
     if raw is None:
         return None
-    found = json.loads(raw)
-    return [found["schema"], found["payload"]]
+    value = json.loads(raw)
+    return [value["schema"], value["payload"]]
 
 
 _RUN = ("version", "ts_ms", "ts_us", "ts_ns", "txId", "lsn", "sequence")

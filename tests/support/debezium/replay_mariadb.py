@@ -39,7 +39,7 @@ def replayed(
 
 
 def settled(server: MariaDbServer, task: Any) -> list[RecordBatch]:
-    """What comes up to where the server's log ends now."""
+    """The batches up to the current end of the server's log."""
     with server.connect("") as connection, connection.cursor() as cursor:
         cursor.execute("SHOW MASTER STATUS")
         end = cursor.fetchone()[:2]

@@ -1,4 +1,4 @@
-"""What is done to a database while a connector reads it: the same for Debezium, whose records are kept, and for ours."""
+"""Steps run on a database while a connector reads it: the same for Debezium, whose records are stored, and for ours."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _AFTER = (_ROW.format(id=11), _EDGES.format(id=12))
 
 
 def _kinds(name: str, **config: str) -> Scenario:
-    given = {key.replace("_", "."): value for key, value in config.items()}
-    return Scenario(f"kinds_{name}", given, _TYPES + _ROW.format(id=1) + _EDGES.format(id=2), _AFTER)
+    properties = {key.replace("_", "."): value for key, value in config.items()}
+    return Scenario(f"kinds_{name}", properties, _TYPES + _ROW.format(id=1) + _EDGES.format(id=2), _AFTER)
 
 
 _CHANGES_BEFORE = """

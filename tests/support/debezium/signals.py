@@ -1,4 +1,4 @@
-"""What incremental snapshots deliver, for the tests of all databases."""
+"""Helpers for the incremental snapshot tests of all databases."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def told(batches: Sequence[RecordBatch], topic: str) -> list[Any]:
 
 
 def finished(task: Any, bench: Bench) -> list[RecordBatch]:
-    """What comes until a snapshot that was asked for has ended; all of it is committed."""
-    found: list[RecordBatch] = []
+    """The batches until a requested snapshot has ended; all of them are committed."""
+    received: list[RecordBatch] = []
     asked = False
     while True:
         batches = list(task.poll())
-        found += batches
+        received += batches
         bench.commit(batches)
         asked = asked or any("incremental_snapshot_collections" in (batch.source_offset or {}) for batch in batches)
         if asked and "incremental_snapshot_collections" not in (bench.offset({"server": "t"}) or {}):
-            return found
+            return received

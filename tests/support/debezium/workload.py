@@ -158,7 +158,7 @@ class MySqlWorkload(MariaDbWorkload):
 
 
 def rebuilt(batches: Iterable[RecordBatch]) -> dict[str, dict[Any, Any]]:
-    """What the events leave of each table: rows by key."""
+    """The events replayed into the rows of each table, by key."""
     tables: dict[str, dict[Any, Any]] = {}
     for batch in batches:
         table = tables.setdefault(batch.topic.rpartition(".")[2], {})

@@ -26,7 +26,7 @@ from tidegate.kit.http import HttpServer
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     started, ending = threading.Event(), asyncio.Event()
-    place: dict[str, Any] = {}
+    address: dict[str, Any] = {}
 
     async def serve() -> None:
         metrics = RegistryMetrics()
@@ -35,7 +35,7 @@ def url() -> Iterator[str]:
         registry = Registry(store, metrics, default_level=Level.BACKWARD)
         server = HttpServer(application(registry, metrics, cluster_id="c", group_id="g"), "127.0.0.1", 0)
         await server.start()
-        place.update(url=server.url, loop=asyncio.get_running_loop())
+        address.update(url=server.url, loop=asyncio.get_running_loop())
         started.set()
         await ending.wait()
         await server.stop()
@@ -44,10 +44,10 @@ def url() -> Iterator[str]:
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     assert started.wait(60)
-    with RegistryClient(place["url"]) as client:
+    with RegistryClient(address["url"]) as client:
         client.register("first", '"string"')  # what the server logs of its first write is not the command's output
-    yield place["url"]
-    place["loop"].call_soon_threadsafe(ending.set)
+    yield address["url"]
+    address["loop"].call_soon_threadsafe(ending.set)
     thread.join(60)
 
 

@@ -1,4 +1,4 @@
-"""What the command line says to people: tables that can be searched, errors of one line that name the thing."""
+"""Output of the command line: tables that can be searched, one-line errors that name their cause."""
 
 import json
 import os

@@ -46,7 +46,7 @@ class Sink(Shared):
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("value", "problem"),
     [
         ({}, 'Missing required configuration "http.url" which has no default value.'),
         (
@@ -71,9 +71,9 @@ class Sink(Shared):
         ({"http.url": None}, "Invalid value null for configuration http.url: must not be null"),
     ],
 )
-def test_a_wrong_value_is_named_with_what_would_be_right(given, problem):
+def test_a_wrong_value_is_named_with_what_would_be_right(value, problem):
     with pytest.raises(ConfigError) as raised:
-        parse(Sink, given)
+        parse(Sink, value)
     assert raised.value.message == problem
 
 
@@ -84,7 +84,7 @@ def test_every_problem_is_reported_at_once():
 
 
 def test_values_are_read_as_kafka_reads_them():
-    given = {
+    config = {
         "http.url": " x ",
         "names": "a, b,c",
         "deep": "TRUE",
@@ -92,7 +92,7 @@ def test_values_are_read_as_kafka_reads_them():
         "producer.override.linger.ms": 5,
         "http.mode": "safe",
     }
-    parsed = parse(Sink, given)
+    parsed = parse(Sink, config)
     assert (parsed.url, parsed.names, parsed.deep, parsed.ratio) == ("x", ["a", "b", "c"], True, 1.0)
     assert parsed.overrides == {"linger.ms": "5"}
     assert parsed.mode == "safe", "an alias is read when the name is absent"
@@ -156,7 +156,7 @@ class Client:
 
 def test_a_configuration_that_is_printed_tells_no_secret():
     secret = "hunter22"
-    given = {
+    config = {
         "connection.url": f"jdbc:postgresql://h/d?user=a&password={secret}",
         "urls": f"https://bob:{secret}@h/,https://h/",
         "api.token": secret,
@@ -165,7 +165,7 @@ def test_a_configuration_that_is_printed_tells_no_secret():
         "override.url": f"https://bob:{secret}@h/",
         "override.linger.ms": "5",
     }
-    settings = parse(Client, given)
+    settings = parse(Client, config)
     for text in (repr(settings), str(settings), f"{settings}", format(settings)):
         assert secret not in text
         assert "jdbc:postgresql://h/d?user=a&password=[hidden]" in text and "'linger.ms': '5'" in text

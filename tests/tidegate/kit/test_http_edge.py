@@ -1,4 +1,6 @@
-"""What an HTTP face bears from strangers: foreign pages and hosts, silent and slow connections, floods; over real sockets."""
+"""HTTP servers facing untrusted clients: foreign pages and hosts, silent and slow connections, floods; over real
+sockets.
+"""
 
 from __future__ import annotations
 
@@ -161,8 +163,8 @@ def test_an_answer_that_is_not_read_is_given_up() -> None:
 def test_a_flood_of_requests_ahead_of_their_answers_ends_the_connection() -> None:
     async def run() -> None:
         async with serving(HttpLimits(pipelined=5)) as server:
-            one = b"GET /hang HTTP/1.1\r\nHost: x\r\n\r\n"
-            assert await closed(server, one * 2000)  # what is said is that the request is bad
+            request = b"GET /hang HTTP/1.1\r\nHost: x\r\n\r\n"
+            assert await closed(server, request * 2000)  # what is said is that the request is bad
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             writer.write(b"GET /read HTTP/1.1\r\nHost: x\r\n\r\n" * 5)
             for _ in range(5):
@@ -288,8 +290,8 @@ def test_a_lost_connection_is_freed_without_the_garbage_collector(sent: bytes, t
 def ask(method: str, headers: dict[str, str], **more: Any) -> httpx.Response:
     async def run() -> httpx.Response:
         async with serving(**more) as server, httpx.AsyncClient(base_url=server.url) as client:
-            own = {name: value.replace("PORT", str(server.port)) for name, value in headers.items()}
-            return await client.request(method, "/read", headers=own)
+            sent_headers = {name: value.replace("PORT", str(server.port)) for name, value in headers.items()}
+            return await client.request(method, "/read", headers=sent_headers)
 
     return asyncio.run(run())
 

@@ -147,7 +147,7 @@ def test_headers_are_put_on_every_answer():
 
 @pytest.mark.parametrize("rules", ["put X: 1", "set X", "set a b: 1", "setDate X: soon"])
 def test_wrong_rules_are_named(rules):
-    (wrong,) = [one for one in validate(BrowserKeys, {"response.http.headers.config": rules}) if one.errors]
+    (wrong,) = [value for value in validate(BrowserKeys, {"response.http.headers.config": rules}) if value.errors]
     assert wrong.key.name == "response.http.headers.config"
 
 

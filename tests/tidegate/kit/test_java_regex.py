@@ -52,11 +52,11 @@ def test_patterns_match_what_java_matches() -> None:
             if not WITHOUT_SENSE.search(str(error)):
                 wrong.append(f"{pattern!r} is refused: {error}")
             continue
-        for text, full, found in zip(TEXTS, case["full"], case["found"], strict=True):
+        for text, full, expected in zip(TEXTS, case["full"], case["found"], strict=True):
             match = made.search(text)
             answer = (made.fullmatch(text) is not None, match and match[0])
-            if answer != (full, found):
-                wrong.append(f"{pattern!r} {ignore_case} {text!r}: {answer}, not {(full, found)}")
+            if answer != (full, expected):
+                wrong.append(f"{pattern!r} {ignore_case} {text!r}: {answer}, not {(full, expected)}")
                 break
     assert not wrong, f"{len(wrong)} of {len(CASES)}\n" + "\n".join(wrong[:50])
 

@@ -1,4 +1,4 @@
-"""Who counts as another user of the machine."""
+"""Which accounts count as other users of the machine."""
 
 from __future__ import annotations
 

@@ -70,8 +70,8 @@ def test_a_stop_while_a_child_is_being_made_does_not_wait_for_it(tmp_path, monke
         made, go_on = asyncio.Event(), asyncio.Event()
         spawn = asyncio.create_subprocess_exec
 
-        async def slowly(*given, **more):
-            process = await spawn(*given, **more)
+        async def slowly(*arguments, **more):
+            process = await spawn(*arguments, **more)
             made.set()
             await go_on.wait()
             return process

@@ -117,8 +117,8 @@ def test_who_gives_the_right_password_is_known_and_a_change_counts_at_once(tmp_p
     file = UsersFile(path)
 
     def verified(name: str, password: str) -> str | None:
-        found = asyncio.run(file.verified(name, password))
-        return found.name if found is not None else None
+        verified = asyncio.run(file.verified(name, password))
+        return verified.name if verified is not None else None
 
     assert [verified("alice", "one"), verified("alice", "one"), verified("alice", "two")] == ["alice", "alice", None]
     assert verified("bob", "one") is None and verified("alice", "") is None

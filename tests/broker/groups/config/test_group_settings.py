@@ -12,8 +12,8 @@ from tidegate.kit.errors import ConfigError
 
 def test_a_group_goes_by_the_brokers_settings_unless_it_has_its_own() -> None:
     broker = parse(GroupConfig, {"group.consumer.heartbeat.interval.ms": "6000"})
-    own = {"special": {"consumer.heartbeat.interval.ms": "7000", "share.isolation.level": "read_committed"}}
-    settings = SettingsOfGroups(broker, lambda group: own.get(group, {}))
+    groups = {"special": {"consumer.heartbeat.interval.ms": "7000", "share.isolation.level": "read_committed"}}
+    settings = SettingsOfGroups(broker, lambda group: groups.get(group, {}))
     assert settings("any").consumer_heartbeat_interval_ms == 6_000
     assert settings("special").consumer_heartbeat_interval_ms == 7_000
     assert settings("special").share_isolation_level == "read_committed"
@@ -23,14 +23,14 @@ def test_a_group_goes_by_the_brokers_settings_unless_it_has_its_own() -> None:
 
 def test_values_stay_within_bounds_that_were_narrowed_since() -> None:
     broker = parse(GroupConfig, {"group.streams.max.standby.replicas": "1"})
-    own = {"consumer.session.timeout.ms": "1", "streams.num.standby.replicas": "5"}
-    settings = SettingsOfGroups(broker, lambda group: own)
+    group_settings = {"consumer.session.timeout.ms": "1", "streams.num.standby.replicas": "5"}
+    settings = SettingsOfGroups(broker, lambda group: group_settings)
     assert settings("g").consumer_session_timeout_ms == 45_000
     assert settings("g").streams_num_standby_replicas == 1
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("settings_given", "problem"),
     [
         ({"no.such.key": "1"}, "Unknown group config name: no.such.key"),
         ({"consumer.session.timeout.ms": "1000"}, "greater than or equal to group.consumer.min.session.timeout.ms"),
@@ -41,9 +41,9 @@ def test_values_stay_within_bounds_that_were_narrowed_since() -> None:
         ({"share.isolation.level": "serializable"}, "share.isolation.level"),
     ],
 )
-def test_what_does_not_fit_is_refused(given: dict[str, str], problem: str) -> None:
+def test_what_does_not_fit_is_refused(settings_given: dict[str, str], problem: str) -> None:
     with pytest.raises(InvalidConfiguration, match=problem):
-        SettingsOfGroups(parse(GroupConfig, {})).check(given)
+        SettingsOfGroups(parse(GroupConfig, {})).check(settings_given)
 
 
 def test_good_values_are_taken() -> None:
@@ -52,7 +52,7 @@ def test_good_values_are_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "overrides",
     [
         {"group.consumer.session.timeout.ms": "1000"},
         {"group.share.min.session.timeout.ms": "70000"},
@@ -61,9 +61,9 @@ def test_good_values_are_taken() -> None:
         {"group.streams.heartbeat.interval.ms": "50000", "group.streams.max.heartbeat.interval.ms": "50000"},
     ],
 )
-def test_a_broker_is_not_started_with_settings_that_contradict_each_other(given: dict[str, str]) -> None:
+def test_a_broker_is_not_started_with_settings_that_contradict_each_other(overrides: dict[str, str]) -> None:
     with pytest.raises(ConfigError):
-        parse(GroupConfig, given)
+        parse(GroupConfig, overrides)
 
 
 def test_every_key_has_kafkas_name() -> None:

@@ -37,12 +37,12 @@ def flat(partitions: Partitions) -> Owned:
 
 
 def nested(owned: Owned) -> Partitions:
-    return {topic_id: frozenset(number for one, number in owned if one == topic_id) for topic_id, _ in owned}
+    return {topic_id: frozenset(number for owned_id, number in owned if owned_id == topic_id) for topic_id, _ in owned}
 
 
 @dataclass(eq=False)
 class Client:
-    """What a consumer knows: what it works on (``owned``), and what it was last told to (``target``)."""
+    """A consumer's state: the partitions that it works on (``owned``), and its last assignment (``target``)."""
 
     number: int
     instance_id: str | None
@@ -200,8 +200,8 @@ class World:
         self.repair()
         self.cluster.coordinator.stop()
         self.cluster.coordinator = self.cluster.reload()
-        for one in self.clients:
-            one.waiting = None
+        for each in self.clients:
+            each.waiting = None
 
     def settle(self) -> None:
         self.cluster.clock.settle()
@@ -231,9 +231,9 @@ class World:
         for client in self.clients[4:5]:
             self.leave(client, 0)
             self.crash(client, 0)
-        here = [client for client in self.clients if client.number != 4]
+        remaining = [client for client in self.clients if client.number != 4]
         for _ in range(60):
-            for client in here:
+            for client in remaining:
                 client.waiting = None
                 self.beat(client, 0)
                 client.apply()
@@ -242,17 +242,17 @@ class World:
             self.settle()
         group = self.service.describe("g")
         assert group.state == "Stable", group
-        assert {member.member_id for member in group.members} == {client.member_id for client in here}
+        assert {member.member_id for member in group.members} == {client.member_id for client in remaining}
         topics = self.cluster.topics
-        wanted = {topics.by_name(name) for name in topics.names()}
-        owned = [partition for client in here for partition in client.owned]
+        topic_ids = {topics.by_name(name) for name in topics.names()}
+        owned = [partition for client in remaining for partition in client.owned]
         assert len(owned) == len(set(owned))
-        subscribed = {"a", "b"} if any("b" in str(client.subscription) for client in here) else {"a"}
-        if not any("a" in str(client.subscription) for client in here):
+        subscribed = {"a", "b"} if any("b" in str(client.subscription) for client in remaining) else {"a"}
+        if not any("a" in str(client.subscription) for client in remaining):
             subscribed = {"b"}
         expected = {
             (topic.id, number)
-            for topic in wanted
+            for topic in topic_ids
             if topic is not None and topic.name in subscribed
             for number in range(topic.partitions)
         }

@@ -1,4 +1,4 @@
-"""What members of the classic protocol write: subscriptions and assignments."""
+"""The subscriptions and assignments that members of the classic protocol write."""
 
 from __future__ import annotations
 

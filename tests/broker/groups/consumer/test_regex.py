@@ -9,8 +9,8 @@ from broker.groups.consumer.regex import check, resolve
 
 
 def test_a_name_is_matched_as_a_whole() -> None:
-    found = resolve(["a.*", "a", "^b$", "(?i)B"], ["a", "ab", "b", "ba"], None)
-    assert found == {"a.*": {"a", "ab"}, "a": {"a"}, "^b$": {"b"}, "(?i)B": {"b"}}
+    resolved = resolve(["a.*", "a", "^b$", "(?i)B"], ["a", "ab", "b", "ba"], None)
+    assert resolved == {"a.*": {"a", "ab"}, "a": {"a"}, "^b$": {"b"}, "(?i)B": {"b"}}
 
 
 def test_topics_that_may_not_be_seen_are_left_out() -> None:

@@ -119,9 +119,9 @@ def test_epochs_are_checked(cluster: Cluster) -> None:
     assert isinstance(failure(beat(cluster, "a", 1)), FencedMemberEpoch)
     join(cluster, "b")
     value(beat(cluster, "a", 2))
-    own = {topic_id(cluster): frozenset({0, 1})}
-    assert value(beat(cluster, "a", 2, owned=own)).epoch == 3
-    assert value(beat(cluster, "a", 2, owned=own)).epoch == 3, "it did not get the answer"
+    owned = {topic_id(cluster): frozenset({0, 1})}
+    assert value(beat(cluster, "a", 2, owned=owned)).epoch == 3
+    assert value(beat(cluster, "a", 2, owned=owned)).epoch == 3, "it did not get the answer"
     more = {topic_id(cluster): frozenset({0, 1, 2})}
     assert isinstance(failure(beat(cluster, "a", 2, owned=more)), FencedMemberEpoch)
 
@@ -145,8 +145,8 @@ def test_what_makes_no_sense_is_refused(cluster: Cluster, more: dict[str, Any], 
 
 
 def test_before_version_1_the_broker_names_members(cluster: Cluster) -> None:
-    given = {"topics": frozenset({"t"}), "rebalance_timeout_ms": 1, "owned": {}}
-    request = ConsumerHeartbeat(group_id="g", member_id="", epoch=0, **given)
+    fields = {"topics": frozenset({"t"}), "rebalance_timeout_ms": 1, "owned": {}}
+    request = ConsumerHeartbeat(group_id="g", member_id="", epoch=0, **fields)
     service = cluster.coordinator.service(ConsumerGroups)
     assert value(service.heartbeat(request, 0)).member_id
     assert isinstance(failure(service.heartbeat(request, 1)), InvalidRequest)
@@ -327,16 +327,19 @@ def test_the_last_member_of_the_consumer_protocol_leaves_a_classic_group(cluster
 
 def test_a_classic_group_is_upgraded_by_the_first_member_of_the_consumer_protocol(cluster: Cluster) -> None:
     leader, follower = cluster.member_id(**CLASSIC), cluster.member_id(**CLASSIC)
-    joins = [cluster.join(member_id=one, **CLASSIC) for one in (leader, follower)]
+    joins = [cluster.join(member_id=member_id, **CLASSIC) for member_id in (leader, follower)]
     cluster.clock.advance(0)
-    both = [value(one) for one in joins]
+    both = [value(member_id) for member_id in joins]
     halves = {
-        one: bytes.fromhex(f"0000 00000001 0001 74 00000002 0000000{first} 0000000{first + 1} ffffffff")
-        for one, first in ((leader, 0), (follower, 2))
+        member_id: bytes.fromhex(f"0000 00000001 0001 74 00000002 0000000{first} 0000000{first + 1} ffffffff")
+        for member_id, first in ((leader, 0), (follower, 2))
     }
-    syncs = [cluster.sync(one, assignments=halves if one.member_id == one.leader else None) for one in both]
+    syncs = [
+        cluster.sync(member_id, assignments=halves if member_id.member_id == member_id.leader else None)
+        for member_id in both
+    ]
     cluster.clock.settle()
-    assert [value(sync).assignment for sync in syncs] == [halves[one.member_id] for one in both]
+    assert [value(sync).assignment for sync in syncs] == [halves[member_id.member_id] for member_id in both]
     new = join(cluster, "a")
     assert new.assigned == {}
     group = describe(cluster)

@@ -42,7 +42,10 @@ def consumer_of(*topics: str) -> dict[str, bytes]:
 
 
 def committed(cluster: Cluster, group_id: str = "g") -> dict[tuple[str, int], int]:
-    return {where: one.offset for where, one in cluster.coordinator.fetch_offsets(group_id).items()}
+    return {
+        where: committed_offset.offset
+        for where, committed_offset in cluster.coordinator.fetch_offsets(group_id).items()
+    }
 
 
 def commit(cluster: Cluster, offset: int = 5, group_id: str = "g", topic: str = "t") -> None:
@@ -53,14 +56,14 @@ def commit(cluster: Cluster, offset: int = 5, group_id: str = "g", topic: str = 
 
 def test_offsets_are_kept_with_what_was_said_beside_them(cluster: Cluster) -> None:
     topic_id = uuid.uuid4()
-    given = CommittedOffset(42, leader_epoch=3, metadata="so far", topic_id=topic_id)
-    assert value(cluster.coordinator.commit_offsets("g", {T0: given, T1: CommittedOffset(7)})) == {T0: None, T1: None}
+    offset = CommittedOffset(42, leader_epoch=3, metadata="so far", topic_id=topic_id)
+    assert value(cluster.coordinator.commit_offsets("g", {T0: offset, T1: CommittedOffset(7)})) == {T0: None, T1: None}
     for coordinator in (cluster.coordinator, cluster.reload()):
-        found = coordinator.fetch_offsets("g", [T0, ("t", 9)])
-        assert list(found) == [T0]
-        one = found[T0]
-        assert (one.offset, one.leader_epoch, one.metadata, one.topic_id) == (42, 3, "so far", topic_id)
-        assert one.commit_timestamp_ms == cluster.clock.now_ms()
+        fetched = coordinator.fetch_offsets("g", [T0, ("t", 9)])
+        assert list(fetched) == [T0]
+        first = fetched[T0]
+        assert (first.offset, first.leader_epoch, first.metadata, first.topic_id) == (42, 3, "so far", topic_id)
+        assert first.commit_timestamp_ms == cluster.clock.now_ms()
         assert set(coordinator.fetch_offsets("g")) == {T0, T1}
         assert coordinator.fetch_offsets("nowhere") == {}
 
@@ -243,8 +246,8 @@ def test_offsets_of_a_group_expire_after_it_lost_its_last_member(cluster: Cluste
 def test_a_consumer_group_keeps_the_offsets_of_what_it_reads_and_loses_others(cluster: Cluster) -> None:
     commit(cluster)
     commit(cluster, topic="u")
-    given = {"protocol_type": "consumer", "protocols": consumer_of("t"), "session_timeout_ms": 1_800_000}
-    (alone,) = cluster.stable(1, **given)  # type: ignore[arg-type]
+    request = {"protocol_type": "consumer", "protocols": consumer_of("t"), "session_timeout_ms": 1_800_000}
+    (alone,) = cluster.stable(1, **request)  # type: ignore[arg-type]
     for _ in range(WEEK_MS // 1_700_000 + 2):
         cluster.clock.advance(1_700_000)
         cluster.coordinator.heartbeat("g", generation=1, member_id=alone.member_id)

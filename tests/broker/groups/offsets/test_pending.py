@@ -26,11 +26,11 @@ def offsets(cluster: Cluster, group: str = "g") -> dict[tuple[str, int], int]:
 
 
 def commit(cluster: Cluster, offset: int, producer_id: int | None = None, *where: tuple[str, int]) -> None:
-    given = {one: CommittedOffset(offset) for one in where or (HERE,)}
+    offsets = {partition: CommittedOffset(offset) for partition in where or (HERE,)}
     if producer_id is None:
-        future = cluster.coordinator.commit_offsets("g", given)
+        future = cluster.coordinator.commit_offsets("g", offsets)
     else:
-        future = cluster.coordinator.commit_transaction_offsets("g", given, producer=(producer_id, 0))
+        future = cluster.coordinator.commit_transaction_offsets("g", offsets, producer=(producer_id, 0))
     assert set(value(future).values()) == {None}
 
 
@@ -108,15 +108,15 @@ def test_a_group_whose_offsets_are_pending_does_not_expire(cluster: Cluster) -> 
 def test_who_may_commit_in_a_transaction(cluster: Cluster) -> None:
     (member,) = cluster.stable(1)
     commits = cluster.coordinator.commit_transaction_offsets
-    given = {HERE: CommittedOffset(1)}
-    assert value(commits("g", given, producer=(1, 0))) == {HERE: None}
+    offsets = {HERE: CommittedOffset(1)}
+    assert value(commits("g", offsets, producer=(1, 0))) == {HERE: None}
     as_member = {"generation": member.generation, "member_id": member.member_id}
-    assert value(commits("g", given, producer=(1, 0), **as_member)) == {HERE: None}  # type: ignore[arg-type]
-    stale = commits("g", given, producer=(1, 0), generation=member.generation - 1, member_id=member.member_id)
+    assert value(commits("g", offsets, producer=(1, 0), **as_member)) == {HERE: None}  # type: ignore[arg-type]
+    stale = commits("g", offsets, producer=(1, 0), generation=member.generation - 1, member_id=member.member_id)
     assert isinstance(failure(stale), IllegalGeneration)
-    stranger = commits("g", given, producer=(1, 0), generation=member.generation, member_id="x")
+    stranger = commits("g", offsets, producer=(1, 0), generation=member.generation, member_id="x")
     assert isinstance(failure(stranger), UnknownMemberId)
-    assert isinstance(failure(commits("new", given, producer=(1, 0), generation=1, member_id="x")), IllegalGeneration)
-    assert value(commits("new", given, producer=(1, 0))) == {HERE: None}
+    assert isinstance(failure(commits("new", offsets, producer=(1, 0), generation=1, member_id="x")), IllegalGeneration)
+    assert value(commits("new", offsets, producer=(1, 0))) == {HERE: None}
     (new,) = cluster.coordinator.describe_groups(["new"])
     assert new.state is GroupState.EMPTY

@@ -88,19 +88,22 @@ class Member:
         self.epoch = 0
         self.assigned: dict[uuid.UUID, list[int]] = {}
 
-    def beat(self, epoch: int | None = None, **given: Any) -> int:
+    def beat(self, epoch: int | None = None, **changes: Any) -> int:
         """Send a heartbeat; the error."""
         if epoch is None:
             epoch = self.epoch
         if epoch == 0:
-            given = {"subscribed_topic_names": self.topics, **given}
-        given = {"subscribed_topic_names": None, **given}
-        request = ShareGroupHeartbeatRequest(group_id=self.group, member_id=self.id, member_epoch=epoch, **given)
+            changes = {"subscribed_topic_names": self.topics, **changes}
+        changes = {"subscribed_topic_names": None, **changes}
+        request = ShareGroupHeartbeatRequest(group_id=self.group, member_id=self.id, member_epoch=epoch, **changes)
         answer = self.wire.send(request, ShareGroupHeartbeatResponse, 1)
         if not answer.error_code:
             self.epoch = answer.member_epoch
             if answer.assignment is not None:
-                self.assigned = {one.topic_id: list(one.partitions) for one in answer.assignment.topic_partitions}
+                self.assigned = {
+                    topic_partitions.topic_id: list(topic_partitions.partitions)
+                    for topic_partitions in answer.assignment.topic_partitions
+                }
         return answer.error_code
 
     def gets(self, topic_id: uuid.UUID, count: int) -> Callable[[], bool]:
@@ -109,8 +112,8 @@ class Member:
 
 
 def describe(wire: Wire, group: str) -> Any:
-    (found,) = wire.send(ShareGroupDescribeRequest(group_ids=[group]), ShareGroupDescribeResponse, 1).groups
-    return found
+    (described,) = wire.send(ShareGroupDescribeRequest(group_ids=[group]), ShareGroupDescribeResponse, 1).groups
+    return described
 
 
 def offsets(wire: Wire, group: str) -> dict[tuple[str, int], tuple[int, int]]:
@@ -118,28 +121,28 @@ def offsets(wire: Wire, group: str) -> dict[tuple[str, int], tuple[int, int]]:
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     answer = wire.send(DescribeShareGroupOffsetsRequest(groups=[asked]), DescribeShareGroupOffsetsResponse, 1)
     return {
-        (topic.topic_name, one.partition_index): (one.start_offset, one.lag)
+        (topic.topic_name, partition.partition_index): (partition.start_offset, partition.lag)
         for topic in answer.groups[0].topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
 
 
 def test_members_are_assigned_partitions_once_these_have_a_state(wire: Wire, name: str) -> None:
     topic_id = create(wire, name)
-    one, other = Member(wire, name, name), Member(wire, name, name)
-    assert one.beat() == 0
-    assert one.assigned == {}
-    wait_until(one.gets(topic_id, 2), "an assignment")
+    first, other = Member(wire, name, name), Member(wire, name, name)
+    assert first.beat() == 0
+    assert first.assigned == {}
+    wait_until(first.gets(topic_id, 2), "an assignment")
     assert offsets(wire, name) == {(name, 0): (-1, -1), (name, 1): (-1, -1)}
     wait_until(other.gets(topic_id, 1), "a share of it")
-    wait_until(one.gets(topic_id, 1), "less")
-    assert one.assigned != other.assigned
-    found = describe(wire, name)
-    assert (found.group_state, found.assignor_name, len(found.members)) == ("Stable", "simple", 2)
-    assert sorted(p for m in found.members for t in m.assignment.topic_partitions for p in t.partitions) == [0, 1]
+    wait_until(first.gets(topic_id, 1), "less")
+    assert first.assigned != other.assigned
+    described = describe(wire, name)
+    assert (described.group_state, described.assignor_name, len(described.members)) == ("Stable", "simple", 2)
+    assert sorted(p for m in described.members for t in m.assignment.topic_partitions for p in t.partitions) == [0, 1]
     third = Member(wire, name, name)
     wait_until(third.gets(topic_id, 1), "a partition that another has too")
-    assert one.beat(-1) == other.beat(-1) == third.beat(-1) == 0
+    assert first.beat(-1) == other.beat(-1) == third.beat(-1) == 0
     assert describe(wire, name).group_state == "Empty"
     listed = wire.send(ListGroupsRequest(types_filter=["share"]), ListGroupsResponse, 5).groups
     assert [(g.group_type, g.protocol_type, g.group_state) for g in listed if g.group_id == name] == [
@@ -191,7 +194,7 @@ def test_offsets_of_a_group_without_members_are_set_and_deleted(wire: Wire, name
     assert alter().error_code == 68
     member.beat(-1)
     answer = alter()
-    assert [[one.error_code for one in topic.partitions] for topic in answer.responses] == [[0, 3], [3, 3]]
+    assert [[partition.error_code for partition in topic.partitions] for topic in answer.responses] == [[0, 3], [3, 3]]
     assert offsets(wire, name)[name, 0] == (5, -5)
     alter(-(2**63))  # its lag has no place in 64 bits
     assert offsets(wire, name)[name, 0] == (-(2**63), -(2**63))
@@ -202,7 +205,7 @@ def test_offsets_of_a_group_without_members_are_set_and_deleted(wire: Wire, name
             DeleteShareGroupOffsetsRequest(group_id=name, topics=asked), DeleteShareGroupOffsetsResponse, 0
         )
 
-    codes = {one.topic_name: one.error_code for one in delete(name, "none").responses}
+    codes = {partition.topic_name: partition.error_code for partition in delete(name, "none").responses}
     assert codes == {name: 0, "none": 3}
     assert offsets(wire, name) == {}
     assert delete(name).responses[0].error_code == 3
@@ -224,12 +227,12 @@ def test_a_deleted_topic_is_forgotten(wire: Wire, name: str, broker: BrokerThrea
 
 
 def test_groups_outlive_the_broker(tmp_path: Path, name: str) -> None:
-    given = settings(tmp_path, **SETTINGS)
-    with BrokerThread(given) as broker, Wire(broker.port) as wire:
+    broker_settings = settings(tmp_path, **SETTINGS)
+    with BrokerThread(broker_settings) as broker, Wire(broker.port) as wire:
         topic_id = create(wire, name)
         member = Member(wire, name, name)
         wait_until(member.gets(topic_id, 2), "an assignment")
-    with BrokerThread(given) as broker, Wire(broker.port) as wire:
+    with BrokerThread(broker_settings) as broker, Wire(broker.port) as wire:
         member.wire = wire
         assert member.beat() == 0
         assert [len(m.assignment.topic_partitions[0].partitions) for m in describe(wire, name).members] == [2]
@@ -237,50 +240,50 @@ def test_groups_outlive_the_broker(tmp_path: Path, name: str) -> None:
 
 def test_coordinators_of_share_partitions_are_found(wire: Wire) -> None:
     keys = ["g:AAAAAAAAAAAAAAAAAAAABw:0", "no key"]
-    found = wire.send(FindCoordinatorRequest(key_type=2, coordinator_keys=keys), FindCoordinatorResponse, 6)
-    assert [one.error_code for one in found.coordinators] == [0, 42]
-    found = wire.send(FindCoordinatorRequest(key_type=2, coordinator_keys=keys[:1]), FindCoordinatorResponse, 5)
-    assert found.coordinators[0].error_code == 42
+    response = wire.send(FindCoordinatorRequest(key_type=2, coordinator_keys=keys), FindCoordinatorResponse, 6)
+    assert [coordinator.error_code for coordinator in response.coordinators] == [0, 42]
+    response = wire.send(FindCoordinatorRequest(key_type=2, coordinator_keys=keys[:1]), FindCoordinatorResponse, 5)
+    assert response.coordinators[0].error_code == 42
 
 
 TOPICS = [uuid.UUID(int=number) for number in range(1, 4)]
 
 
 @given(
-    wanted=st.lists(st.frozensets(st.sampled_from(TOPICS), min_size=1), min_size=1, max_size=6),
+    subscriptions=st.lists(st.frozensets(st.sampled_from(TOPICS), min_size=1), min_size=1, max_size=6),
     sizes=st.lists(st.integers(0, 5), min_size=3, max_size=3),
     homogeneous=st.booleans(),
     rounds=st.integers(1, 3),
 )
 def test_the_simple_assignor_shares_out_evenly(
-    wanted: list[frozenset[uuid.UUID]], sizes: list[int], homogeneous: bool, rounds: int
+    subscriptions: list[frozenset[uuid.UUID]], sizes: list[int], homogeneous: bool, rounds: int
 ) -> None:
     if homogeneous:
-        wanted = [wanted[0]] * len(wanted)
+        subscriptions = [subscriptions[0]] * len(subscriptions)
     partitions = dict(zip(TOPICS, sizes, strict=True))
     assigned: dict[str, Any] = {}
-    for members in range(1, len(wanted) + 1):
+    for members in range(1, len(subscriptions) + 1):
         for _ in range(rounds):
             spec = GroupSpec(
-                members={f"m{n}": MemberSpec(wanted[n], assigned.get(f"m{n}", {})) for n in range(members)},
+                members={f"m{n}": MemberSpec(subscriptions[n], assigned.get(f"m{n}", {})) for n in range(members)},
                 homogeneous=homogeneous,
                 partitions=partitions,
             )
             assigned = assign_simply(spec)
         again = assign_simply(
             GroupSpec(
-                members={f"m{n}": MemberSpec(wanted[n], assigned[f"m{n}"]) for n in range(members)},
+                members={f"m{n}": MemberSpec(subscriptions[n], assigned[f"m{n}"]) for n in range(members)},
                 homogeneous=homogeneous,
                 partitions=partitions,
             )
         )
         assert again == assigned, "who has a fair share keeps it"
         for n in range(members):
-            assert set(assigned[f"m{n}"]) <= wanted[n]
+            assert set(assigned[f"m{n}"]) <= subscriptions[n]
         for topic, size in partitions.items():
-            if any(topic in wanted[n] for n in range(members)):
-                given_out = {p for one in assigned.values() for p in one.get(topic, ())}
+            if any(topic in subscriptions[n] for n in range(members)):
+                given_out = {p for assignment in assigned.values() for p in assignment.get(topic, ())}
                 assert given_out == set(range(size)), "everything is read by somebody"
         if homogeneous:
-            counts = [sum(map(len, one.values())) for one in assigned.values()]
+            counts = [sum(map(len, assignment.values())) for assignment in assigned.values()]
             assert max(counts) - min(counts) <= 1

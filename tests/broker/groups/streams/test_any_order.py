@@ -154,8 +154,8 @@ class World:
         self.repair()
         self.cluster.coordinator.stop()
         self.cluster.coordinator = self.cluster.reload()
-        for one in self.clients:
-            one.waiting = None
+        for each in self.clients:
+            each.waiting = None
 
     def settle(self) -> None:
         self.cluster.clock.settle()
@@ -196,8 +196,8 @@ class World:
         standby = [task for client in self.clients for role, task in flat(client.owned) if role == "standby"]
         assert sorted(standby) == [("1", 0), ("1", 1), ("1", 2)]
         for process in set(PROCESSES):
-            here = [task for c in self.clients if c.process == process for _, task in flat(c.owned)]
-            assert len(here) == len(set(here))
+            here_tasks = [task for c in self.clients if c.process == process for _, task in flat(c.owned)]
+            assert len(here_tasks) == len(set(here_tasks))
         reloaded = self.cluster.reload().service(StreamsGroups).describe("g")
         assert reloaded.members == group.members
         assert (reloaded.state, reloaded.epoch, reloaded.topology) == (group.state, group.epoch, group.topology)

@@ -35,7 +35,7 @@ def test_a_topology_is_ready_when_all_topics_are_there() -> None:
     made = configure(counting(), topics)
     assert made.is_ready
     assert made.subtopologies is not None
-    assert {name: (one.tasks, one.is_stateful) for name, one in made.subtopologies.items()} == {
+    assert {name: (subtopology.tasks, subtopology.is_stateful) for name, subtopology in made.subtopologies.items()} == {
         "0": (2, False), "1": (2, True),
     }  # fmt: skip
 

@@ -15,8 +15,8 @@ from broker.groups.streams.tasks import Tasks, TasksByRole
 RECORDED = [json.loads(line) for line in Path(__file__).with_name("tasks.jsonl").read_text().splitlines()]
 
 
-def tasks(given: dict[str, list[int]]) -> Tasks:
-    return {name: frozenset(numbers) for name, numbers in given.items()}
+def tasks(tasks_of: dict[str, list[int]]) -> Tasks:
+    return {name: frozenset(numbers) for name, numbers in tasks_of.items()}
 
 
 def test_the_assignment_is_kafkas() -> None:
@@ -47,19 +47,27 @@ def test_the_assignment_is_kafkas() -> None:
 def test_every_task_is_active_once_and_a_process_has_it_in_one_role(
     members: dict[str, str], subtopologies: dict[str, tuple[int, bool]], standbys: int, random: object
 ) -> None:
-    described = {name: SubtopologySpec(*one) for name, one in subtopologies.items()}
+    described = {name: SubtopologySpec(*subtopology) for name, subtopology in subtopologies.items()}
     first = assign_tasks(StreamsSpec({m: StreamsMemberSpec(p, TasksByRole()) for m, p in members.items()}, described))
     spec = StreamsSpec({m: StreamsMemberSpec(p, first[m]) for m, p in members.items()}, described, standbys)
     assigned = assign_tasks(spec)
-    active = [(name, n) for one in assigned.values() for name, numbers in one.active.items() for n in numbers]
+    active = [
+        (name, n) for subtopology in assigned.values() for name, numbers in subtopology.active.items() for n in numbers
+    ]
     assert sorted(active) == sorted((name, n) for name, (count, _) in subtopologies.items() for n in range(count))
     for process in set(members.values()):
-        here = [assigned[m] for m, p in members.items() if p == process]
+        task_ids = [assigned[m] for m, p in members.items() if p == process]
         has = [
-            (n, i) for one in here for role in (one.active, one.standby) for n, numbers in role.items() for i in numbers
+            (n, i)
+            for subtopology in task_ids
+            for role in (subtopology.active, subtopology.standby)
+            for n, numbers in role.items()
+            for i in numbers
         ]
         assert len(has) == len(set(has))
-    copies = [(name, n) for one in assigned.values() for name, numbers in one.standby.items() for n in numbers]
+    copies = [
+        (name, n) for subtopology in assigned.values() for name, numbers in subtopology.standby.items() for n in numbers
+    ]
     expected = min(standbys, len(set(members.values())) - 1)
     for name, (count, stateful) in subtopologies.items():
         assert all(copies.count((name, n)) == (expected if stateful else 0) for n in range(count))

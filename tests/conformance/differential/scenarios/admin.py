@@ -1,4 +1,4 @@
-"""What administrators ask of a cluster: leaders, replicas, voters, features."""
+"""Administrative requests: leaders, replicas, voters, features."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _DIRECTORY: Final = "00000000-0000-4000-8000-00000000d1d1"
 
 
 def quorum(topic: str, *partitions: int) -> Step:
-    wanted = [{"partition_index": index} for index in partitions]
-    return ask(ApiKey.DESCRIBE_QUORUM, {"topics": [{"topic_name": topic, "partitions": wanted}]})
+    requested = [{"partition_index": index} for index in partitions]
+    return ask(ApiKey.DESCRIBE_QUORUM, {"topics": [{"topic_name": topic, "partitions": requested}]})
 
 
 def elect(partitions: Any, kind: int = 0) -> Step:

@@ -33,7 +33,7 @@ def changed(kind: int, name: str, *changes: tuple[str, int, str | None], validat
 
 
 def after(kind: int, name: str, *keys: str) -> Step:
-    """What holds after a change."""
+    """Reads the configuration after a change."""
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": list(keys)}
     return ask(ApiKey.DESCRIBE_CONFIGS, {"resources": [resource], "include_synonyms": True}, version=4)
 

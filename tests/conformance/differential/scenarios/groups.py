@@ -63,7 +63,7 @@ def synced(**more: Any) -> Step:
 
 
 def commit(
-    *wanted: tuple[int, int],
+    *offsets: tuple[int, int],
     member: str = "",
     generation: int = -1,
     group: str = "$u-g",
@@ -73,7 +73,7 @@ def commit(
 ) -> Step:
     parts = [
         {"partition_index": p, "committed_offset": o, "committed_leader_epoch": -1, "committed_metadata": f"m{o}"}
-        for p, o in wanted
+        for p, o in offsets
     ]
     body = {
         "group_id": group,
@@ -90,8 +90,8 @@ def committed(
     *partitions: int, group: str = "$u-g", topic: str = "$u", topic_id: str = "$id", every: bool = False, **more: Any
 ) -> Step:
     topics = None if every else [{"name": topic, "topic_id": topic_id, "partition_indexes": list(partitions)}]
-    one = {"group_id": group, "member_epoch": -1, "member_id": None, "topics": topics, **more}
-    return ask(ApiKey.OFFSET_FETCH, {"group_id": group, "topics": topics, "groups": [one], "require_stable": True})
+    request = {"group_id": group, "member_epoch": -1, "member_id": None, "topics": topics, **more}
+    return ask(ApiKey.OFFSET_FETCH, {"group_id": group, "topics": topics, "groups": [request], "require_stable": True})
 
 
 def beat(**more: Any) -> Step:

@@ -18,7 +18,7 @@ def produce(
 
 
 def fetch(offset: int, *, topic: str = "$u", topic_id: str = "$id", partition: int = 0, **more: Any) -> Step:
-    one = {
+    request = {
         "partition": partition,
         "fetch_offset": offset,
         "partition_max_bytes": 100_000,
@@ -26,7 +26,7 @@ def fetch(offset: int, *, topic: str = "$u", topic_id: str = "$id", partition: i
         "current_leader_epoch": more.pop("epoch", -1),
         "last_fetched_epoch": more.pop("fetched", -1),
     }
-    topics = [{"topic": topic, "topic_id": topic_id, "partitions": [one]}]
+    topics = [{"topic": topic, "topic_id": topic_id, "partitions": [request]}]
     body = {
         "max_wait": 0,
         "min_bytes": 1,
@@ -48,8 +48,8 @@ def fetch_twice(first: int, second: int) -> Step:
     return step
 
 
-def offsets(*wanted: tuple[int, int], topic: str = "$u", epoch: int = -1, **more: Any) -> Step:
-    parts = [{"partition_index": p, "timestamp": t, "current_leader_epoch": epoch} for p, t in wanted]
+def offsets(*timestamps: tuple[int, int], topic: str = "$u", epoch: int = -1, **more: Any) -> Step:
+    parts = [{"partition_index": p, "timestamp": t, "current_leader_epoch": epoch} for p, t in timestamps]
     return ask(
         ApiKey.LIST_OFFSETS,
         {"replica_id": -1, "timeout": 5000, "topics": [{"name": topic, "partitions": parts}], **more},
@@ -57,8 +57,10 @@ def offsets(*wanted: tuple[int, int], topic: str = "$u", epoch: int = -1, **more
 
 
 def epoch_end(topic: str, partition: int, epoch: int, current: int = -1) -> Step:
-    one = {"partition": partition, "leader_epoch": epoch, "current_leader_epoch": current}
-    return ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, {"replica_id": -1, "topics": [{"topic": topic, "partitions": [one]}]})
+    request = {"partition": partition, "leader_epoch": epoch, "current_leader_epoch": current}
+    return ask(
+        ApiKey.OFFSET_FOR_LEADER_EPOCH, {"replica_id": -1, "topics": [{"topic": topic, "partitions": [request]}]}
+    )
 
 
 METADATA_ID: Final = "00000000-0000-0000-0000-000000000001"

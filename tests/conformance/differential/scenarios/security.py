@@ -55,8 +55,14 @@ def acls(**more: Any) -> Step:
 def upsert(
     name: str = "$u", mechanism: int = 1, iterations: int = 4096, salt: bytes = b"salt", password: bytes = b"p" * 32
 ) -> Step:
-    one = {"name": name, "mechanism": mechanism, "iterations": iterations, "salt": salt, "salted_password": password}
-    return ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, {"deletions": [], "upsertions": [one]}, once=True)
+    request = {
+        "name": name,
+        "mechanism": mechanism,
+        "iterations": iterations,
+        "salt": salt,
+        "salted_password": password,
+    }
+    return ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, {"deletions": [], "upsertions": [request]}, once=True)
 
 
 def quota(ops: list[dict[str, Any]], *entity: tuple[str, str | None], validate_only: bool = False) -> Step:

@@ -1,4 +1,4 @@
-"""What members of share groups read and acknowledge, and the states that the coordinator keeps of it."""
+"""Members of share groups read and acknowledge records, and the coordinator stores their states."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ def config(name: str, value: str | None) -> dict[str, Any]:
 
 
 def emptied(*partitions: tuple[int, int], name: str = "$u") -> Step:
-    wanted = [{"partition_index": index, "offset": offset} for index, offset in partitions]
-    return ask(ApiKey.DELETE_RECORDS, {"topics": [{"name": name, "partitions": wanted}], "timeout": 10_000})
+    requested = [{"partition_index": index, "offset": offset} for index, offset in partitions]
+    return ask(ApiKey.DELETE_RECORDS, {"topics": [{"name": name, "partitions": requested}], "timeout": 10_000})
 
 
 SCENARIOS: Final = (

@@ -38,7 +38,7 @@ def add_partitions(
     *partitions: int, topic: str = "$u", name: str = "$u-x", pid: Any = "$pid", epoch: Any = "$epoch", **more: Any
 ) -> Step:
     topics = [{"name": topic, "partitions": list(partitions)}]
-    one = {
+    request = {
         "transactional_id": name,
         "producer_id": pid,
         "producer_epoch": epoch,
@@ -46,7 +46,7 @@ def add_partitions(
         "topics": topics,
     }
     body = {
-        "transactions": [{**one, **more}],
+        "transactions": [{**request, **more}],
         "v3_and_below_transactional_id": name,
         "v3_and_below_producer_id": pid,
         "v3_and_below_producer_epoch": epoch,
@@ -113,14 +113,14 @@ def listed(**filters: Any) -> Step:
 def markers(
     pid: Any, epoch: Any, *partitions: int, topic: str = "$u", committed: bool = False, coordinator: int = 0
 ) -> Step:
-    one = {
+    request = {
         "producer_id": pid,
         "producer_epoch": epoch,
         "transaction_result": committed,
         "coordinator_epoch": coordinator,
         "topics": [{"name": topic, "partition_indexes": list(partitions)}],
     }
-    return ask(ApiKey.WRITE_TXN_MARKERS, {"markers": [one]}, once=True)
+    return ask(ApiKey.WRITE_TXN_MARKERS, {"markers": [request]}, once=True)
 
 
 def batch(known: Mapping[str, Any]) -> bytes:

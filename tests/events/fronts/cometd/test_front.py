@@ -409,7 +409,7 @@ def _subscribe(client: Bayeux, extension: dict[str, Any]) -> list[str]:
     if not reply["successful"]:
         return [reply["error"]]
     client.connect()
-    return numbers([found for found in client.connect(300) if "data" in found])
+    return numbers([message_received for message_received in client.connect(300) if "data" in message_received])
 
 
 def test_a_stale_replay_id_leads_where_the_subscriber_says(service: EventsThread) -> None:
@@ -440,5 +440,8 @@ def test_events_are_replayed_from_a_time(service: EventsThread) -> None:
         client = Bayeux(service)
         message = {"channel": "/meta/subscribe", "clientId": client.id, "subscription": CHANNEL, "ext": times}
         assert client.send(message)[0]["successful"]
-        assert numbers([found for found in client.connect() if "data" in found]) == ["from-here", "and-on"]
+        assert numbers([message_received for message_received in client.connect() if "data" in message_received]) == [
+            "from-here",
+            "and-on",
+        ]
     assert "cannot be read" in _subscribe(Bayeux(service), {"tidegate": {"replayFrom": {CHANNEL: "noon"}}})[0]

@@ -61,14 +61,14 @@ def test_a_broken_basic_header_is_refused(service: EventsThread) -> None:
 
 @pytest.mark.parametrize("by", ["get", "post"])
 def test_a_revoked_token_opens_nothing(service: EventsThread, by: str) -> None:
-    given = service.token()
+    token = service.token()
     where = f"{service.url}/services/oauth2/revoke"
     if by == "get":
-        answer = requests.get(where, params={"token": given}, timeout=60)
+        answer = requests.get(where, params={"token": token}, timeout=60)
     else:
-        answer = requests.post(where, data={"token": given}, timeout=60)
+        answer = requests.post(where, data={"token": token}, timeout=60)
     assert answer.status_code == 200
-    headers = {"Authorization": f"Bearer {given}"}
+    headers = {"Authorization": f"Bearer {token}"}
     refused = requests.get(f"{service.url}/services/oauth2/userinfo", headers=headers, timeout=60)
     assert (refused.status_code, refused.text) == (403, "Bad_OAuth_Token")
-    assert requests.get(where, params={"token": given}, timeout=60).status_code == 400
+    assert requests.get(where, params={"token": token}, timeout=60).status_code == 400

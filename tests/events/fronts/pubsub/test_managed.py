@@ -78,10 +78,10 @@ class Managed:
         raise AssertionError("the stream ended")
 
     def events(self, count: int) -> list[Any]:
-        found: list[Any] = []
-        while len(found) < count:
-            found += next(self.responses).events
-        return found
+        events: list[Any] = []
+        while len(events) < count:
+            events += next(self.responses).events
+        return events
 
     def end(self) -> None:
         self.asked.put(None)
@@ -150,13 +150,13 @@ def test_a_newer_stream_takes_the_subscription_over(client: Client, name: str) -
 def test_a_stopped_subscription_ends_its_stream_and_takes_none(client: Client, tooling: Tooling, name: str) -> None:
     stream = Managed(client, 5, developer_name=name)
     next(stream.responses)
-    _, found = tooling.call(
+    _, result = tooling.call(
         "GET",
         "query",
         q=f"SELECT Id, DeveloperName, Metadata FROM ManagedEventSubscription WHERE DeveloperName='{name}' LIMIT 1",
     )
-    assert found["size"] == 1
-    (record,) = found["records"]
+    assert result["size"] == 1
+    (record,) = result["records"]
     assert (record["Metadata"]["topicName"], record["Metadata"]["state"]) == (TOPIC, "RUN")
     path = f"sobjects/ManagedEventSubscription/{record['Id']}"
     assert tooling.call("PATCH", path, {"Metadata": record["Metadata"] | {"state": "STOP"}})[0] == 204
@@ -174,7 +174,7 @@ def test_a_stopped_subscription_ends_its_stream_and_takes_none(client: Client, t
         ({"subscription_id": record["Id"]}, "subscription.id"),
     ):
         missing = (grpc.StatusCode.NOT_FOUND, f"managed.subscription.{by}.not.found")
-        assert refused(lambda given=named: list(Managed(client, 5, **given).responses)) == missing
+        assert refused(lambda message=named: list(Managed(client, 5, **message).responses)) == missing
 
 
 @pytest.mark.parametrize(
@@ -265,8 +265,8 @@ def test_what_a_worker_did_not_commit_goes_to_another(client: Client, shared: st
     dying = Managed(client, 4, developer_name=shared)
     next(dying.responses)
     client.publish("d-1", "d-2", "d-3", "d-4")
-    given = dying.events(4)
-    dying.commit(given[0].replay_id)
+    events = dying.events(4)
+    dying.commit(events[0].replay_id)
     other = Managed(client, 10, developer_name=shared)
     next(other.responses)
     client.publish("d-5")
@@ -293,14 +293,14 @@ def test_a_worker_that_does_not_commit_gets_no_more_and_holds_up_nobody(
     stuck = Managed(client, 100, developer_name=shared)
     next(stuck.responses)
     client.publish("o-1", "o-2", "o-3", "o-4", "o-5")
-    held = stuck.events(3)
+    events = stuck.events(3)
     assert not next(stuck.responses).events  # a keepalive, though more was asked for and is there
     other = Managed(client, 100, developer_name=shared)
     taken = other.events(2)
     assert ids(taken) == ["o-4", "o-5"]
     other.commit(taken[-1].replay_id)
     other.end()
-    assert not stuck.commit(held[0].replay_id).HasField("error")
+    assert not stuck.commit(events[0].replay_id).HasField("error")
     client.publish("o-6")
     assert ids(stuck.events(1)) == ["o-6"]
     stuck.end()
@@ -312,7 +312,7 @@ def test_what_is_kept_of_a_shared_subscription_does_not_grow_with_what_is_done(
     first = Managed(client, 1, developer_name=shared)
     next(first.responses)
     client.publish("k-0")
-    (held,) = first.events(1)
+    (event,) = first.events(1)
     second = Managed(client, 1, developer_name=shared)
     next(second.responses)
     for number in range(1, 30):
@@ -320,7 +320,7 @@ def test_what_is_kept_of_a_shared_subscription_does_not_grow_with_what_is_done(
         (taken,) = second.events(1)
         second.commit(taken.replay_id, num_requested=1)
     kept = service.run(service.server.state.get(f"managed-position/{shared.lower()}"))
-    number = int.from_bytes(held.replay_id[:8])
+    number = int.from_bytes(event.replay_id[:8])
     assert (kept["replayId"], kept["open"], kept["next"]) == (number - 1, [number], number + 30)
     first.end()
     second.end()

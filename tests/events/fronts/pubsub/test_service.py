@@ -60,7 +60,7 @@ def stubs(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, ModuleT
 
 
 class Client:
-    """What a user writes around the generated stub."""
+    """A typical client that a user writes around the generated stub."""
 
     def __init__(self, service: EventsThread, stubs: tuple[ModuleType, ModuleType], *, tls: bool) -> None:
         self.pb, grpc_module = stubs
@@ -108,14 +108,14 @@ class Client:
         return self.pb.FetchRequest(topic_name=TOPIC, num_requested=count, **more)
 
     def numbers(self, responses: Any, count: int) -> list[str]:
-        found: list[str] = []
-        while len(found) < count:
+        numbers: list[str] = []
+        while len(numbers) < count:
             for event in next(responses).events:
                 source = io.BytesIO(event.event.payload)
-                found.append(
+                numbers.append(
                     fastavro.schemaless_reader(source, self.schema(event.event.schema_id), None)["Order_Number__c"]
                 )
-        return found
+        return numbers
 
 
 @pytest.fixture(scope="module")
@@ -412,7 +412,7 @@ def test_refusals_have_salesforces_words(client: Client) -> None:
     stub, pb, metadata = client.stub, client.pb, client.metadata
     stale = client.fetch(1, replay_preset=pb.ReplayPreset.CUSTOM, replay_id=b"\x7f" + b"\0" * 7)
     for request in (stale, client.fetch(1, replay_preset=pb.ReplayPreset.CUSTOM, replay_id=b"corrupt")):
-        assert said(lambda given=request: list(stub.Subscribe(iter([given]), metadata=metadata))).startswith(
+        assert said(lambda message=request: list(stub.Subscribe(iter([message]), metadata=metadata))).startswith(
             "The Replay ID validation failed. Ensure that the replay_id field value in FetchRequest is valid and refers to an "
             "event that is within the retention window"
         )
@@ -513,13 +513,13 @@ def test_a_subscription_can_begin_at_a_time(service: EventsThread, client: Clien
 
 def test_a_call_without_a_session_is_refused(client: Client) -> None:
     request = client.pb.TopicRequest(topic_name=TOPIC)
-    for metadata, wanted in (
+    for metadata, expected in (
         ((), "service.auth.headers.invalid"),
         (client.with_token("00DTG0000000001!forged.forged"), "service.auth.error"),
         ((*client.metadata[:1], ("tenantid", "00DXX0000000001")), "service.auth.headers.invalid"),
     ):
-        code, trailer = refused(lambda given=metadata: client.stub.GetTopic(request, metadata=given))
-        assert (code, trailer) == (grpc.StatusCode.UNAUTHENTICATED, wanted)
+        code, trailer = refused(lambda meta=metadata: client.stub.GetTopic(request, metadata=meta))
+        assert (code, trailer) == (grpc.StatusCode.UNAUTHENTICATED, expected)
 
 
 def test_a_subscription_ends_when_its_session_does(service: EventsThread, client: Client) -> None:

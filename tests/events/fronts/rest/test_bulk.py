@@ -44,9 +44,9 @@ class Client:
 
     def ended(self, job: dict[str, Any]) -> dict[str, Any]:
         while True:
-            found: dict[str, Any] = self.call("GET", f"{JOBS}/{job['id']}/").json()
-            if found["state"] in ("JobComplete", "Failed", "Aborted"):
-                return found
+            job_state: dict[str, Any] = self.call("GET", f"{JOBS}/{job['id']}/").json()
+            if job_state["state"] in ("JobComplete", "Failed", "Aborted"):
+                return job_state
             time.sleep(0.01)
 
     def run(self, data: bytes, **more: Any) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def test_a_job_goes_through_its_states_and_no_others(service: EventsThread, clie
     assert client.change(job, "Aborted").json()["state"] == "Aborted"
     assert client.change(job, "UploadComplete").status_code == 400
     assert client.results(job, "unprocessedRecords") == '"Order_Number__c"\n"a"\n'
-    assert job["id"] in [found["id"] for found in client.call("GET", JOBS).json()["records"]]
+    assert job["id"] in [record["id"] for record in client.call("GET", JOBS).json()["records"]]
     assert stored(service) == before
 
 
@@ -177,10 +177,10 @@ def test_a_job_that_a_restart_cut_off_is_finished_and_publishes_nothing_twice(tm
                 tmp_path / "bulk", server.catalog, server._publisher, users, lambda: time.time_ns() // 10**6
             )
             server._jobs.start()
-            found = server._jobs.find(job["id"], service.user)
-            while found.state is not State.DONE:
+            job_found = server._jobs.find(job["id"], service.user)
+            while job_found.state is not State.DONE:
                 await asyncio.sleep(0.01)
-            return found
+            return job_found
 
         assert service.run(again()).processed == 500
         assert stored(service) == 500
@@ -207,9 +207,9 @@ def test_a_job_that_is_taken_up_after_a_day_publishes_nothing_twice(tmp_path: Pa
         elif fault == "log cut off meanwhile":
             read = service.memory_log.read
 
-            async def read_and_cut_off(*given: Any) -> LogSlice:
+            async def read_and_cut_off(*arguments: Any) -> LogSlice:
                 service.memory_log.starts["Order_Shipped__e"] = 300
-                return await read(*given)
+                return await read(*arguments)
 
             service.memory_log.read = read_and_cut_off
         elif fault == "results lost":
@@ -223,10 +223,10 @@ def test_a_job_that_is_taken_up_after_a_day_publishes_nothing_twice(tmp_path: Pa
             server._ids._clock_ms = tomorrow
             server._jobs = BulkJobs(tmp_path / "bulk", server.catalog, server._publisher, server.access.user, tomorrow)
             server._jobs.start()
-            found = server._jobs.find(job["id"], service.user)
-            while found.state not in (State.DONE, State.FAILED):
+            job_found = server._jobs.find(job["id"], service.user)
+            while job_found.state not in (State.DONE, State.FAILED):
                 await asyncio.sleep(0.01)
-            return found
+            return job_found
 
         ended = service.run(again())
         if fault == "none":

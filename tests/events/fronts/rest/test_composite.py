@@ -33,8 +33,8 @@ def post(reference: str, number: Any, url: str = EVENT) -> dict[str, Any]:
 def composite(service: EventsThread, *requests_: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
     answer = call(service, "POST", f"{BASE}/composite", {"compositeRequest": list(requests_), **more})
     assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()["compositeResponse"]
-    return found
+    results: list[dict[str, Any]] = answer.json()["compositeResponse"]
+    return results
 
 
 def test_later_requests_have_results_of_earlier_ones_in_them(service: EventsThread) -> None:

@@ -40,7 +40,7 @@ def test_simple_salesforce_logs_in_over_soap_and_publishes(service: EventsThread
 
 
 def test_simple_salesforce_describes_events(org: Salesforce) -> None:
-    assert "Order_Shipped__e" in [found["name"] for found in org.describe()["sobjects"]]
+    assert "Order_Shipped__e" in [sobject["name"] for sobject in org.describe()["sobjects"]]
     fields = {field["name"]: field for field in org.Order_Shipped__e.describe()["fields"]}
     assert fields["Order_Number__c"]["length"] == 40
     assert fields["Order_Number__c"]["nillable"] is False

@@ -37,12 +37,12 @@ VALUES = st.recursive(
 @given(st.dictionaries(st.text(max_size=4), VALUES, max_size=4), st.sampled_from([None, 1]))
 def test_every_member_is_found(value: dict[str, Any], indent: int | None) -> None:
     text = json.dumps(value, indent=indent)
-    last = {name.lower(): held for name, held in value.items()}
-    for name, held in last.items():
-        place = offset_of(text, name)
-        assert place is not None
-        rest = "\n".join(text.split("\n")[place[0] - 1 :])[place[1] - 1 :]
-        assert json.JSONDecoder().raw_decode(rest)[0] == held
+    last = {name.lower(): member for name, member in value.items()}
+    for name, member in last.items():
+        offsets = offset_of(text, name)
+        assert offsets is not None
+        rest = "\n".join(text.split("\n")[offsets[0] - 1 :])[offsets[1] - 1 :]
+        assert json.JSONDecoder().raw_decode(rest)[0] == member
 
 
 @given(st.text(alphabet='{}[]":,a \\\n1', max_size=20))

@@ -1,4 +1,4 @@
-"""What becomes of a change record: the event, its header, its bitmaps."""
+"""The event built from a change record: its values, its header, its bitmaps."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ ROW |= {"seen": 1_700_000_000_123_456, "born": 19_000, "note": None, "gone": Fal
 
 
 def table(**more: Any) -> TableEvents:
-    given = {"names": NAMES, "snapshot": False, "deleted_column": ""} | more
-    return TableEvents("Customer__c", Envelope(json.dumps(VALUE)), **given)
+    fields = {"names": NAMES, "snapshot": False, "deleted_column": ""} | more
+    return TableEvents("Customer__c", Envelope(json.dumps(VALUE)), **fields)
 
 
 def made(change: dict[str, Any], *, enriched: tuple[str, ...] = (), **more: Any) -> tuple[Any, Any, Any] | None:
     """The event of a change as the Pub/Sub API shows it, its named bitmaps, and as CometD shows it."""
     events = table(**more)
     read = events.envelope.change(record(VALUE, 1, {"source": source(), **change})[5:])
-    found = events.make(read, "1", user="005", sequence=3, enriched=enriched)
-    if found is None:
+    event = events.make(read, "1", user="005", sequence=3, enriched=enriched)
+    if event is None:
         return None
     schema = ChangeEventSchema(5, events.text)
-    payload = schema.encode(found.values)
+    payload = schema.encode(event.values)
     return *decoded(schema.text, payload), schema.to_json(payload, timestamp_ms=0)
 
 
@@ -118,8 +118,8 @@ def test_rows_marked_as_deleted_are_deleted_and_come_back() -> None:
         {"op": "d", "before": ROW | {"gone": True}},
         {"op": "d", "before": ROW},
     ):
-        found = made(change, deleted_column="gone")
-        kinds.append(found and found[0]["ChangeEventHeader"]["changeType"])
+        event = made(change, deleted_column="gone")
+        kinds.append(event and event[0]["ChangeEventHeader"]["changeType"])
     assert kinds == ["DELETE", None, "UNDELETE", None, "DELETE"]
 
 
@@ -135,10 +135,10 @@ def test_what_cannot_be_said_is_a_gap() -> None:
     assert values["ChangeEventHeader"]["recordIds"] == ["000000000000000AAA"]
     events = table()
     change = Change("u", None, ROW | {"seen": "no number"}, source(), None)
-    found = events.make(change, "1", user="005", sequence=1)
-    assert found is not None
-    assert found.values["ChangeEventHeader"]["changeType"] == "GAP_UPDATE"
-    assert set(found.values) == {"ChangeEventHeader"}
+    event = events.make(change, "1", user="005", sequence=1)
+    assert event is not None
+    assert event.values["ChangeEventHeader"]["changeType"] == "GAP_UPDATE"
+    assert set(event.values) == {"ChangeEventHeader"}
 
 
 @pytest.mark.parametrize(
@@ -175,13 +175,13 @@ def test_bitmaps_name_what_was_chosen(plain: set[int], parts: set[int]) -> None:
     layout: list[tuple[str, list[str]]] = [(f"f{number}", []) for number in range(41)]
     layout[3] = ("f3", [f"p{number}" for number in range(10)])
     chosen = {f"f{number}" for number in plain} | {f"f3.p{number}" for number in parts}
-    found = set()
+    headers = set()
     for text in bitmaps.encode(layout, chosen):
-        place, _, digits = text.rpartition("-")
+        prefix, _, digits = text.rpartition("-")
         bits = int(digits, 16)
-        among = [f"f3.{part}" for part in layout[int(place)][1]] if place else [name for name, _ in layout]
-        found |= {name for number, name in enumerate(among) if bits >> number & 1}
-    assert found == chosen
+        among = [f"f3.{part}" for part in layout[int(prefix)][1]] if prefix else [name for name, _ in layout]
+        headers |= {name for number, name in enumerate(among) if bits >> number & 1}
+    assert headers == chosen
 
 
 def test_bitmaps_are_written_as_salesforce_writes_them() -> None:

@@ -46,9 +46,9 @@ def test_answers_are_javas() -> None:
         assert [schema and schema.canonical for schema in schemas] == entry["schemas"], entry["texts"]
         refused += schemas.count(None)
         for reader, writer, said in entry["pairs"]:
-            one, other = schemas[reader], schemas[writer]
-            assert one is not None and other is not None
-            assert reasons(one, other) == said, (one.canonical, other.canonical)
+            reader_schema, other = schemas[reader], schemas[writer]
+            assert reader_schema is not None and other is not None
+            assert reasons(reader_schema, other) == said, (reader_schema.canonical, other.canonical)
             pairs += 1
             incompatible += bool(said)
             kinds.update({reason[0] for reason in said if said != "exception"})
@@ -64,9 +64,9 @@ def test_normalized_texts_and_messages_are_confluents() -> None:
             if said is not None and '"namespace":""' not in said[0]:
                 assert schema is not None and [schema.canonical, schema.normalized().canonical] == said
         for original, update, _, _, messages in entry["pairs"]:
-            one, other = schemas[update], schemas[original]
-            assert one is not None and other is not None
-            assert one.reading_problems(other) == messages
+            updated, other = schemas[update], schemas[original]
+            assert updated is not None and other is not None
+            assert updated.reading_problems(other) == messages
 
 
 @pytest.mark.proof

@@ -25,14 +25,14 @@ def check(entry: dict[str, Any]) -> int:
         if schema is not None:
             assert [schema.canonical, schema.normalized().canonical] == said
     incompatible = 0
-    for place, other, strict, lenient, messages in entry["pairs"]:
-        original, update = schemas[place], schemas[other]
+    for index, other, strict, lenient, messages in entry["pairs"]:
+        original, update = schemas[index], schemas[other]
         assert original is not None and update is not None
         for policy, compatible, said in (("strict", STRICT, strict), ("lenient", LENIENT, lenient)):
             mine = update.changes_from(original, lenient=policy == "lenient")
             # Which of several compatible alternatives is taken is chance in Java; what is incompatible is not.
-            found = sorted((change.kind, change.path) for change in mine if change.kind not in compatible)
-            assert found == sorted((kind, path) for kind, path in said if kind not in compatible), entry["texts"]
+            changes = sorted((change.kind, change.path) for change in mine if change.kind not in compatible)
+            assert changes == sorted((kind, path) for kind, path in said if kind not in compatible), entry["texts"]
         assert sorted(update.reading_problems(original)) == sorted(messages)
         incompatible += bool(messages)
     return incompatible

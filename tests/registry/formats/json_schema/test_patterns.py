@@ -64,8 +64,8 @@ def test_values_are_judged_as_by_jsonschema(draft: str, pattern: str, names: lis
         "propertyNames": {"pattern": pattern},
     } | ({"allOf": [{"unevaluatedProperties": False}]} if draft in NEWER else {})
     kind = validators.validator_for(schema)
-    theirs = sorted(error.message for error in kind(schema).iter_errors(value))
-    assert sorted(error.message for error in bounded(kind)(schema).iter_errors(value)) == theirs
+    messages = sorted(error.message for error in kind(schema).iter_errors(value))
+    assert sorted(error.message for error in bounded(kind)(schema).iter_errors(value)) == messages
 
 
 def test_jsonschema_itself_is_left_as_it_is() -> None:

@@ -12,7 +12,7 @@ from registry.formats.json_schema.schema import JsonSchema
 
 
 def kinds(old: Any, new: Any) -> list[str]:
-    """What changed, named as Confluent names it."""
+    """The differences, under Confluent's names."""
     original, update = (JsonSchema.parse(json.dumps(schema)) for schema in (old, new))
     return [f"{change.kind} {change.path}" for change in update.changes_from(original)]
 
@@ -77,7 +77,7 @@ TEXT = {"type": "string"}
     ],
 )
 def test_changes(old: Any, new: Any, compatible: bool, change: str) -> None:
-    assert [found for found in kinds(old, new) if found.startswith(change)] or not change
+    assert [kind for kind in kinds(old, new) if kind.startswith(change)] or not change
     assert (problems(old, new) == []) is compatible
 
 
@@ -202,9 +202,9 @@ anything = st.recursive(
 
 @settings(max_examples=80, deadline=None)
 @given(anything, anything, st.sampled_from([None, "https://json-schema.org/draft/2020-12/schema"]))
-def test_any_json_is_a_schema_or_a_clear_error(one: Any, other: Any, draft: str | None) -> None:
+def test_any_json_is_a_schema_or_a_clear_error(first: Any, other: Any, draft: str | None) -> None:
     schemas = []
-    for value in (one, other):
+    for value in (first, other):
         if draft and isinstance(value, dict):
             value = {**value, "$schema": draft}
         try:
@@ -230,7 +230,7 @@ def test_any_text_is_a_schema_or_a_clear_error(text: str) -> None:
 
 @pytest.mark.parametrize("depth", range(50, 500, 25))
 def test_a_schema_of_any_depth_is_written_or_refused(depth: int) -> None:
-    """What can be read may be too deep to be written: it takes less of the stack to read it."""
+    """A schema that can be read may be too deep to be written: reading uses less of the stack."""
     text = '{"allOf":[' * depth + "{}" + "]}" * depth
     for use in (lambda schema: schema.canonical, lambda schema: schema.normalized().canonical):
         try:

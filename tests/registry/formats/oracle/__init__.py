@@ -1,1 +1,1 @@
-"""What the originals say of schemas, kept as data (``*.jsonl.gz``), and the programs that asked them."""
+"""The originals' results for schemas, stored as data (``*.jsonl.gz``), and the programs that generated them."""

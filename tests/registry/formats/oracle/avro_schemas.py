@@ -51,7 +51,7 @@ class Schemas:
         kinds += ["name", "name"] + ([] if in_union and not self.wild else ["union", "union"])
         kind = "primitive" if depth == 0 else self.one(*kinds)
         if self.wild and depth and self.maybe(0.12):
-            # What is defined later, never, or twice.
+            # names defined later, never, or twice
             return self.one("R", "S", "T", "n.R", *(copy.deepcopy(made) for made in self.made[-1:]))
         match kind:
             case "logical":
@@ -83,11 +83,11 @@ class Schemas:
         branches = [self.type(depth - 1, space, in_union=True) for _ in range(self.random.randint(1, 3))]
         if self.wild:
             return branches
-        found: dict[str, Any] = {}
+        union_branches: dict[str, Any] = {}
         for branch in branches:
             kind = branch if isinstance(branch, str) else branch.get("name") or branch["type"]
-            found.setdefault(kind, branch)
-        return list(found.values())
+            union_branches.setdefault(kind, branch)
+        return list(union_branches.values())
 
     def enum(self, space: str | None) -> dict[str, Any]:
         symbols = self.random.sample(["A", "B", "C", "D"], self.random.randint(1, 4))
@@ -154,27 +154,27 @@ class Schemas:
         """The schema with one or two places changed in one of the ways that matter."""
         holder = {"root": copy.deepcopy(schema)}
         for _ in range(self.one(1, 1, 1, 2)):
-            places: list[tuple[Any, Any]] = []
-            self.places(holder, "root", places)
+            slots: list[tuple[Any, Any]] = []
+            self.places(holder, "root", slots)
             changes: list[Callable[[], None]] = []
-            for where, key in places:
+            for where, key in slots:
                 changes += self.changes(where, key)
             if changes:
                 self.one(*changes)()
         return holder["root"]
 
-    def places(self, holder: Any, key: Any, found: list[tuple[Any, Any]]) -> None:
-        found.append((holder, key))
+    def places(self, holder: Any, key: Any, slots: list[tuple[Any, Any]]) -> None:
+        slots.append((holder, key))
         value = holder[key]
         if isinstance(value, list):
-            for place in range(len(value)):
-                self.places(value, place, found)
+            for index in range(len(value)):
+                self.places(value, index, slots)
         elif isinstance(value, dict):
             for inner in ("items", "values"):
                 if inner in value:
-                    self.places(value, inner, found)
+                    self.places(value, inner, slots)
             for field in value.get("fields", ()):
-                self.places(field, "type", found)
+                self.places(field, "type", slots)
 
     def changes(self, holder: Any, key: Any) -> list[Callable[[], None]]:
         value = holder[key]

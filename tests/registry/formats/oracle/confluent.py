@@ -75,9 +75,9 @@ def kept(question: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     return entry
 
 
-def main(classpath: str, *wanted: str) -> None:
+def main(classpath: str, *names: str) -> None:
     makers = {"json": json_questions, "protobuf": protobuf_questions, "avro_confluent": avro_questions}
-    for name in wanted or makers:
+    for name in names or makers:
         questions = list(makers[name]())
         entries = [kept(*both) for both in zip(questions, ask(classpath, questions), strict=True)]
         print(f"{name}: {len(entries)} entries, {write(name, entries)} bytes")

@@ -169,9 +169,9 @@ class Schemas:
         return made
 
     def change(self, made: dict[str, Any]) -> None:
-        places: list[tuple[Any, Any, int]] = []
-        self.places(made, 3, places)
-        holder, key, depth = self.random.choice(places)
+        slots: list[tuple[Any, Any, int]] = []
+        self.places(made, 3, slots)
+        holder, key, depth = self.random.choice(slots)
         inner = holder[key]
         chance = self.random.random()
         if chance < 0.35 or not isinstance(inner, dict):
@@ -185,23 +185,23 @@ class Schemas:
                 if keyword in inner and self.maybe(0.5):
                     inner[keyword] = {**inner[keyword], self.one(*NAMES): self.schema(depth)}
 
-    def places(self, schema: Any, depth: int, found: list[tuple[Any, Any, int]]) -> None:
+    def places(self, schema: Any, depth: int, slots: list[tuple[Any, Any, int]]) -> None:
         for keyword in ("properties", "patternProperties", "definitions", "dependentSchemas"):
             for name, value in schema.get(keyword, {}).items():
-                found.append((schema[keyword], name, max(depth - 1, 0)))
+                slots.append((schema[keyword], name, max(depth - 1, 0)))
                 if isinstance(value, dict):
-                    self.places(value, max(depth - 1, 0), found)
+                    self.places(value, max(depth - 1, 0), slots)
         for keyword in ("items", "additionalProperties", "additionalItems", "not", "if", "then", "contains",
                         "allOf", "anyOf", "oneOf", "prefixItems"):  # fmt: skip
             value = schema.get(keyword)
             if isinstance(value, list):
-                for place, item in enumerate(value):
-                    found.append((value, place, max(depth - 1, 0)))
+                for index, item in enumerate(value):
+                    slots.append((value, index, max(depth - 1, 0)))
                     if isinstance(item, dict):
-                        self.places(item, max(depth - 1, 0), found)
+                        self.places(item, max(depth - 1, 0), slots)
             elif value is not None:
-                found.append((schema, keyword, max(depth - 1, 0)))
+                slots.append((schema, keyword, max(depth - 1, 0)))
                 if isinstance(value, dict):
-                    self.places(value, max(depth - 1, 0), found)
-        if not found:
-            found.append(({"root": schema}, "root", depth))
+                    self.places(value, max(depth - 1, 0), slots)
+        if not slots:
+            slots.append(({"root": schema}, "root", depth))

@@ -27,8 +27,8 @@ def check(entry: dict[str, Any]) -> int:
             assert schema.normalized().canonical == said[1], text
             assert ProtobufSchema.parse(schema.canonical, references).canonical == schema.canonical
     incompatible = 0
-    for place, other, changes, _, messages in entry["pairs"]:
-        original, update = schemas[place], schemas[other]
+    for index, other, changes, _, messages in entry["pairs"]:
+        original, update = schemas[index], schemas[other]
         assert original is not None and update is not None
         mine = sorted([change.kind, change.path] for change in update.changes_from(original))
         assert mine == sorted(changes), entry["texts"]

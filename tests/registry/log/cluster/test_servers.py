@@ -27,7 +27,7 @@ KINDS = ("int", "long", "float", "bytes")
 
 @contextmanager
 def running(directory: Path, settings: list[dict[str, str]]) -> Iterator[list[RegistryProcess]]:
-    registries = [RegistryProcess(directory, one) for one in settings]
+    registries = [RegistryProcess(directory, config) for config in settings]
     try:
         yield registries
     finally:
@@ -54,7 +54,7 @@ def test_the_other_goes_on_when_the_one_that_writes_stops(
     settings = [{**common, "listeners": f"http://127.0.0.1:{port}"} for port in ports]
 
     with running(tmp_path, settings) as registries, ExitStack() as stack:
-        clients = [stack.enter_context(SchemaRegistryClient({"url": one.url})) for one in registries]
+        clients = [stack.enter_context(SchemaRegistryClient({"url": registry.url})) for registry in registries]
         ids = [
             clients[n % 2].register_schema(f"s{n}", Schema(json.dumps(kind), "AVRO")) for n, kind in enumerate(KINDS)
         ]
@@ -63,7 +63,7 @@ def test_the_other_goes_on_when_the_one_that_writes_stops(
         everything = [["s0", "s1", "s2", "s3"]] * 2
         wait_until(lambda: [client.get_subjects() for client in clients] == everything, "both know every subject")
         log = registries[0].log.read_text()
-        writer = next(n for n, one in enumerate(registries) if re.search(f"me=True.*{one.url}", log))
+        writer = next(n for n, registry in enumerate(registries) if re.search(f"me=True.*{registry.url}", log))
         registries[writer].end()
         assert clients[1 - writer].register_schema("t", Schema('"string"', "AVRO")) == 5
         assert "cannot be fenced" not in registries[0].log.read_text()

@@ -1,4 +1,4 @@
-"""What answers look like: members, their order, media types, guids."""
+"""The form of responses: members, their order, media types, guids."""
 
 import hashlib
 from typing import Any
@@ -99,7 +99,7 @@ def test_a_guid_is_the_hash_of_text_references_metadata_and_rules(
 
 
 @pytest.mark.parametrize(
-    ("accept", "given"),
+    ("accept", "content_type"),
     [
         ("*/*", "application/vnd.schemaregistry.v1+json"),
         ("application/json", "application/json"),
@@ -107,9 +107,9 @@ def test_a_guid_is_the_hash_of_text_references_metadata_and_rules(
         ("text/html, application/*;q=0.5", "application/vnd.schemaregistry.v1+json"),
     ],
 )
-def test_answers_are_what_the_client_accepts(client: TestClient, accept: str, given: str) -> None:
+def test_answers_are_what_the_client_accepts(client: TestClient, accept: str, content_type: str) -> None:
     for _ in range(2):
-        assert client.get("/subjects", headers={"Accept": accept}).headers["content-type"] == given
+        assert client.get("/subjects", headers={"Accept": accept}).headers["content-type"] == content_type
     refused = client.get("/subjects", headers={"Accept": "text/html"})
     assert (refused.status_code, refused.json()["message"]) == (406, "HTTP 406 Not Acceptable")
 

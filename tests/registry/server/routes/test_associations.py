@@ -12,8 +12,8 @@ OWN = ":.lkc:orders-value"
 
 
 def request(*associations: dict[str, Any], name: str = "orders", **more: Any) -> dict[str, Any]:
-    given = {"resourceName": name, "resourceNamespace": "lkc", "resourceId": f"id-{name}", **more}
-    return {**given, "associations": [*associations]}
+    body = {"resourceName": name, "resourceNamespace": "lkc", "resourceId": f"id-{name}", **more}
+    return {**body, "associations": [*associations]}
 
 
 def subjects(*expected: str) -> object:

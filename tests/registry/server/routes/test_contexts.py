@@ -96,7 +96,7 @@ def test_an_unqualified_subject_is_sought_in_other_contexts(client: TestClient) 
 def test_prefixes_choose_subjects_in_one_or_all_contexts(client: TestClient) -> None:
     for subject in ("s1", "t1", ":.c:s1", ":.c:t2", ":.cd:s3"):
         client.post(f"/subjects/{subject}/versions", json={"schema": A})
-    for prefix, found in (
+    for prefix, subjects in (
         (":*:", [":.c:s1", ":.c:t2", ":.cd:s3", "s1", "t1"]),
         (":*:s", [":.c:s1", ":.cd:s3", "s1"]),
         ("", ["s1", "t1"]),
@@ -106,7 +106,7 @@ def test_prefixes_choose_subjects_in_one_or_all_contexts(client: TestClient) -> 
         (":.c", [":.c:s1", ":.c:t2", ":.cd:s3"]),
         (":.x:", []),
     ):
-        run(client, [("GET", f"/subjects?subjectPrefix={prefix}", None, found)])
+        run(client, [("GET", f"/subjects?subjectPrefix={prefix}", None, subjects)])
     run(client, [("GET", "/schemas", None, lambda it: [each["subject"] for each in it] == ["s1", "t1"])])
 
 

@@ -189,8 +189,8 @@ def tags(path: str, kind: str, *names: str) -> dict[str, Any]:
 
 
 def test_tags_make_a_version_and_are_found_again(client: TestClient) -> None:
-    def tagged(*found: dict[str, Any]) -> object:
-        return lambda it: it["schemaTags"] == [*found]
+    def tagged(*tag_lists: dict[str, Any]) -> object:
+        return lambda it: it["schemaTags"] == [*tag_lists]
 
     def schema(text: str) -> object:
         return lambda it: it["schema"] == text
@@ -235,16 +235,16 @@ def test_tags_are_found_in_nested_types_by_full_name(client: TestClient) -> None
     inner = {"type": "record", "name": "In", "fields": [{"name": "x", "type": "int", "confluent:tags": ["PII"]}]}
     union = {"type": "map", "values": {"type": "array", "items": ["null", inner]}}
     outer = {"type": "record", "name": "Out", "namespace": "n", "fields": [{"name": "i", "type": union}]}
-    found = [tags("n.In.x", "sr_field", "PII")]
+    expected = [tags("n.In.x", "sr_field", "PII")]
     run(
         client,
         [
             ("POST", VERSIONS, {"schema": json.dumps(outer)}, place(1, 1)),
-            ("GET", f"{VERSIONS}/1?findTags=PII", None, lambda it: it["schemaTags"] == found),
+            ("GET", f"{VERSIONS}/1?findTags=PII", None, lambda it: it["schemaTags"] == expected),
             (
                 "POST",
                 f"{VERSIONS}/1/tags",
-                {"tagsToRemove": found, "tagsToAdd": [tags(".In", "sr_record", "R")]},
+                {"tagsToRemove": expected, "tagsToAdd": [tags(".In", "sr_record", "R")]},
                 lambda it: "PII" not in it["schema"] and '"confluent:tags":["R"]' in it["schema"],
             ),
         ],

@@ -13,8 +13,8 @@ def test_a_schema_is_found_by_its_id(client: TestClient) -> None:
     assert client.get(f"/schemas/ids/{schema_id}?fetchMaxId=true").json()["maxId"] == 2
     assert client.get(f"/schemas/ids/{schema_id}/schema").text == '"int"'
     assert client.get(f"/schemas/ids/{schema_id}/subjects").json() == ["s", "t"]
-    places = [{"subject": "s", "version": 1}, {"subject": "t", "version": 1}]
-    assert client.get(f"/schemas/ids/{schema_id}/versions").json() == places
+    versions = [{"subject": "s", "version": 1}, {"subject": "t", "version": 1}]
+    assert client.get(f"/schemas/ids/{schema_id}/versions").json() == versions
     client.delete("/subjects/s")
     assert client.get(f"/schemas/ids/{schema_id}/subjects").json() == ["t"]
     assert client.get(f"/schemas/ids/{schema_id}/subjects?deleted=true").json() == ["s", "t"]

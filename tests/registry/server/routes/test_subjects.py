@@ -161,7 +161,7 @@ def test_normalize_finds_the_same_schema_in_other_words(client: TestClient) -> N
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("schema", "other", "same"),
     [
         (record(("a", {"type": "int", "x": 1, "y": 2})), record(("a", {"y": 2, "x": 1, "type": "int"})), True),
         (record(("a", "int"), aliases=["B", "C"]), record(("a", "int"), aliases=["C", "B"]), True),
@@ -176,12 +176,12 @@ def test_normalize_finds_the_same_schema_in_other_words(client: TestClient) -> N
     ],
 )
 def test_attributes_and_aliases_in_another_order_are_the_same_schema(
-    client: TestClient, one: str, other: str, same: bool
+    client: TestClient, schema: str, other: str, same: bool
 ) -> None:
-    first = register(client, "s", one)
+    first = register(client, "s", schema)
     client.put("/config/s", json={"compatibility": "NONE"})
-    found = client.post("/subjects/s", json={"schema": other})
-    assert found.status_code == (200 if same else 404), found.text
+    answer = client.post("/subjects/s", json={"schema": other})
+    assert answer.status_code == (200 if same else 404), answer.text
     assert (register(client, "s", other) == first) is same
 
 

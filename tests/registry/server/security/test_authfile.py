@@ -238,9 +238,11 @@ def test_lists_hold_what_the_user_may_read(client: TestClient) -> None:
     assert client.get("/subjects", auth=ALADDIN).json() == ["cave-1", "cave-2"]
     assert client.get("/subjects?limit=1", auth=ALADDIN).json() == ["cave-1"]
     assert client.get("/subjects?subjectPrefix=c", auth=READER).json() == ["carpet-1", "carpet-2"]
-    assert [one["subject"] for one in client.get("/schemas", auth=READER).json()] == ["carpet-1", "carpet-2"]
+    assert [version["subject"] for version in client.get("/schemas", auth=READER).json()] == ["carpet-1", "carpet-2"]
     assert client.get(f"/schemas/ids/{carpet}/subjects", auth=READER).json() == ["carpet-1", "carpet-2"]
-    assert [one["subject"] for one in client.get(f"/schemas/ids/{carpet}/versions", auth=ALADDIN).json()] == ["cave-2"]
+    assert [version["subject"] for version in client.get(f"/schemas/ids/{carpet}/versions", auth=ALADDIN).json()] == [
+        "cave-2"
+    ]
     assert client.get(f"/schemas/ids/{carpet}", auth=READER).status_code == 200
     for path in (f"/schemas/ids/{cave}", f"/schemas/ids/{cave}/schema", f"/schemas/ids/{cave}/versions"):
         hidden = client.get(path, auth=READER)

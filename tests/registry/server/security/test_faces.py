@@ -137,7 +137,7 @@ def test_a_new_certificate_comes_into_use(authority: Authority, monkeypatch: pyt
     ],
 )
 def test_wrong_keys_are_named(keys: dict[str, str], wrong: str, told: str) -> None:
-    errors = {one.key.name: one.errors for one in validate(RegistryConfig, keys) if one.errors}
+    errors = {value.key.name: value.errors for value in validate(RegistryConfig, keys) if value.errors}
     assert list(errors) == [wrong]
     assert told in errors[wrong][0]
 

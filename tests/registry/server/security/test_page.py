@@ -1,4 +1,4 @@
-"""What docs/how-to/registry-security.md shows is read as it stands there."""
+"""The configuration in docs/how-to/registry-security.md is valid as shown."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def test_the_properties_are_right(tmp_path: Path) -> None:
     prefixes = [prefix for prefix, _ in families_of(RegistryConfig)]
     for block in shown:
         (tmp_path / "registry.properties").write_text(block.text)
-        given = read_properties(tmp_path / "registry.properties")
-        assert unknown_keys(given, keys_of(RegistryConfig), prefixes) == []
-        assert [error for judged in validate(RegistryConfig, given) for error in judged.errors] == []
+        properties = read_properties(tmp_path / "registry.properties")
+        assert unknown_keys(properties, keys_of(RegistryConfig), prefixes) == []
+        assert [error for judged in validate(RegistryConfig, properties) for error in judged.errors] == []
 
 
 def test_the_files_of_users_are_right(tmp_path: Path) -> None:

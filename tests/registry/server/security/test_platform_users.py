@@ -94,6 +94,6 @@ def test_a_task_logs_in_for_the_owner_of_its_connector(client: TestClient, file:
 
 def test_two_files_of_users_are_refused() -> None:
     judged = validate(SecurityConfig, {"users.file": "a", "registry_authfile": "b"})
-    assert [error for one in judged for error in one.errors] == [
+    assert [error for value in judged for error in value.errors] == [
         "registry_authfile and users.file both name users: give one"
     ]

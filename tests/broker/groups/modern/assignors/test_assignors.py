@@ -69,7 +69,7 @@ def groups(draw: st.DrawFn) -> tuple[str, GroupSpec]:
     members: dict[str, MemberSpec] = {}
     for index in range(draw(st.integers(1, 6))):
         kept = draw(st.lists(st.sampled_from(free), unique=True, max_size=6)) if free else []
-        free = [one for one in free if one not in kept]
+        free = [task for task in free if task not in kept]
         assigned = {t: frozenset(n for other, n in kept if other == t) for t, _ in kept}
         members[f"m{index}"] = MemberSpec(draw(some), assigned)
     spec = GroupSpec(members, homogeneous, topics, owners_of(members))
@@ -84,12 +84,12 @@ def test_every_partition_goes_to_one_subscriber(group: tuple[str, GroupSpec]) ->
     given_out = [
         (topic_id, number) for topics in assigned.values() for topic_id, numbers in topics.items() for number in numbers
     ]
-    wanted = frozenset().union(*(member.topics for member in spec.members.values()))
+    topic_ids = frozenset().union(*(member.topics for member in spec.members.values()))
     assert sorted(given_out) == sorted(
-        (t, n) for t, count in spec.partitions.items() if t in wanted for n in range(count)
+        (t, n) for t, count in spec.partitions.items() if t in topic_ids for n in range(count)
     )
     for member_id, topics in assigned.items():
         assert topics.keys() <= spec.members[member_id].topics
-    if name == "uniform" and spec.homogeneous and wanted:
+    if name == "uniform" and spec.homogeneous and topic_ids:
         sizes = [sum(map(len, assigned[member_id].values())) for member_id in spec.members]
         assert max(sizes) - min(sizes) <= 1
