@@ -6,6 +6,7 @@ changes one word; ``schema.registry.url`` makes values columns instead of bytes.
 
 options                                   ``options.py``, ``write_options.py``
 offsets of each partition                 ``offsets.py``
+schemas of keys and values                ``schemas.py``
 keys and values as columns                ``columns.py``, ``types.py``
 records as Arrow batches of Spark         ``records.py``
 rows of Spark as keys and values          ``encoding.py``

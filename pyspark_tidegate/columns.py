@@ -10,7 +10,18 @@ import pyarrow as pa
 
 from pyspark_tidegate.types import converted, spark_arrow
 from registry.client import AvroSchema, ParsedSchema, RegistryClient
-from registry.serde import CorruptRecord, SerializationError, arrow_type, decode_columns
+from registry.formats.json_schema.schema import JsonSchema
+from registry.formats.protobuf.schema import ProtobufSchema
+from registry.serde import (
+    CorruptRecord,
+    SerializationError,
+    arrow_type,
+    decode_columns,
+    decode_json,
+    decode_protobuf,
+    json_type,
+    protobuf_type,
+)
 
 if TYPE_CHECKING:
     from registry.serde import DecodedRun
@@ -27,13 +38,34 @@ class Side:
 
     format: str
     schema: str = ""
-    """The schema that they are read as; empty for bytes and text."""
+    """The text of the schema that they are read as; empty for bytes and text."""
+    references: tuple[tuple[str, str], ...] = ()
+    """Names and texts of the schemas that it refers to."""
+    message: str = ""
+    """The full name of a Protobuf message; empty: the first of the schema."""
 
     @property
     def type(self) -> pa.DataType:
         if self.format == "avro":
             return spark_arrow(arrow_type(AvroSchema.parse(self.schema, strict=False)))
+        if self.format == "protobuf":
+            return spark_arrow(protobuf_type(_protobuf_schema(self), self.message or None))
+        if self.format in ("json", "json-schema"):
+            return spark_arrow(json_type(_json_schema(self)))
         return pa.string() if self.format == "string" else pa.binary()
+
+    @property
+    def asks_registry(self) -> bool:
+        """Whether decoding asks for the schemas of records. JSON says by itself what it is."""
+        return self.format in ("avro", "protobuf")
+
+
+def _protobuf_schema(side: Side) -> ProtobufSchema:
+    return ProtobufSchema.parse(side.schema, dict(side.references), strict=False)
+
+
+def _json_schema(side: Side) -> JsonSchema:
+    return JsonSchema.parse(side.schema, dict(side.references), strict=False)
 
 
 def decoder(side: Side, client: RegistryClient | None) -> Decode:
@@ -41,7 +73,18 @@ def decoder(side: Side, client: RegistryClient | None) -> Decode:
     if side.format == "avro":
         assert client is not None
         return _avro(side, client)
+    if side.format == "protobuf":
+        assert client is not None
+        return _protobuf(side, client)
+    if side.format in ("json", "json-schema"):
+        schema, type_, framed = _json_schema(side), side.type, side.format == "json-schema"
+        return lambda column: _converted(decode_json(column, schema, framed=framed), type_)
     return _text if side.format == "string" else lambda column: column.cast(pa.binary())
+
+
+def _protobuf(side: Side, client: RegistryClient) -> Decode:
+    reader, type_ = _protobuf_schema(side), side.type
+    return lambda column: _converted(decode_protobuf(column, client.any_schema, reader, side.message or None), type_)
 
 
 def _avro(side: Side, client: RegistryClient) -> Decode:
@@ -60,16 +103,20 @@ def _avro(side: Side, client: RegistryClient) -> Decode:
 
 
 def _joined(runs: list[DecodedRun], type_: pa.DataType, rows: int) -> pa.Array:
-    try:
-        pieces = [
-            pa.nulls(run.length, type_) if pa.types.is_null(run.array.type) else converted(run.array, type_)
-            for run in runs
-        ]
-    except pa.ArrowInvalid as error:
-        raise CorruptRecord(f"Spark has no such value: {error}") from error
+    pieces = [
+        pa.nulls(run.length, type_) if pa.types.is_null(run.array.type) else _converted(run.array, type_)
+        for run in runs
+    ]
     if not pieces:
         return pa.nulls(rows, type_)
     return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+
+
+def _converted(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    try:
+        return converted(column, type_)
+    except pa.ArrowInvalid as error:
+        raise CorruptRecord(f"Spark has no such value: {error}") from error
 
 
 def _text(column: pa.Array) -> pa.Array:

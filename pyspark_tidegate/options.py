@@ -17,11 +17,19 @@ __all__ = ["EARLIEST", "LATEST", "Offsets", "Options"]
 EARLIEST, LATEST = -2, -1
 """These stand for the ends of the log in Spark's JSON of offsets."""
 
-_FORMATS: Final = ("avro", "string", "binary")
+_FORMATS: Final = ("avro", "protobuf", "json-schema", "json", "string", "binary")
+_REGISTERED: Final = ("avro", "protobuf", "json-schema")
+_DEFAULT: Final = {
+    ("key", True): "binary",
+    ("key", False): "binary",
+    ("value", True): "avro",
+    ("value", False): "binary",
+}
+"""The format of a side, with a registry and without."""
 _KNOWN: Final = (
     "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp",
     "endingoffsetsbytimestamp", "startingtimestamp", "endingtimestamp", "minpartitions", "failondataloss", "includeheaders",
-    "maxoffsetspertrigger", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.errors", "path",
+    "maxoffsetspertrigger", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.message", "key.message", "value.errors", "path",
 )  # fmt: skip
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -52,8 +60,11 @@ class Options:
     value_format: str
     key_format: str
     value_schema: str
-    """The schema that values are read as, as Avro JSON; empty: the newest of the subject."""
+    """The text of the schema that values are read as; empty: the newest of the subject."""
     key_schema: str
+    value_message: str
+    """The full name of the Protobuf message that values are read as; empty: the first of the schema."""
+    key_message: str
     keep_errors: bool
     """Whether a value that can't be decoded becomes a null with the reason beside it. Otherwise it ends the job."""
     kafka: Mapping[str, str] = field(repr=False)
@@ -76,11 +87,14 @@ class Options:
                 "maxOffsetsPerTrigger needs the option groupId: Spark does not tell a Python source where its checkpoint is, and the "
                 "positions of the group do"
             )
-        value_format = _format(options, "value.format", "avro" if registry else "binary")
-        if "avro" in (value_format, _format(options, "key.format", "binary")) and not registry.get(
-            "schema.registry.url"
-        ):
-            raise UsageError("the format avro needs the option schema.registry.url")
+        formats = {
+            side: _format(options, f"{side}.format", _DEFAULT[side, bool(registry)]) for side in ("key", "value")
+        }
+        for side, format_ in formats.items():
+            if format_ in _REGISTERED and not registry.get("schema.registry.url"):
+                raise UsageError(f"the format {format_} needs the option schema.registry.url")
+            if format_ == "json" and not options.get(f"{side}.schema"):
+                raise UsageError(f"{side}.format json needs the option {side}.schema: a JSON Schema of the {side}s")
         return cls(
             topics=tuple(name.strip() for name in options.get("subscribe", "").split(",") if name.strip()),
             pattern=options.get("subscribepattern", ""),
@@ -95,10 +109,12 @@ class Options:
             patience_ms=number(options, "kafkaconsumer.polltimeoutms", 120_000),
             max_offsets=number(options, "maxoffsetspertrigger"),
             group=group,
-            value_format=value_format,
-            key_format=_format(options, "key.format", "binary"),
+            value_format=formats["value"],
+            key_format=formats["key"],
             value_schema=options.get("value.schema", ""),
             key_schema=options.get("key.schema", ""),
+            value_message=options.get("value.message", ""),
+            key_message=options.get("key.message", ""),
             keep_errors=choice(options, "value.errors", ("fail", "null"), "fail") == "null",
             kafka=kafka,
             registry=registry,

@@ -14,14 +14,14 @@ from pyspark_tidegate.columns import Decode, Side, decode_each, decoder
 from pyspark_tidegate.offsets import OffsetRange, config_of
 from pyspark_tidegate.options import Options
 from pyspark_tidegate.types import converted
-from registry.client import NotFound, RegistryClient
+from registry.client import RegistryClient
 from registry.serde import Origin, SerializationError
-from tidegate.kit.errors import RetriableError, UsageError
+from tidegate.kit.errors import RetriableError
 
 if TYPE_CHECKING:
     from broker.client.columns import Columns
 
-__all__ = ["HEADERS", "StalledRead", "arrow_schema", "read", "reader_schema"]
+__all__ = ["HEADERS", "StalledRead", "arrow_schema", "read"]
 
 
 class StalledRead(RetriableError):
@@ -32,35 +32,6 @@ HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("val
 _MOST_BYTES: Final = 16 << 20
 """The bytes of a fetch after which no more are added."""
 _WAIT_MS: Final = 500
-
-
-def reader_schema(options: Options, topics: list[str], side: str) -> str:
-    """The Avro schema that keys or values are read as: that of the option, else the newest of the topics' subject.
-
-    Raises UsageError where topics have different schemas; the option ``value.schema`` then chooses.
-    """
-    chosen = options.value_schema if side == "value" else options.key_schema
-    if chosen:
-        return chosen
-    with RegistryClient.from_properties(options.registry) as client:
-        try:
-            schemas = {topic: client.version(f"{topic}-{side}") for topic in topics}
-        except NotFound as error:
-            missing = next(topic for topic in topics if f"{topic}-{side}" not in client.subjects())
-            raise UsageError(
-                f"the registry has no subject {missing}-{side}: give the schema of {missing} as the option {side}.schema, or "
-                f"{side}.format=binary"
-            ) from error
-        kinds = {schema.schema_type for schema in schemas.values()} - {"AVRO"}
-        if kinds:
-            raise UsageError(
-                f"the subject of {', '.join(schemas)} is {kinds.pop()}: {side}.format avro reads Avro only"
-            )
-        parsed = {topic: client.parsed(schema).resolved for topic, schema in schemas.items()}
-    if len(set(parsed.values())) != 1:
-        named = ", ".join(f"{topic}-{side}" for topic in parsed) or "no topic"
-        raise UsageError(f"{named} have different schemas: the option {side}.schema says as which one they are read")
-    return next(iter(parsed.values()))
 
 
 def arrow_schema(options: Options, key: Side, value: Side) -> pa.Schema:
@@ -120,7 +91,7 @@ class _Decoder:
     def __init__(self, options: Options, target: pa.Schema, key: Side, value: Side, part: OffsetRange) -> None:
         self._options, self._target, self._part = options, target, part
         self._names = arrow_schema(options, key, value).names
-        needed = "avro" in (key.format, value.format)
+        needed = key.asks_registry or value.asks_registry
         self._client = RegistryClient.from_properties(options.registry) if needed else None
         self._key, self._value = decoder(key, self._client), decoder(value, self._client)
 

@@ -54,10 +54,11 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from pyspark.sql.types import StructField, StructType
 
         from pyspark_tidegate.records import arrow_schema
+        from pyspark_tidegate.schemas import sides
         from pyspark_tidegate.types import spark_type
 
         options = Options.parse(self.options, stream=False)
-        columns = arrow_schema(options, *_sides(options))
+        columns = arrow_schema(options, *sides(options))
         return StructType([StructField(column.name, spark_type(column.type), nullable=True) for column in columns])
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -77,24 +78,6 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from pyspark_tidegate.sink import StreamWriter
 
         return StreamWriter(WriteOptions.parse(self.options), schema)
-
-
-def _sides(options: Options) -> tuple[Side, Side]:
-    """Keys and values with the schemas that they are read as."""
-    from broker.client.blocking import Admin
-    from pyspark_tidegate.columns import Side
-    from pyspark_tidegate.offsets import config_of, selected
-    from pyspark_tidegate.records import reader_schema
-
-    topics: list[str] = []
-    if "avro" in (options.key_format, options.value_format):
-        topics = list(options.topics or options.assigned)
-        if not topics:
-            with Admin(config_of(options)) as admin:
-                topics = sorted({partition.topic for partition in selected(admin, options)})
-    key = reader_schema(options, topics, "key") if options.key_format == "avro" else ""
-    value = reader_schema(options, topics, "value") if options.value_format == "avro" else ""
-    return Side(options.key_format, key), Side(options.value_format, value)
 
 
 def _target(options: Options, key: Side, value: Side, schema: StructType) -> pa.Schema:
@@ -124,8 +107,10 @@ class _Reader:
     """The part that batch and stream have in common."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
+        from pyspark_tidegate.schemas import sides
+
         self._options = options
-        self._key, self._value = _sides(options)
+        self._key, self._value = sides(options)
         self._target = _target(options, self._key, self._value, schema)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -33,7 +33,7 @@ def spark_arrow(type_: pa.DataType, path: str = "") -> pa.DataType:
     if pa.types.is_list(type_):
         return pa.list_(pa.field("item", spark_arrow(type_.value_type, f"{path}[]")))
     if pa.types.is_map(type_):
-        return pa.map_(type_.key_type, pa.field("value", spark_arrow(type_.item_type, f"{path}[]")))
+        return pa.map_(spark_arrow(type_.key_type, path), pa.field("value", spark_arrow(type_.item_type, f"{path}[]")))
     if pa.types.is_timestamp(type_):
         return pa.timestamp("us", type_.tz)
     if pa.types.is_time32(type_):
@@ -42,6 +42,10 @@ def spark_arrow(type_: pa.DataType, path: str = "") -> pa.DataType:
         return pa.int64()
     if pa.types.is_fixed_size_binary(type_):
         return pa.binary()
+    if pa.types.is_uint32(type_):
+        return pa.int64()
+    if pa.types.is_uint64(type_):
+        return pa.decimal128(20, 0)
     if pa.types.is_decimal256(type_):
         raise UsageError(f"the field {path} has decimals of {type_.precision} digits, and Spark holds {_MOST_DIGITS}")
     return type_

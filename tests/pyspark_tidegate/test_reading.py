@@ -227,7 +227,16 @@ def test_a_timestamp_beyond_sparks_names_its_record(spark: SparkSession, topic: 
     [
         ({"subscribe": ""}, "one of subscribe, subscribePattern and assign"),
         ({"startingOffsets": "soon"}, "startingoffsets is 'soon', which is not JSON"),
-        ({"value.format": "protobuf"}, "value.format is 'protobuf': it must be one of avro, string, binary"),
+        (
+            {"value.format": "xml"},
+            "value.format is 'xml': it must be one of avro, protobuf, json-schema, json, string, binary",
+        ),
+        ({"value.format": "json"}, "value.format json needs the option value.schema: a JSON Schema of the values"),
+        ({"value.format": "protobuf"}, "has a schema of type AVRO: value.format must be avro"),
+        (
+            {"value.format": "protobuf", "schema.registry.url": ""},
+            "the format protobuf needs the option schema.registry.url",
+        ),
         ({"minPartitions": "-1"}, "minpartitions is '-1'"),
         ({"subscribes": "x"}, "the option subscribes is not known"),
         ({"failOnDataLoss": "perhaps"}, "failondataloss is 'perhaps'"),

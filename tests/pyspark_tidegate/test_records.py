@@ -23,7 +23,7 @@ from pyspark_tidegate import offsets, records
 from pyspark_tidegate.offsets import OffsetRange
 from pyspark_tidegate.options import Options
 from pyspark_tidegate.records import StalledRead
-from pyspark_tidegate.source import _sides
+from pyspark_tidegate.schemas import sides
 from registry.serde import CorruptRecord, UnsupportedSchema
 from tests.pyspark_tidegate.test_reading import FLIGHT, RICH, WIDER, Topic
 from tests.servers.tidegate_broker import TidegateBroker
@@ -41,7 +41,7 @@ def topic(broker: BrokerThread, registry: RegistryThread) -> Topic:
 
 def batches(topic: str, stop: int, given: dict[str, str], *, start: int = 0) -> Iterator[pa.RecordBatch]:
     options = Options.parse(given, stream=False)
-    key, value = _sides(options)
+    key, value = sides(options)
     target = records.arrow_schema(options, key, value)
     return records.read(options, key, value, OffsetRange(topic, 0, start, stop), target)
 
