@@ -181,8 +181,12 @@ def produce(
     if subject is not None:
         with registry_client(data, registry) as client:
             encode = _avro_encoder(client, subject)
+    if file.seekable():  # a file: nothing is written if one of its lines is wrong
+        for _ in _encoded(_messages(file), encode):
+            pass
+        file.seek(0)
     try:
-        written = asyncio.run(_produce(config, topic, _messages(file), encode))
+        written = asyncio.run(_produce(config, topic, _encoded(_messages(file), encode)))
     except (ClusterAuthorizationFailed, TopicAuthorizationFailed) as error:
         raise type(error)(f"topic {topic}: {error}") from error
     print(f"{written} records written to {topic}", file=sys.stderr)
@@ -213,32 +217,51 @@ def _messages(file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, message if whole else {"value": message}
 
 
-async def _produce(
-    config: ClientConfig, topic: str, messages: Iterator[tuple[int, dict[str, Any]]], encode: Callable[[Any], bytes]
-) -> int:
-    from broker.client import BatchProducer
+def _encoded(
+    messages: Iterator[tuple[int, dict[str, Any]]], encode: Callable[[Any], bytes]
+) -> Iterator[tuple[bytes | None, bytes | None, list[tuple[str, bytes]], int | None]]:
+    """Key, value, headers and partition of each message. Raises UsageError that names the line."""
     from registry.serde import SerializationError
 
-    written = 0
+    for number, message in messages:
+        key, headers = message.get("key"), message.get("headers") or {}
+        if not isinstance(headers, dict):
+            raise UsageError(f'line {number}: "headers" must be an object, not {json.dumps(headers)}')
+        try:
+            value = None if message["value"] is None else encode(message["value"])
+        except SerializationError as error:
+            raise UsageError(f"line {number} does not fit the schema: {error}") from error
+        yield (
+            None if key is None else key.encode() if isinstance(key, str) else json.dumps(key).encode(),
+            value,
+            [(name, str(text).encode()) for name, text in headers.items()],
+            message.get("partition"),
+        )
+
+
+async def _produce(
+    config: ClientConfig,
+    topic: str,
+    records: Iterator[tuple[bytes | None, bytes | None, list[tuple[str, bytes]], int | None]],
+) -> int:
+    """Write the records; the number of them. An error in one of them says how many were written before."""
+    from broker.client import BatchProducer
+
+    wrong: UsageError | None = None
     async with BatchProducer(config) as producer:
         acks = []
-        for number, message in messages:
-            key = message.get("key")
+        while True:
             try:
-                value = None if message["value"] is None else encode(message["value"])
-            except SerializationError as error:
-                raise UsageError(f"line {number} does not fit the schema: {error}") from error
-            acks.append(
-                await producer.enqueue(
-                    topic,
-                    None if key is None else key.encode() if isinstance(key, str) else json.dumps(key).encode(),
-                    value,
-                    [(name, str(text).encode()) for name, text in (message.get("headers") or {}).items()],
-                    partition=message.get("partition"),
-                )
-            )
-            written += 1
+                key, value, headers, partition = next(records)
+            except StopIteration:
+                break
+            except UsageError as error:  # what is wrong with a line, not what the broker refuses
+                wrong = error
+                break
+            acks.append(await producer.enqueue(topic, key, value, headers, partition=partition))
         await producer.flush()
         for ack in acks:
             await ack
-    return written
+    if wrong is not None:
+        raise UsageError(f"{wrong}; the {len(acks)} records before it are written") from wrong
+    return len(acks)

@@ -85,6 +85,18 @@ def test_a_line_that_does_not_fit_its_schema_is_named(platform, tmp_path):
     assert failed.stderr.startswith("error: line 2 does not fit the schema: Reading.station is <1>")
 
 
+def test_of_a_file_with_a_wrong_line_nothing_is_written_and_of_standard_input_the_lines_before_it(platform, tmp_path):
+    (tmp_path / "lines").write_text("1\n2\nthree\n")
+    tidegate("topics", "create", "whole", "--data", platform.data)
+    failed = tidegate("produce", "whole", tmp_path / "lines", "--data", platform.data, check=False)
+    assert failed.stderr.startswith("error: line 3 is not JSON: ")
+    assert platform.consume("whole") == []
+    command = [sys.executable, "-m", "tidegate.cli", "produce", "whole", "--data", str(platform.data)]
+    piped = subprocess.run(command, input=(tmp_path / "lines").read_text(), capture_output=True, text=True, timeout=300)
+    assert piped.returncode == 1 and piped.stderr.endswith("; the 2 records before it are written\n")
+    assert [record["value"] for record in platform.consume("whole")] == [1, 2]
+
+
 def test_an_unknown_connector_class_is_answered_with_the_nearest(platform, tmp_path):
     (tmp_path / "x.json").write_text('{"connector.class": "org.example.FileStreamSuorceConnector", "topic": "t"}')
     failed = tidegate("connectors", "apply", tmp_path / "x.json", "--data", platform.data, check=False)
