@@ -237,10 +237,13 @@ class _Sender:
                 max_bytes=self._batch_bytes,
             )
             self._answers += [self._producer.send_batch(outgoing.topic, partition, batch) for batch in encoded]
-        answered = [answer for answer in self._answers if answer.done()]
-        self._answers = [answer for answer in self._answers if not answer.done()]
-        for answer in answered:
-            answer.result()
+        # Each is asked once whether it is done: it may become so at any moment.
+        answers, self._answers = self._answers, []
+        for answer in answers:
+            if answer.done():
+                answer.result()
+            else:
+                self._answers.append(answer)
 
     def wait(self) -> None:
         for answer in self._answers:
