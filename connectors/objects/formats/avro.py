@@ -25,8 +25,8 @@ _MOST_BYTES: Final = 1 << 30
 """Of a block or an entry of the header, as they lie in the file."""
 _MOST_UNPACKED: Final = 256 * 1024 * 1024
 """Of a block: a few kilobytes of a packed one can say that they are any number of gigabytes."""
-_MOST_ROWS: Final = 1 << 24
-"""Of a block: rows without content take no bytes, and have room all the same."""
+_MOST_EMPTY_ROWS: Final = 64 * 1024
+"""Of a block: rows without content take no bytes in the file, so that a few bytes could stand for millions."""
 
 
 def _deflate(data: bytes) -> bytes:
@@ -113,13 +113,13 @@ class AvroFormat(FileFormat):
         schema, column = avro_blocks(meta.get("avro.schema", b"").decode(errors="replace"))
         sync = source.exactly(16)
         while (rows := source.rows()) is not None:
-            if rows > _MOST_ROWS:
-                raise DataError(f"a block says that it has {rows} rows; {_MOST_ROWS} are possible")
             packed = source.sized()
             try:
                 data = _DECODERS[codec](packed)
             except Exception as error:  # each codec has errors of its own
                 raise DataError(f"a block is not {codec}: {error}") from error
+            if not 0 <= rows <= len(data) + _MOST_EMPTY_ROWS:
+                raise DataError(f"a block of {len(data)} bytes says that it has {rows} rows")
             yield Chunk(schema, column(data, rows))
             if source.exactly(16) != sync:
                 raise DataError("a block does not end with the file's sync marker")
