@@ -37,8 +37,9 @@ class Rest:
                 f"no TLS connection to {self._what} at {self._url}: {error}; TIDEGATE_CA names the authority to trust"
             ) from error
         except requests.ConnectionError as error:
-            hint = advice(self._url, error) or ": is it up? (tidegate status)"
-            raise TidegateError(f"no {self._what} answers at {self._url}{hint}") from error
+            if hint := advice(self._url, error):
+                raise TidegateError(f"no {self._what} answers at {self._url}{hint}") from error
+            raise TidegateError(f"no {self._what} answers at {self._url}: is it up? (tidegate status)") from error
         except requests.Timeout as error:
             raise TidegateError(f"{self._what} at {self._url} did not answer {method} {path} within 95 s") from error
         if not answer.ok:

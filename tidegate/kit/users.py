@@ -18,6 +18,7 @@ import binascii
 import hmac
 import json
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -201,8 +202,8 @@ def read_users(path: Path) -> Users:
         users = [_user(item) for item in items]
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from error
-    names = [user.name for user in users]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    counts = Counter(user.name for user in users)
+    if twice := next((name for name, count in counts.items() if count > 1), None):
         raise UsageError(f"{path} has two users {twice!r}")
     return Users(users, _delegation_key(path, told.get("delegationKey", "")))
 

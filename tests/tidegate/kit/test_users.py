@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.processor_time import processor_time
 from tidegate.kit.errors import UsageError
 from tidegate.kit.users import ADMIN, PlatformUser, Right, Users, UsersFile, read_users, with_password, write_users
 
@@ -164,3 +165,11 @@ def test_the_form_of_the_file(tmp_path: Path) -> None:
     assert json.loads(path.read_text()) == {
         "users": [{"name": "a", "password": "", "scram": {}, "rights": ["admin"], "active": True, "sessionsFrom": 0}]
     }
+
+
+def test_a_file_of_many_users_is_soon_read(tmp_path: Path) -> None:
+    """Names that were looked for twice by counting each took time by the square of their number."""
+    path = tmp_path / "users.json"
+    path.write_text(json.dumps({"users": [{"name": f"user{number}"} for number in range(30_000)]}))
+    with processor_time(2, "30,000 users"):
+        assert len(list(read_users(path))) == 30_000
