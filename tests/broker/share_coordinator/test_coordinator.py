@@ -220,6 +220,6 @@ def test_durations(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "1S", "PT1", "-PT1S", "P1Y"])
-def test_what_is_no_duration(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):
         duration_ms(text)

@@ -50,7 +50,7 @@ def test_a_transaction_from_begin_to_end(rig: Coordinator) -> None:
     assert state(rig) is TransactionState.COMPLETE_COMMIT
 
 
-def test_nothing_is_answered_before_it_is_durable(rig: Coordinator) -> None:
+def test_answers_are_sent_only_after_the_write_is_durable(rig: Coordinator) -> None:
     rig.log.held = True
     init = rig.init()
     assert not init.done()
@@ -100,7 +100,7 @@ def test_a_new_instance_aborts_the_transaction_of_the_one_before(rig: Coordinato
         assert isinstance(failure(request), ProducerFenced)
 
 
-def test_what_was_decided_is_finished_after_a_restart(rig: Coordinator) -> None:
+def test_a_decided_transaction_is_finished_after_a_restart(rig: Coordinator) -> None:
     producer = value(rig.init())
     value(rig.add(producer, HERE))
     rig.markers.partition(HERE).append(producer, "record")
@@ -214,7 +214,7 @@ def test_ids_nobody_uses_expire() -> None:
     coordinator.clock.close()
 
 
-def test_what_no_producer_can_ask_for(rig: Coordinator) -> None:
+def test_impossible_requests_of_producers_are_refused(rig: Coordinator) -> None:
     assert isinstance(failure(rig.init("")), InvalidRequest)
     for timeout_ms in (0, -1, 900_001):
         assert isinstance(failure(rig.init(timeout_ms=timeout_ms)), InvalidTxnTimeout)

@@ -107,7 +107,7 @@ def test_partitions_are_added_but_never_taken(admin: AdminClient, topic: str) ->
     assert refused(admin.create_partitions([NewPartitions(topic, 2)])) == KafkaError.INVALID_PARTITIONS
 
 
-def test_one_request_makes_ten_thousand_partitions_at_most(
+def test_one_request_creates_at_most_ten_thousand_partitions(
     admin: AdminClient, name: Callable[[], str], topic: str
 ) -> None:
     halves = [NewTopic(name(), 5000, 1), NewTopic(name(), 5001, 1)]

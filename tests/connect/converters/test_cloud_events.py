@@ -185,7 +185,7 @@ def test_confluents_deserializer_reads_events_in_avro() -> None:
 
 
 @pytest.mark.parametrize("text", [b"{}", b"[]", b"null", b"5", b"{"])
-def test_what_is_no_event_is_the_fault_of_its_row(text: bytes) -> None:
+def test_an_invalid_event_is_an_error_of_its_row(text: bytes) -> None:
     event = b'{"id":"1","source":"s","specversion":"1.0","type":"t","data":{"schema":{"type":"int32"},"payload":5}}'
     with pytest.raises(DataError) as caught:
         converter({}).to_connect("t", pa.array([event, None, text], pa.binary()))

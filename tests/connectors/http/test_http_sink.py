@@ -156,14 +156,14 @@ def test_records_of_other_keys_are_sent_apart_by_default(api: Api) -> None:
 
 
 @pytest.mark.parametrize("answers, sent", [([503, 200], 2), ([503, 503, 200], 3)])
-def test_what_may_succeed_later_is_sent_again(api: Api, answers: list[int], sent: int) -> None:
+def test_a_request_that_may_succeed_later_is_sent_again(api: Api, answers: list[int], sent: int) -> None:
     api.answers = answers
     assert not put(properties_of(api.url), batch(["a"])).errant
     assert api.bodies == ["a"] * sent
 
 
 @pytest.mark.parametrize("more, answers, sent", [({}, [500] * 3, 3), ({"retry_on_status_codes": "500-599"}, [404], 1)])
-def test_what_is_refused_goes_where_errors_go(api: Api, more: dict[str, str], answers: list[int], sent: int) -> None:
+def test_refused_records_are_reported(api: Api, more: dict[str, str], answers: list[int], sent: int) -> None:
     api.answers = [*answers, 200]
     context = put(properties_of(api.url, **more), batch(["a", "b"]))
     assert [(record.offset, str(error).partition(": the API ")[2]) for record, error in context.errant] == [

@@ -71,7 +71,7 @@ def test_rows_are_read_as_by_a_driver_of_their_own(connection_properties: dict[s
     }
 
 
-def test_what_is_missing_is_said() -> None:
+def test_a_missing_dialect_or_driver_is_named() -> None:
     for url, said in (
         ("jdbc:sqlserver://127.0.0.1;databaseName=d", "pip install pyodbc"),
         ("jdbc:nowhere://127.0.0.1:1/d", "no SQLAlchemy dialect for nowhere"),

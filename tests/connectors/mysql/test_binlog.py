@@ -274,7 +274,7 @@ def test_sets_of_gtids() -> None:
         MySqlGtids("nonsense:1-2")
 
 
-def test_what_is_gone_of_servers_that_do_not_count_is_not_missed() -> None:
+def test_purged_transactions_of_excluded_servers_are_not_missed() -> None:
     counted, other = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa9429562"
 
     class Purged(Server):

@@ -284,7 +284,7 @@ def test_heartbeats_move_on_what_is_not_captured(database: SourceDatabase) -> No
     assert database.execute("SELECT count(*) FROM beats")[0][0] > 0
 
 
-def test_what_is_wrong_is_told_before_it_starts(database: SourceDatabase) -> None:
+def test_validation_reports_problems_of_the_database(database: SourceDatabase) -> None:
     database.execute("CREATE TABLE t (id int PRIMARY KEY)")
     assert database.problems() == {}
     assert f"{database.name}.t" in database.problems(table_include_list="t")["table.include.list"]
@@ -373,6 +373,6 @@ def test_a_compressed_log_is_read(database: SourceDatabase) -> None:
         ("time.precision.mode", "adaptive"),
     ],
 )
-def test_what_is_not_supported_is_refused(key: str, value: str) -> None:
+def test_unsupported_settings_are_refused(key: str, value: str) -> None:
     config = {"database.hostname": "h", "database.user": "u", "topic.prefix": "t", key: value}
     assert [error for entry in validate(MariaDbSource.config_class, config) for error in entry.errors]

@@ -105,7 +105,7 @@ def test_keys_come_back_too(bucket: Bucket) -> None:
     ]
 
 
-def test_what_was_committed_is_not_read_again_and_new_objects_are_found(bucket: Bucket) -> None:
+def test_committed_objects_are_not_read_again_and_new_ones_are_found(bucket: Bucket) -> None:
     made = bench(properties_of(bucket, partitioner_class="HourlyPartitioner"))
     hours = [batch([row(n, at_ms=hour * 3_600_000) for n in range(5)], hour * 5) for hour in range(4)]
     by_hour = {"partitioner_class": "HourlyPartitioner", "timezone": "UTC", "timestamp_extractor": "Record"}

@@ -183,7 +183,7 @@ def test_heartbeats_let_the_server_forget_what_concerns_no_captured_table(databa
     assert record.key == {"serverName": "t"} and list(record.value) == ["ts_ms"]
 
 
-def test_what_is_wrong_is_told_before_it_starts(database: SourceDatabase) -> None:
+def test_validation_reports_problems_of_the_database(database: SourceDatabase) -> None:
     database.execute("CREATE TABLE keyless (id int); CREATE TABLE t (id int PRIMARY KEY)")
     assert database.problems() == {}
     assert "REPLICA IDENTITY FULL" in database.problems(table_include_list="public.keyless")["table.include.list"]
@@ -282,7 +282,7 @@ def test_keys_that_say_how_much_is_read_and_told(database: SourceDatabase) -> No
         ("slot.stream.params", "streaming=parallel"),
     ],
 )
-def test_what_is_not_supported_is_refused(key: str, value: str) -> None:
+def test_unsupported_settings_are_refused(key: str, value: str) -> None:
     config = {"database.hostname": "h", "database.user": "u", "database.dbname": "d", "topic.prefix": "t", key: value}
     assert [error for entry in validate(PostgresSource.config_class, config) for error in entry.errors]
 

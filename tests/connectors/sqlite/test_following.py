@@ -255,7 +255,7 @@ def test_tables_that_are_not_captured_any_more_lose_their_triggers(database: Sou
     assert triggers() == set()
 
 
-def test_what_is_wrong_is_told_before_it_starts(database: SourceDatabase, tmp_path: Path) -> None:
+def test_validation_reports_problems_of_the_database(database: SourceDatabase, tmp_path: Path) -> None:
     database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
     assert database.problems() == {}
     assert "main.t" in database.problems(table_include_list="t")["table.include.list"]

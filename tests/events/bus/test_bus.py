@@ -69,7 +69,7 @@ async def test_latest_skips_what_was_published_before(bus: EventBus) -> None:
     assert await receive(subscription, 1) == [b"new"]
 
 
-async def test_what_an_open_transaction_holds_is_new_when_it_is_committed(
+async def test_events_held_back_by_an_open_transaction_are_new_when_it_commits(
     bus: EventBus, log: MemoryLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await publish(bus, b"old")

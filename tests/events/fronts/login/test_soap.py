@@ -76,7 +76,7 @@ def test_a_session_says_whose_it_is_and_ends(service: EventsThread) -> None:
         (b"\xff" * 100_000, "MALFORMED_XML"),
     ],
 )
-def test_what_is_no_login_is_a_fault(service: EventsThread, body: str | bytes, code: str) -> None:
+def test_an_invalid_login_gets_a_soap_fault(service: EventsThread, body: str | bytes, code: str) -> None:
     assert fault_code(post(service, body)) == code
 
 
