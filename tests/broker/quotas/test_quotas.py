@@ -188,7 +188,7 @@ def test_an_invalid_quota_is_refused(entity: Parts, ops: dict[str, float | None]
         QuotaSettings().changed(entity, ops)
 
 
-def test_filters() -> None:
+def test_filters_find_quotas_by_entity() -> None:
     _, settings = quotas(
         Clock(),
         ([(USER, "alice"), (CLIENT_ID, "c")], {"producer_byte_rate": 1}),

@@ -215,7 +215,7 @@ def test_share_partitions_have_names(key: ShareKey, text: str) -> None:
     ("text", "expected"),
     [("PT1S", 1000), ("PT0.5S", 500), ("P1DT2H3M4.005S", 93_784_005), ("PT90M", 5_400_000), ("p2d", 172_800_000)],
 )
-def test_durations(text: str, expected: int) -> None:
+def test_durations_are_read_in_milliseconds(text: str, expected: int) -> None:
     assert duration_ms(text) == expected
 
 

@@ -373,7 +373,7 @@ def test_a_deleted_connector_is_gone(url, name, tmp_path):
     wait_until(lambda: states(url, name) is None, "status gone")
 
 
-def test_the_list_is_expanded(url, name, tmp_path):
+def test_the_connector_list_can_be_expanded(url, name, tmp_path):
     create(url, name, tmp_path)
     wait_for(url, name, "RUNNING", "RUNNING")
     assert name in ask(url, "GET", "/connectors").json()

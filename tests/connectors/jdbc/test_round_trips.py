@@ -215,11 +215,11 @@ def _checked(database: SinkDatabase, types: Types, insert: Callable[[Any, str, l
     holds()
 
 
-def test_on_sqlite(tmp_path: Path) -> None:
+def test_every_type_round_trips_on_sqlite(tmp_path: Path) -> None:
     _checked(SqliteDatabase(tmp_path), _SQLITE, _sqlite_insert)
 
 
-def test_on_duckdb(tmp_path: Path) -> None:
+def test_every_type_round_trips_on_duckdb(tmp_path: Path) -> None:
     _checked(DuckDbDatabase(tmp_path), _DUCKDB, _duckdb_insert)
 
 
@@ -231,7 +231,7 @@ def postgres(postgres_server: Any) -> Iterator[PostgresDatabase]:
 
 
 @pytest.mark.servers
-def test_on_postgres(postgres: PostgresDatabase) -> None:
+def test_every_type_round_trips_on_postgres(postgres: PostgresDatabase) -> None:
     postgres.run("CREATE TYPE mood AS ENUM ('fine', 'bad')")
     _checked(postgres, _POSTGRES, _postgres_insert)
 
@@ -244,5 +244,5 @@ def mariadb(mariadb_server: Any) -> Iterator[MariaDbDatabase]:
 
 
 @pytest.mark.servers
-def test_on_mariadb(mariadb: MariaDbDatabase) -> None:
+def test_every_type_round_trips_on_mariadb(mariadb: MariaDbDatabase) -> None:
     _checked(mariadb, _MARIADB, _mariadb_insert)

@@ -96,7 +96,7 @@ def test_a_backup_goes_back_into_its_partitions(bucket: Bucket, name: str) -> No
         assert {each.value_schema for each in batches} == {parts[0].value_schema}
 
 
-def test_keys_come_back_too(bucket: Bucket) -> None:
+def test_stored_keys_are_read_back(bucket: Bucket) -> None:
     keys = pa.array([f"k{n}" for n in range(10)])
     write(bucket, batch([row(n) for n in range(10)]).replace(keys=keys, key_schema=KEY), store_kafka_keys="true")
     batches = read(bench(properties_of(bucket, store_kafka_keys="true", record_batch_max_size="2")), 10)

@@ -106,7 +106,7 @@ async def test_an_id_whose_successors_are_gone_is_refused(bus: EventBus, log: Me
     assert await receive(await bus.subscribe(TOPIC, EARLIEST), 1) == [b"5"]
 
 
-async def test_gaps_are_passed_over(bus: EventBus, log: MemoryLog) -> None:
+async def test_gaps_are_skipped(bus: EventBus, log: MemoryLog) -> None:
     await publish(bus, b"a")
     log.skip(TOPIC, 7)
     await publish(bus, b"b")

@@ -143,7 +143,7 @@ def test_another_schema_reads_both_alike(evolution: tuple[Table, AvroSchema]) ->
 
 @pytest.mark.proof
 @pytest.mark.timeout(3600)
-def test_many_drawn_schemas() -> None:
+def test_random_schemas_are_coded_as_by_fastavro() -> None:
     many = everyday(effort(150, 20_000))
     many(given(tables())(hold_written_and_read))()
     many(given(tables(), st.data())(hold_broken))()

@@ -76,7 +76,7 @@ TEXT = {"type": "string"}
         ({"const": None}, {"const": None}, True, ""),
     ],
 )
-def test_changes(old: Any, new: Any, compatible: bool, change: str) -> None:
+def test_each_change_is_classified(old: Any, new: Any, compatible: bool, change: str) -> None:
     assert [kind for kind in kinds(old, new) if kind.startswith(change)] or not change
     assert (problems(old, new) == []) is compatible
 

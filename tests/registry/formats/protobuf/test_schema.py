@@ -50,7 +50,7 @@ def test_types_are_listed_in_confluents_order() -> None:
          "MULTIPLE_FIELDS_MOVED_TO_ONEOF #/M/o"),
     ],
 )  # fmt: skip
-def test_changes(old: str, new: str, change: str | None) -> None:
+def test_each_change_is_classified(old: str, new: str, change: str | None) -> None:
     assert changes(old, new) == ([] if change is None else changes(old, new))
     assert change is None or change in changes(old, new)
 
