@@ -197,7 +197,7 @@ def test_millions_of_records_without_a_key_are_refused_and_some_of_them_named(br
 
 
 @pytest.mark.parametrize("codec", COMPRESSED)
-def test_one_record_that_grows_is_looked_into_without_holding_anybody_up(broker: TidegateBroker, codec: Codec) -> None:
+def test_decompressing_one_huge_record_blocks_no_other_client(broker: TidegateBroker, codec: Codec) -> None:
     with witnessed(broker):
         assert judged(broker, "compacted", one_large_record(codec, 100 * 1024 * 1024)) == NONE
         assert judged(broker, "uncompressed", one_large_record(codec, 100 * 1024 * 1024)) == MESSAGE_TOO_LARGE
@@ -222,7 +222,7 @@ def test_looking_up_a_time_in_batches_of_millions_of_records_holds_nobody_up(
         assert (error, offset) == (NONE, -1) or (count == MANY and error == REQUEST_TIMED_OUT)
 
 
-def test_what_comes_behind_a_long_batch_does_not_overtake_it(broker: TidegateBroker) -> None:
+def test_a_batch_does_not_overtake_a_long_one_before_it(broker: TidegateBroker) -> None:
     with contextlib.closing(Connected(broker)) as client:
         client.create("ordered", {"cleanup.policy": "compact"})
         for count in (MANY // 16, 1, MANY // 16, 1, 1):

@@ -124,7 +124,7 @@ def test_an_answer_names_only_what_changed(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
-def test_what_is_not_fetched_is_given_again(tmp_path: Path) -> None:
+def test_records_that_were_not_fetched_are_returned_again(tmp_path: Path) -> None:
     async def test(broker: Broker) -> None:
         consumer = Consumer(broker)
         append(broker, 0)

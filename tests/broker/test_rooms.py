@@ -84,7 +84,7 @@ def test_a_broker_loads_what_its_clients_use_and_no_more(tmp_path: Path, protoco
     assert [name for name in modules if name.startswith(ROOMS)] == []
 
 
-def test_each_record_of_a_group_is_read_by_its_own_type() -> None:
+def test_each_group_record_is_read_by_the_module_of_its_type() -> None:
     assert {
         **dict.fromkeys(CONSUMER, GroupType.CONSUMER),
         **dict.fromkeys(SHARE, GroupType.SHARE),

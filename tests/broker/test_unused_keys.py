@@ -36,12 +36,12 @@ def test_every_key_of_kafka_is_applied_or_has_its_reason() -> None:
         ("group.coordinator.rebalance.protocols", "classic,other"),
     ],
 )
-def test_what_must_not_be_passed_over_is_refused(key: str, value: str) -> None:
+def test_keys_that_must_not_be_ignored_are_refused(key: str, value: str) -> None:
     with pytest.raises(ConfigError, match=key):
         parse(BrokerConfig, {"log.dirs": "/nowhere", key: value})
 
 
-def test_what_kafkas_files_usually_say_is_taken() -> None:
+def test_common_settings_of_kafkas_files_are_accepted() -> None:
     broker_settings = {
         "process.roles": "broker,controller",
         "remote.log.storage.system.enable": "false",

@@ -95,7 +95,7 @@ def clock() -> Iterator[ManualClock]:
 
 
 @pytest.mark.servers
-def test_what_kafka_wrote_is_read_and_would_be_written_alike(apache_kafka: Any, clock: ManualClock) -> None:
+def test_kafkas_records_are_read_and_written_byte_for_byte(apache_kafka: Any, clock: ManualClock) -> None:
     groups = {f"kafka-{uuid.uuid4().hex[:8]}": instance for instance in (None, "instance")}
     topics = {
         group: work_as_a_group(apache_kafka.bootstrap_servers, group, instance) for group, instance in groups.items()
@@ -183,7 +183,7 @@ def test_kafkas_dump_tool_reads_what_we_wrote(kafka_tools: Callable[..., str], t
     assert generation["leader"] == member["memberId"]
 
 
-def test_what_was_committed_survives_a_kill(tmp_path: Path) -> None:
+def test_committed_offsets_survive_a_kill(tmp_path: Path) -> None:
     broker = TidegateBroker(tmp_path)
     broker.start()
     try:

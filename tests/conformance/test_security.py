@@ -165,7 +165,7 @@ async def test_sasl_over_tls(secured: dict[str, str]) -> None:
         ("OAUTHBEARER", f'{OAUTH} unsecuredLoginStringClaim_sub="tide";'),
     ],
 )
-async def test_other_mechanisms_over_tls(secured: dict[str, str], mechanism: str, jaas: str) -> None:
+async def test_every_sasl_mechanism_works_over_tls(secured: dict[str, str], mechanism: str, jaas: str) -> None:
     settings = {
         "security.protocol": "SASL_SSL",
         "ssl.truststore.certificates": certificate(secured),
@@ -314,7 +314,7 @@ def test_a_delegation_token_is_made_used_and_ended(secured: dict[str, str]) -> N
         assert caller.renew(bytes(made.hmac), -1).error_code == NOT_FOUND
 
 
-def test_what_tokens_cannot_be(secured: dict[str, str]) -> None:
+def test_impossible_token_requests_are_refused(secured: dict[str, str]) -> None:
     with Caller(secured) as caller:
         refused = caller.create(("Group", "g"))
         assert (refused.error_code, refused.token_id, refused.expiry_timestamp_ms) == (PRINCIPAL_TYPE, "", -1)

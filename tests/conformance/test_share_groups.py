@@ -259,7 +259,7 @@ def decoded(key: bytes, value: bytes | None) -> Snapshot | Update | None:
     return decoded
 
 
-def test_what_was_acknowledged_outlives_a_kill(tmp_path: Path) -> None:
+def test_acknowledged_records_survive_a_kill(tmp_path: Path) -> None:
     broker = TidegateBroker(tmp_path / "broker")
     broker.start()
     address = broker.bootstrap_servers

@@ -89,7 +89,7 @@ def stored(log: Path) -> list[tuple[int, bytes, bytes | None]]:
 
 
 @pytest.mark.servers
-def test_what_kafka_wrote_would_be_written_alike(apache_kafka: Any) -> None:
+def test_kafkas_records_are_written_byte_for_byte(apache_kafka: Any) -> None:
     topic = make_topic(apache_kafka)
     producer = transactional(apache_kafka, topic)
     for end in (producer.commit_transaction, producer.abort_transaction):

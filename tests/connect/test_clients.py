@@ -49,7 +49,7 @@ def test_a_cluster_that_is_away_is_waited_for(control, monkeypatch):
     assert ClientLoop(control).patiently(attempt, "a test") == "there"
 
 
-def test_what_no_waiting_helps_is_raised(control):
+def test_permanent_errors_are_raised_without_waiting(control):
     with pytest.raises(TopicAuthorizationFailed):
         ClientLoop(control).patiently(failing(TopicAuthorizationFailed("no")), "a test")
 
@@ -133,7 +133,7 @@ def test_rows_that_the_log_refuses_are_found_and_left_out(tolerance, stopping):
     assert sorted(log.taken) == [1, 2, 4, 6, 7] and policy.skipped == 2
 
 
-def test_other_failures_are_handed_on(stopping):
+def test_other_failures_are_raised_unchanged(stopping):
     config = parse(CommonConfig, {"name": "n", "connector.class": "c", "errors.tolerance": "all"})
     refusals = Refusals(ErrorPolicy(config, "n", 0, stopping), lambda *_: [])
     sent = Future()

@@ -22,7 +22,7 @@ def test_where_to_listen(listener, place):
 
 
 @pytest.mark.parametrize("listener", ["8083", "ftp://x:1", "http://x", ""])
-def test_other_listeners_are_refused(listener):
+def test_unsupported_listeners_are_refused(listener):
     with pytest.raises(ConfigError, match="for configuration listeners"):
         worker(listeners=listener)
 

@@ -234,7 +234,7 @@ def test_whatever_a_connector_raises_it_has_failed_and_says_why(worker, name, wh
 # Plans
 
 
-def test_each_task_gets_what_was_planned_for_it_and_placeholders_stay_where_they_were(tidegate_broker, tmp_path, name):
+def test_each_task_gets_its_planned_configuration_and_placeholders_stay(tidegate_broker, tmp_path, name):
     secrets = tmp_path / "secrets.properties"
     secrets.write_text("tables=a,b,c\npassword=pa55word\n")
     provider = {

@@ -51,7 +51,7 @@ def test_without_tolerance_the_first_row_at_fault_is_named():
         policy().guarded("VALUE_CONVERTER", "X", batch(10), refuse({7}, named=False, calls=[]))
 
 
-def test_what_may_succeed_later_is_repeated():
+def test_a_retriable_failure_is_repeated():
     tries = []
 
     def sometimes():
@@ -66,7 +66,7 @@ def test_what_may_succeed_later_is_repeated():
         policy().retried(lambda: (_ for _ in ()).throw(RetriableConnectError("busy")))
 
 
-def test_what_could_not_be_done_in_time_counts_as_a_failure_of_each_record():
+def test_a_timeout_counts_as_a_failure_of_each_record():
     def away(_):
         raise RetriableConnectError("the registry is away")
 

@@ -138,7 +138,7 @@ def test_a_torn_batch_takes_its_transaction_along(log):
         ({"transaction.boundary": "connector"}, {"own.commits": "false"}, True, ["connector-defined transaction"]),
     ],
 )
-def test_what_cannot_be_had_is_said_beforehand(properties, overrides, enabled, said):
+def test_unsupported_exactly_once_settings_are_refused_by_validation(properties, overrides, enabled, said):
     source = parse(SourceConfig, {"name": "n", "connector.class": NUMBERS, **properties})
     config = parse(NumbersConfig, {"topic": "t", **overrides})
     messages = [problem.message for problem in preflight_problems(NumbersConnector, source, config, enabled=enabled)]

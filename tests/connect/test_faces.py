@@ -63,7 +63,7 @@ def ask(worker, method, path, body=None, *, authority, user=("alice", "secret"),
     )
 
 
-def test_whoever_is_asked_passes_the_request_on(workers, authority, tmp_path):
+def test_any_worker_forwards_a_request_to_the_leader(workers, authority, tmp_path):
     for number, worker in enumerate(workers):
         config = {"connector.class": SOURCE, "file": str(tmp_path / "x"), "topic": "t"}
 
@@ -80,7 +80,7 @@ def test_whoever_is_asked_passes_the_request_on(workers, authority, tmp_path):
     )
 
 
-def test_nobody_comes_in_without_a_password(workers, authority):
+def test_requests_without_a_password_are_refused(workers, authority):
     for user in (None, ("alice", "wrong"), ("bob", "secret")):
         answer = ask(workers[0], "GET", "/connectors", authority=authority, user=user)
         assert (answer.status_code, "WWW-Authenticate" in answer.headers) == (401, False)
@@ -114,7 +114,7 @@ def worker_config(**keys):
     return parse(WorkerConfig, config)
 
 
-def test_what_is_wrong_with_the_keys_is_said(tmp_path):
+def test_errors_in_the_keys_are_reported(tmp_path):
     with pytest.raises(ConfigError, match="needs a JAAS file with an entry KafkaConnect"):
         worker_config(rest_extension_classes=BASIC_AUTH)
     with pytest.raises(ConfigError, match=r"Invalid value com\.example\.Other"):

@@ -49,7 +49,7 @@ def test_a_host_that_cannot_be_started_leaves_no_folder(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_neither_a_link_nor_a_file_of_that_name_is_followed(tmp_path):
+def test_a_link_or_file_with_the_folders_name_is_not_followed(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "precious").write_text("x")

@@ -200,7 +200,7 @@ def test_a_commit_whose_answer_is_lost_neither_loses_nor_doubles_a_run(which, ap
 
 
 @given(st.from_regex("[0-9a-f]{16}", fullmatch=True), st.integers(0, 1 << 62), st.text())
-def test_what_others_wrote_beside_an_offset_is_no_run(run_id, stop, text):
+def test_offset_metadata_of_others_is_no_run(run_id, stop, text):
     assert Intent.from_metadata(text) is None
     assert Intent.from_metadata(Intent(run_id, stop).to_metadata()) == Intent(run_id, stop)
 

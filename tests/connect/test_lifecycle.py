@@ -132,7 +132,7 @@ def test_any_exception_fails_the_task_which_is_stopped_once(error, where):
 
 
 @pytest.mark.parametrize("where", ["stop", "close", "abandon"])
-def test_what_goes_wrong_at_the_end_does_not_replace_the_first_error(where):
+def test_an_error_at_the_end_does_not_replace_the_first_one(where):
     do = {} if where == "stop" else {where: raising(AttributeError("_writer"))}
     task = Noting(start=raising(ConnectError("no such database")))
     task.do |= {"stop": raising(AttributeError("_writer"))} if where == "stop" else {}

@@ -18,7 +18,7 @@ def now(monkeypatch):
     return now
 
 
-def test_windows_forget(now):
+def test_windows_drop_old_values(now):
     seen = Windowed()
     for value in (10, 30):
         seen.record(value)

@@ -23,7 +23,7 @@ def test_neighbours_become_one_with_the_last_position():
     assert joined.values.to_pylist() == [1, 2, 3, 4, 5] and joined.source_offset == {"n": 5}
 
 
-def test_what_differs_stays_apart():
+def test_batches_that_differ_are_not_merged():
     other = Schema(SchemaType.INT64, optional=True)
     batches = [
         batch(1),
@@ -40,5 +40,5 @@ def test_batches_are_not_merged_beyond_the_bound():
     assert rows(merged([batch(*range(100)), batch(1)], max_bytes=8)) == [list(range(100)), [1]]
 
 
-def test_nothing_is_nothing():
+def test_merging_no_batches_gives_none():
     assert merged([]) == []

@@ -56,7 +56,7 @@ def test_a_path_that_cannot_be_imported_is_explained():
 
 
 @pytest.mark.parametrize("name", ["os:system", "os:PathLike", "os:no_such_thing"])
-def test_what_is_no_connector_is_refused(name):
+def test_a_class_that_is_no_connector_is_refused(name):
     with pytest.raises(UnknownPlugin):
         PluginRegistry([]).connector(name)
 

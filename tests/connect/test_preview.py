@@ -52,7 +52,7 @@ def test_a_source_is_shown_as_it_would_send(plugins, source):
     assert json.loads(seen.schemas[-1].text)["type"] == "record"
 
 
-def test_what_a_converter_cannot_do_is_shown_and_not_raised(plugins, source):
+def test_converter_errors_are_shown_and_not_raised(plugins, source):
     chain = {
         "value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
         "transforms": "one",

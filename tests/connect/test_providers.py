@@ -38,7 +38,7 @@ def test_placeholders_are_replaced_wherever_they_stand(worker, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["${vault:a:b}", "${env:HOME_SECRET}", "${env:TOY_ABSENT}", "${env:}", "${:x}"])
-def test_what_has_no_value_stays(worker, text):
+def test_placeholders_without_a_value_stay(worker, text):
     assert resolved(worker, {"x": text}) == {"x": text}
 
 
@@ -62,7 +62,7 @@ def test_any_text_is_resolved_or_stays(text):
     assert isinstance(resolved(worker, {"x": text})["x"], str)
 
 
-def test_what_a_provider_had_is_kept_out_of_texts(monkeypatch):
+def test_values_from_a_provider_are_hidden_in_texts(monkeypatch):
     """Also where the key that it stands in is none for a secret."""
     monkeypatch.setenv("TOY_WORD", "hunter22hunter22")
     monkeypatch.setenv("TOY_PORT", "5432")

@@ -65,12 +65,12 @@ def read(path):
     return {"name": name, **texts}
 
 
-def test_there_are_as_many_as_were_found():
+def test_no_public_configuration_was_dropped():
     assert len(FILES) == 62
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_it_is_judged(path, plugins):
+def test_public_configurations_have_only_the_known_errors(path, plugins):
     config = read(path)
     judged = validate_connector(plugins, config, check=False)
     wrong = {name for name, entry in judged.entries.items() if entry.errors}
@@ -96,7 +96,7 @@ def test_every_configuration_of_the_cloud_is_right_once_its_placeholders_are_fil
     assert {name for name in dict(unknown_keys(judged, properties)) if not name.startswith("kafka.")} == set()
 
 
-def test_there_are_as_many_of_the_cloud():
+def test_no_configuration_of_the_cloud_was_dropped():
     assert len(CLOUD) == 12
 
 

@@ -38,7 +38,7 @@ def body(name, tmp_path):
     return {"name": name, "config": {"connector.class": SOURCE, "file": str(tmp_path / "none"), "topic": name}}
 
 
-def test_nobody_gets_anything_without_a_password(worker):
+def test_every_request_without_a_password_is_refused(worker):
     for method, path in (
         ("GET", "/"),
         ("GET", "/connectors"),

@@ -136,7 +136,7 @@ def test_a_type_that_cannot_widen_is_told():
         delivered([{"id": 1}], [{"id": "one"}])
 
 
-def test_what_has_no_rows_is_refused():
+def test_a_value_without_rows_is_refused():
     with pytest.raises(ConnectError, match="cannot be read from a int"):
         delivered(7)
     with pytest.raises(ConnectError, match="have to be dicts by column name, not int"):

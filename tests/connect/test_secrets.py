@@ -38,7 +38,7 @@ def test_neither_the_status_nor_the_log_shows_a_secret(worker: ConnectWorker) ->
     assert "cannot go past 5[hidden]" in shown and TOKEN not in shown
 
 
-def test_what_a_connector_says_to_offsets_shows_no_secret(worker: ConnectWorker) -> None:
+def test_a_connectors_error_about_offsets_shows_no_secret(worker: ConnectWorker) -> None:
     name = f"t-{uuid.uuid4().hex[:8]}"
     worker.create(name, connector_class=NUMBERS, topic=name, token=TOKEN)
     worker.ask("PUT", f"/connectors/{name}/stop", expect=204)

@@ -152,7 +152,7 @@ def puts(task):
     return [value for entry in task.log if entry[0] == "put" for value in entry[1]]
 
 
-def test_what_was_put_is_committed_when_partitions_leave(run):
+def test_put_records_are_committed_when_partitions_are_revoked(run):
     task, consumer = run(
         ("assigned", frozenset({A, B})), [fetched(A, 0, "a0", "a1"), fetched(B, 5, "b5")],
         ("revoked", frozenset({A, B})), ("assigned", frozenset({B})), [fetched(B, 6, "b6")],
@@ -165,7 +165,7 @@ def test_what_was_put_is_committed_when_partitions_leave(run):
     assert len(task.threads) == 1
 
 
-def test_what_a_fetch_brought_of_a_lost_partition_is_its_new_owner_s(run):
+def test_fetched_records_of_a_lost_partition_are_left_to_its_new_owner(run):
     task, _ = run(
         ("assigned", frozenset({A})), ("revoked", frozenset({A})), ("assigned", frozenset({B})), [fetched(A, 0, "x")]
     )
@@ -180,14 +180,14 @@ def test_a_put_is_repeated_and_what_came_meanwhile_waits_its_turn(run):
     assert consumer.is_paused == set() and consumer.committed_offsets == [{A: 2}]
 
 
-def test_what_came_before_a_partition_could_be_opened_waits_until_it_is(run):
+def test_records_fetched_before_a_partition_is_open_wait_until_it_is(run):
     """Under load a fetch may have begun before the consumer hears that the partition is to be paused."""
     task, consumer = run(("assigned", frozenset({A})), [fetched(A, 0, "a0")], [fetched(A, 1, "a1")], [], [], shut=2)
     assert puts(task) == [(0, "a0"), (0, "a1")]
     assert consumer.committed_offsets == [{A: 2}]
 
 
-def test_what_waited_of_a_partition_that_left_during_a_repeated_put_is_its_new_owner_s(run):
+def test_waiting_records_of_a_partition_lost_during_a_repeated_put_are_left_to_its_new_owner(run):
     _, busy = busy_for(3)
     task, _ = run(
         ("assigned", frozenset({A, B})), [fetched(A, 0, "a0")], [fetched(B, 0, "b0")], ("revoked", frozenset({B})), [],
@@ -211,7 +211,7 @@ def test_what_a_task_no_longer_has_since_a_commit_failed_is_not_committed_when_i
         assert consumer.committed_offsets == [{A: 5}, {A: 5}] and consumer.sought == [(A, 5)]
 
 
-def test_what_a_task_wants_again_is_not_committed_when_it_stops(run):
+def test_records_a_task_wants_again_are_not_committed_when_it_stops(run):
     def again(task, values):
         if values:
             task.context.rewind({A: 6})

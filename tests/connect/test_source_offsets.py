@@ -31,7 +31,7 @@ def test_partitions_do_not_wait_for_each_other():
     assert submitted.take_safe() == [({"p": 2}, {"n": 2})]
 
 
-def test_what_failed_is_never_safe():
+def test_the_offset_of_a_failed_record_is_never_safe():
     submitted = SubmittedBatches(OffsetKeys("c", {}))
     (future,) = sent()
     submitted.add({"p": 1}, {"n": 1}, [future])

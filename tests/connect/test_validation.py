@@ -25,7 +25,7 @@ def wrong(properties, **more):
     return errors_by_key
 
 
-def test_what_is_right_has_no_errors():
+def test_a_valid_configuration_has_no_errors():
     assert wrong(RIGHT) == {} and wrong(SINK) == {}
 
 
@@ -91,7 +91,7 @@ def test_a_missing_package_leaves_the_plugin_listed_and_says_what_to_install():
         ({**SINK, "connector.class": "org.toys.RangesConnector", "job.schedule": "0 5 * * *"}, set()),
     ],
 )  # fmt: skip
-def test_each_fault_is_found_at_its_key(config, keys):
+def test_each_error_is_reported_at_its_key(config, keys):
     assert set(wrong(config)) == keys
 
 

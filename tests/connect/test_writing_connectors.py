@@ -73,11 +73,11 @@ def test_the_notebook_cell_writes_what_it_selected(tmp_path):
     assert sorted(written) == [3, 4, 5]
 
 
-def test_it_is_found_by_its_names():
+def test_the_connector_is_found_by_its_names():
     plugins = PluginRegistry(counter.register_plugins())
     for name in ("counter.CounterSource", "CounterSource", "counter:CounterSource"):
         assert plugins.connector(name).load() is counter.CounterSource
 
 
-def test_it_needs_no_declaration_while_it_is_tried_out():
+def test_the_connector_can_be_tried_out_without_a_declaration():
     assert PluginRegistry([]).connector("counter:CounterSource").load() is counter.CounterSource

@@ -30,5 +30,5 @@ def test_an_enumeration_is_taken_in_any_case(config: Any, overrides: dict[str, s
     assert [(each.key.name, each.errors) for each in judged if each.errors] == []
 
 
-def test_what_they_mean_does_not_depend_on_it() -> None:
+def test_the_case_of_a_value_does_not_change_its_meaning() -> None:
     assert parse(JdbcSourceConfig, JDBC | {"timestamp.granularity": "Nanos_String"}).time_form == "nanos_string"

@@ -47,7 +47,7 @@ def told(worker: ConnectWorker, config: dict[str, str]) -> dict[str, str]:
     return {key: " ".join(errors) for key, errors in errors_by_key.items()}
 
 
-def test_of_postgresql(worker: ConnectWorker, postgres_server: PostgresServer) -> None:
+def test_problems_of_postgresql_are_reported(worker: ConnectWorker, postgres_server: PostgresServer) -> None:
     server, name = postgres_server, "over_rest"
     with ExitStack() as stack:
         root = stack.enter_context(server.connect("postgres"))
@@ -102,7 +102,7 @@ def test_of_postgresql(worker: ConnectWorker, postgres_server: PostgresServer) -
         plain.stop()
 
 
-def test_of_mariadb(worker: ConnectWorker, mariadb_server: MariaDbServer) -> None:
+def test_problems_of_mariadb_are_reported(worker: ConnectWorker, mariadb_server: MariaDbServer) -> None:
     server, name = mariadb_server, "over_rest"
     with server.connect("") as root, root.cursor() as cursor:
         for statement in (
@@ -133,7 +133,7 @@ def test_of_mariadb(worker: ConnectWorker, mariadb_server: MariaDbServer) -> Non
                 cursor.execute(statement)
 
 
-def test_of_jdbc(worker: ConnectWorker, postgres_server: PostgresServer, tmp_path: Path) -> None:
+def test_problems_of_jdbc_are_reported(worker: ConnectWorker, postgres_server: PostgresServer, tmp_path: Path) -> None:
     server = postgres_server
     with server.connect() as root:
         root.execute("DROP ROLE IF EXISTS jdbc_over_rest; CREATE ROLE jdbc_over_rest LOGIN PASSWORD 'right'")

@@ -14,7 +14,7 @@ from connect.testing import SinkSuite, SourceSuite
 from connectors.files.source import FileStreamSourceConnector
 from connectors.jdbc.sink import JdbcSinkConnector
 from connectors.jdbc.source import JdbcSourceConnector
-from tests.connectors.jdbc.sink_places import DuckDbPlace, PostgresPlace, SinkPlace, SqlitePlace
+from tests.connectors.jdbc.sink_databases import DuckDbDatabase, PostgresDatabase, SinkDatabase, SqliteDatabase
 from tests.connectors.suite_targets import FileTarget, HdfsTarget, LocalTarget, S3Target
 from tests.servers.postgres import PostgresServer
 
@@ -81,40 +81,40 @@ class TestFileStreamSink(FileTarget, SinkSuite):
 class JdbcSinkSuite(SinkSuite):
     connector_class = JdbcSinkConnector
     exactly_once = True
-    place: SinkPlace
+    database: SinkDatabase
 
     @pytest.fixture
     def properties(self) -> Mapping[str, str]:
-        return self.place.properties() | {
+        return self.database.properties() | {
             "topics": self.topic,
             "auto.create": "true",
             "tidegate.offsets.table": "offsets",
         }
 
     def read_back(self, properties: Mapping[str, str]) -> list[Any]:
-        return [n for (n,) in self.place.ask("SELECT id FROM suite")]
+        return [n for (n,) in self.database.ask("SELECT id FROM suite")]
 
 
 class TestJdbcSinkOnSqlite(JdbcSinkSuite):
     @pytest.fixture(autouse=True)
-    def _place(self, tmp_path: Path) -> None:
-        self.place = SqlitePlace(tmp_path)
+    def _database(self, tmp_path: Path) -> None:
+        self.database = SqliteDatabase(tmp_path)
 
 
 class TestJdbcSinkOnDuckDb(JdbcSinkSuite):
     @pytest.fixture(autouse=True)
-    def _place(self, tmp_path: Path) -> None:
-        self.place = DuckDbPlace(tmp_path)
+    def _database(self, tmp_path: Path) -> None:
+        self.database = DuckDbDatabase(tmp_path)
 
 
 @pytest.mark.servers
 class TestJdbcSinkOnPostgres(JdbcSinkSuite):
     @pytest.fixture(autouse=True)
-    def _place(self, postgres_server: PostgresServer) -> Iterator[None]:
-        place = PostgresPlace(postgres_server)
-        self.place = place
+    def _database(self, postgres_server: PostgresServer) -> Iterator[None]:
+        database = PostgresDatabase(postgres_server)
+        self.database = database
         yield
-        place.close()
+        database.close()
 
 
 class TestLocalSink(LocalTarget, SinkSuite):

@@ -67,7 +67,9 @@ def judged(base: dict[str, str], change: dict[str, str]) -> tuple[dict[str, list
 
 
 @pytest.mark.parametrize(("base", "change", "words"), REFUSED, ids=[next(iter(change)) for _, change, _ in REFUSED])
-def test_it_is_refused_in_a_sentence(base: dict[str, str], change: dict[str, str], words: str) -> None:
+def test_an_unsupported_value_is_refused_with_a_sentence(
+    base: dict[str, str], change: dict[str, str], words: str
+) -> None:
     wrong, unread = judged(base, change)
     assert wrong.keys() <= change.keys() and wrong, wrong
     assert words in " ".join(error for errors in wrong.values() for error in errors)
@@ -85,7 +87,7 @@ def test_it_is_refused_in_a_sentence(base: dict[str, str], change: dict[str, str
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_it_is_taken(change: dict[str, str]) -> None:
+def test_a_supported_value_is_accepted(change: dict[str, str]) -> None:
     assert judged(S3, change) == ({}, set())
 
 

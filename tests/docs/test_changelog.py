@@ -25,7 +25,7 @@ def faults(text: str) -> list[str]:
     ]
 
 
-def test_it_has_the_form() -> None:
+def test_the_changelog_has_the_required_form() -> None:
     assert faults((ROOT / "CHANGELOG.md").read_text()) == []
 
 

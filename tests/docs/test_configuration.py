@@ -43,7 +43,7 @@ def test_a_tidegate_toml_is_right_for_every_component(block: Block, component: s
         assert unknown_keys(properties, keys_of(cls), [prefix for prefix, _ in families_of(cls)]) == []
 
 
-def test_there_are_such_files() -> None:
+def test_the_guide_shows_platform_files() -> None:
     assert len(platform_files()) >= 2
 
 

@@ -54,11 +54,11 @@ def test_writing_connectors(tmp_path):
     follow(DOCS / "how-to" / "writing-connectors.md", tmp_path)
 
 
-def test_operating(tmp_path):
+def test_the_operating_examples_run(tmp_path):
     follow(DOCS / "how-to" / "operating.md", tmp_path)
 
 
-def test_secure(tmp_path):
+def test_the_security_examples_run(tmp_path):
     follow(DOCS / "how-to" / "secure.md", tmp_path)
 
 

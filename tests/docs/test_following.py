@@ -22,7 +22,7 @@ def test_a_block_is_commands_with_what_they_print() -> None:
     ]
 
 
-def test_what_is_printed_must_be_what_the_page_shows(shell: Shell) -> None:
+def test_an_examples_output_must_match_the_page(shell: Shell) -> None:
     shell.run(Command("printf 'a   b\\nc 12\\n'", "a b\nc ..."))
     shell.run(Command("echo $GIVEN 127.0.0.1:9092", "here 127.0.0.1:1234"))
     for wrong in ("a c", "a b c", "b"):

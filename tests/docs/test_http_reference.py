@@ -30,7 +30,7 @@ def served() -> set[tuple[str, str]]:
     }
 
 
-def test_each_call_is_listed() -> None:
+def test_each_http_call_is_listed() -> None:
     listed = set(re.findall(r"^\| `([A-Z]+) (/tidegate/v1/[^`]*)` \|", PAGE.read_text(), re.MULTILINE))
     assert len(listed) >= 12
     assert listed == served()

@@ -25,7 +25,7 @@ def test_the_public_surface_is_the_recorded_one() -> None:
     )
 
 
-def test_each_public_module_and_the_command_line_are_in_it() -> None:
+def test_the_public_surface_lists_each_module_and_the_command_line() -> None:
     lines = surface.RECORDED.read_text().splitlines()
     for name in surface.PUBLIC_MODULES:
         assert any(line.startswith(f"{name}: ") for line in lines), name

@@ -42,6 +42,6 @@ def test_the_product_says_it(shown: str) -> None:
     assert is_said(shown), f"no error of the product reads {shown!r}"
 
 
-def test_there_are_enough_and_another_text_is_noticed() -> None:
+def test_enough_messages_are_quoted_and_a_changed_one_is_noticed() -> None:
     assert len(TEXTS) >= 20
     assert not is_said("no tidegate is down on ...: start one with ...")

@@ -77,7 +77,7 @@ LOGIN = (
 
 
 @responses.activate
-def test_what_is_no_events_service_is_said_to_be_none() -> None:
+def test_an_address_that_is_no_events_service_is_reported() -> None:
     for body in ("<html>", "<a/>", '{"version": 1}'):
         responses.upsert(responses.POST, "http://other/services/Soap/u/60.0", body=body)
         with pytest.raises(TidegateError, match="what answers at http://other .* is no events service"):

@@ -249,7 +249,7 @@ def _uuid(text: str) -> Any:
     return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
-def test_nothing_that_comes_in_harms_the_broker_or_its_clients(
+def test_no_request_harms_the_broker_or_its_clients(
     broker: TidegateBroker, tmp_path: Path, record_property: Any
 ) -> None:
     names = made_topics(broker.bootstrap_servers)

@@ -187,7 +187,7 @@ async def run(faults: Sequence[tuple[str, int, str]]) -> list[str]:
 
 @settings(max_examples=40, deadline=None)
 @given(CALLS)
-def test_nothing_acknowledged_is_lost_whatever_fails(faults: Sequence[tuple[str, int, str]]) -> None:
+def test_no_acknowledged_schema_is_lost_whatever_fails(faults: Sequence[tuple[str, int, str]]) -> None:
     asyncio.run(run(faults))
 
 
@@ -197,6 +197,6 @@ def test_any_write_may_fail(number: int, fault: str) -> None:
     assert asyncio.run(run([("append", number, fault)])) == [f"append: {fault}"]
 
 
-def test_all_fail_for_a_while() -> None:
+def test_several_lost_replies_in_a_row_are_survived() -> None:
     met = asyncio.run(run([("append", number, "reply lost") for number in range(2, 9)]))
     assert len(met) == 7

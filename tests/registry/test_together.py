@@ -136,7 +136,7 @@ def test_a_failed_write_fails_all_that_shared_it_and_no_id_of_theirs_is_lost_or_
     run(test)
 
 
-def test_one_that_is_too_large_fails_alone() -> None:
+def test_a_schema_that_is_too_large_fails_alone() -> None:
     async def test(log: Gated, client: httpx.AsyncClient, register: Register) -> None:
         log.largest = 2000
         small = [asyncio.create_task(register(f"s-{kind}", kind)) for kind in KINDS]
@@ -175,7 +175,7 @@ def test_writes_that_are_repeated_one_by_one_are_all_answered_when_one_fails(wri
     run(test)
 
 
-def test_one_that_hears_nothing_in_time_says_so_and_goes_on_afterwards() -> None:
+def test_a_registry_without_news_in_time_reports_it_and_continues_afterwards() -> None:
     async def test(log: Gated, client: httpx.AsyncClient, register: Register) -> None:
         tasks = [asyncio.create_task(register(f"s-{kind}", kind)) for kind in KINDS]
         assert {answer["error_code"] for answer in await asyncio.gather(*tasks)} <= {50001, 50002}

@@ -50,7 +50,7 @@ def test_a_registry_goes_on_with_karapaces_topic(log: Any, reopened: Reopened) -
         assert register(client, "new", '"double"')["id"] == 7
 
 
-def test_what_is_deleted_of_karapaces_does_not_come_back(log: Any, reopened: Reopened) -> None:
+def test_deleted_schemas_of_karapace_do_not_come_back(log: Any, reopened: Reopened) -> None:
     fill(log, "karapace-6.2.0.jsonl")
     with reopened(log) as client:
         assert client.delete("/config").json()["compatibilityLevel"] == "FULL"

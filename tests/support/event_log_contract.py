@@ -42,7 +42,7 @@ class EventLogContract:
         await log.create(name, 3_600_000)
         return name
 
-    async def test_what_is_appended_is_read_and_followed_in_order(self, log: Any, topic: str) -> None:
+    async def test_appended_events_are_read_and_followed_in_order(self, log: Any, topic: str) -> None:
         following = asyncio.create_task(collect(log, topic, 0, 500))
         records = [(b"k%d" % number, b"v%d" % number * 50, 1_700_000_000_000 + number) for number in range(500)]
         assert await log.append(topic, records[:250]) + await log.append(topic, records[250:]) == list(range(1, 501))
@@ -67,7 +67,7 @@ class EventLogContract:
         await log.keep(topic, -1)
         assert await log.kept(topic) == -1
 
-    async def test_what_was_deleted_is_passed_over(self, log: Any, topic: str) -> None:
+    async def test_deleted_events_are_skipped(self, log: Any, topic: str) -> None:
         for number in range(10):
             await log.append(topic, [(b"k", b"%d" % number, 1)])
         await self.delete_records(log, topic, 6)
@@ -136,7 +136,7 @@ class EventLogContract:
         assert kept == 3_600_000, kept
         assert await log.partitions(topic) == 1
 
-    async def test_what_was_appended_is_settled(self, log: Any, topic: str) -> None:
+    async def test_appended_events_are_settled(self, log: Any, topic: str) -> None:
         appending = [asyncio.create_task(log.append(topic, [(b"k", b"%d" % n, 1)])) for n in range(20)]
         await asyncio.sleep(0)
         await log.settled(topic)

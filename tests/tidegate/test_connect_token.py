@@ -28,7 +28,7 @@ from tidegate.security import connect_token, init_security
         ("never", "always", ["bob"], False),
     ],
 )
-def test_it_asks_where_there_are_others(
+def test_a_token_is_required_where_the_machine_has_other_users(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     setting: str | None,

@@ -66,7 +66,7 @@ def numbered(first: int, count: int) -> EncodedBatch:
     return batch
 
 
-async def test_what_was_acknowledged_before_a_crash_is_there_once_in_order(
+async def test_records_acknowledged_before_a_crash_are_there_once_in_order(
     crashing: KafkaBroker | TidegateBroker,
 ) -> None:
     """The broker is killed (SIGKILL) in mid-produce and started again, twice; the producer is told nothing of it."""

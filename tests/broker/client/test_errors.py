@@ -29,7 +29,9 @@ from tidegate.kit.errors import TidegateError
         (library.KafkaError("odd"), errors.BrokerError, False),
     ],
 )
-def test_each_error_becomes_one_of_ours(theirs: Exception, ours: type[TidegateError], retriable: bool) -> None:
+def test_each_error_is_converted_to_one_of_our_classes(
+    theirs: Exception, ours: type[TidegateError], retriable: bool
+) -> None:
     with pytest.raises(ours, match="doing this") as caught, errors.translating("doing this"):
         raise theirs
     assert caught.value.__cause__ is theirs
@@ -47,7 +49,7 @@ def test_an_error_of_ours_is_not_wrapped_again() -> None:
 
 
 @pytest.mark.parametrize("module", [broker.client, errors])
-def test_all_says_what_is_there(module: object) -> None:
+def test_names_in_dunder_all_exist(module: object) -> None:
     for name in module.__all__:  # type: ignore[attr-defined]
         assert hasattr(module, name), name
 

@@ -126,7 +126,7 @@ async def test_a_record_over_the_limit_is_refused_and_the_next_goes_on(config: C
         assert (await producer.send(topic, None, b"x", partition=0)).offset == 0
 
 
-async def test_what_the_broker_refuses_does_not_stop_what_follows(config: ClientConfig, topic: str) -> None:
+async def test_a_refused_record_does_not_stop_later_records(config: ClientConfig, topic: str) -> None:
     """Sequences of a refused batch are given back: without that every later batch would be out of order."""
     async with BatchProducer(config.with_properties({"max.request.size": "9000000"})) as producer:
         assert (await producer.send(topic, None, b"first", partition=0)).offset == 0

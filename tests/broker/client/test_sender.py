@@ -90,7 +90,7 @@ async def test_a_lost_producer_id_is_replaced(config: ClientConfig, topic: str) 
         assert numbers.producer_id != before
 
 
-async def test_what_failed_with_all_others_is_not_queued_again() -> None:
+async def test_a_batch_that_failed_with_all_others_is_not_queued_again() -> None:
     """One waits for its second try until the other is answered; then the producer is stopped, which fails both."""
     producer = BatchingProducer(
         bootstrap_servers="127.0.0.1:1", delivery_timeout_ms=60_000, max_in_flight=5, enable_idempotence=True

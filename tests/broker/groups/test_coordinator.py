@@ -121,7 +121,7 @@ def test_a_newcomer_makes_the_others_join_again(cluster: Cluster) -> None:
     assert value(again).leader == alone.member_id, "the leader stays"
 
 
-def test_who_does_not_rejoin_in_time_is_left_behind(cluster: Cluster) -> None:
+def test_a_member_that_does_not_rejoin_in_time_is_left_behind(cluster: Cluster) -> None:
     leader, follower = cluster.stable(2, session_timeout_ms=60_000)
     newcomer = cluster.join(known_id=False)
     again = cluster.join(member_id=follower.member_id, session_timeout_ms=60_000)
@@ -157,7 +157,7 @@ def test_a_parked_member_does_not_time_out(cluster: Cluster) -> None:
     assert value(parked).generation == 2
 
 
-def test_who_joined_and_does_not_sync_is_removed(cluster: Cluster) -> None:
+def test_a_member_that_joined_and_does_not_sync_is_removed(cluster: Cluster) -> None:
     ids = [cluster.member_id(session_timeout_ms=60_000) for _ in range(2)]
     joins = [cluster.join(member_id=member_id, session_timeout_ms=60_000) for member_id in ids]
     cluster.clock.advance(0)
@@ -259,7 +259,7 @@ def test_a_session_timeout_out_of_bounds_is_refused(cluster: Cluster, timeout_ms
     assert isinstance(failure(cluster.join(session_timeout_ms=timeout_ms)), InvalidSessionTimeout)
 
 
-def test_what_is_wrong_with_a_sync_or_heartbeat_is_said(cluster: Cluster) -> None:
+def test_errors_in_a_sync_or_heartbeat_get_their_error_code(cluster: Cluster) -> None:
     (alone,) = cluster.stable(1)
     coordinator = cluster.coordinator
     wrong: list[tuple[type[BrokerError], dict[str, object]]] = [

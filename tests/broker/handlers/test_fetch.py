@@ -53,7 +53,7 @@ def test_bytes_count_when_they_go_out(broker: BrokerThread, peer: Peer) -> None:
     assert broker.server.broker.topic_metrics.by_topic["counted"].bytes_out == len(BATCH)
 
 
-def test_nobody_waits_for_more_than_an_answer_can_have(peer: Peer) -> None:
+def test_a_fetch_does_not_wait_for_more_bytes_than_an_answer_can_have(peer: Peer) -> None:
     create(peer, "full")
     for _ in range(3):
         produce(peer, "full")

@@ -85,7 +85,7 @@ def test_a_flush_beside_an_abort_does_not_reach_the_marker(tmp_path: Path, monke
     directory.close()
 
 
-def test_nobody_knows_what_a_killed_process_had_brought_there(tmp_path: Path, synced: list[str]) -> None:
+def test_files_of_a_killed_process_do_not_count_as_durable(tmp_path: Path, synced: list[str]) -> None:
     killed, log = opened(tmp_path / "killed")
     aborted(log, 0)
     shutil.copytree(tmp_path / "killed", tmp_path / "again")

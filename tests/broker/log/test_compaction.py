@@ -522,7 +522,7 @@ steps = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(steps=steps, chunk=st.sampled_from([64, 500, 1 << 20]), part=st.sampled_from([1, 300, 1 << 20]))
-def test_what_stays_is_what_the_definition_says(
+def test_compaction_keeps_the_records_that_its_definition_says(
     tmp_path_factory: pytest.TempPathFactory,
     steps: list[tuple[list[tuple[int, int | None, int]], Codec | None, int | None, int]],
     chunk: int,

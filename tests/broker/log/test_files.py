@@ -112,7 +112,7 @@ def test_a_log_that_could_not_be_flushed_is_written_again_when_the_disk_works(
     assert failed.append(BATCH, now_ms=NOW).base_offset == 10
 
 
-def test_what_the_disk_lost_is_cut_off_and_the_log_goes_on(failed: PartitionLog, tmp_path: Path) -> None:
+def test_records_that_the_disk_lost_are_cut_off_and_the_log_goes_on(failed: PartitionLog, tmp_path: Path) -> None:
     with failed.active.path.open("r+b") as file:
         file.seek(len(BATCH) + 70)
         file.write(bytes(20))

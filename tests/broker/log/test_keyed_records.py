@@ -41,7 +41,7 @@ def sparse(made: list[Record], base: int, codec: Codec | None = None) -> tuple[B
 
 
 @given(st.lists(records, min_size=1, max_size=3), st.lists(st.integers(1, 9000), min_size=9, max_size=9), st.data())
-def test_what_stays_is_as_it_was(made: list[list[Record]], gaps: list[int], data: st.DataObject) -> None:
+def test_kept_records_stay_unchanged(made: list[list[Record]], gaps: list[int], data: st.DataObject) -> None:
     batches, everything, base = [], [], 40
     for batch in made:
         everything.append(placed(batch, gaps if data.draw(st.booleans()) else [1] * 9, base))

@@ -220,7 +220,7 @@ def test_a_marker_may_be_the_latest_record(log: PartitionLog) -> None:
     assert [record.offset for record in log.iter_records()] == [0]
 
 
-def test_what_grows_beyond_the_limit_when_it_is_packed_anew_is_refused(log: PartitionLog) -> None:
+def test_a_batch_that_recompression_makes_too_large_is_refused(log: PartitionLog) -> None:
     batch = encode_batch([Record(b"k", bytes(5000), (), NOW)], compression=Codec.ZSTD)
     log.config = LogConfig(compression_type="uncompressed", max_message_bytes=1000)
     with pytest.raises(MessageTooLarge, match=r"becomes 50\d\d with compression.type=uncompressed"):

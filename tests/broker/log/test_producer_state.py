@@ -152,7 +152,7 @@ class Clock:
         return self.now
 
 
-def test_nobody_goes_on_behind_a_first_batch_that_was_refused() -> None:
+def test_no_producer_continues_after_its_refused_first_batch() -> None:
     clock = Clock()
     state = ProducerState("t-0", clock)
     state.refused(header(10))

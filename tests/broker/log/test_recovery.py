@@ -104,7 +104,7 @@ def test_a_flipped_bit_ends_the_log_there(tmp_path: Path) -> None:
     assert not (copy / "t-0" / log.segments[3].path.name).exists()
 
 
-def test_what_lies_below_the_recovery_point_is_trusted(tmp_path: Path) -> None:
+def test_segments_below_the_recovery_point_are_trusted(tmp_path: Path) -> None:
     directory, log = opened(tmp_path / "data")
     fill(log, 30)
     log.flush()

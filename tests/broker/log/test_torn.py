@@ -86,7 +86,7 @@ def tear(path: Path, load: Load, keep: int, junk: bytes) -> None:
     indexes=st.sampled_from(["as they are", "short", "zeros", "gone"]),
     rebooted=st.booleans(),
 )
-def test_what_was_flushed_is_there_and_nothing_else_is_wrong(
+def test_flushed_records_survive_and_the_rest_is_consistent(
     tmp_path_factory: pytest.TempPathFactory, done: list[Step], keep: int, junk: bytes, indexes: str, rebooted: bool
 ) -> None:
     path = tmp_path_factory.mktemp("torn")

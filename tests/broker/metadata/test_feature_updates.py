@@ -30,7 +30,7 @@ UP, DOWN, UNSAFE, UNKNOWN = (
         FeatureUpdate("kraft.version", 0, DOWN),
     ],
 )
-def test_what_may_be(update: FeatureUpdate) -> None:
+def test_possible_feature_levels_are_accepted(update: FeatureUpdate) -> None:
     assert checked(PRESENT, [update]) == {update.name: update.level}
 
 
@@ -48,7 +48,7 @@ def test_what_may_be(update: FeatureUpdate) -> None:
         (FeatureUpdate("kraft.version", 1, UP), "static"),
     ],
 )
-def test_what_may_not_be(update: FeatureUpdate, reason: str) -> None:
+def test_impossible_feature_levels_are_refused(update: FeatureUpdate, reason: str) -> None:
     with pytest.raises(InvalidUpdateVersion, match=reason):
         checked(PRESENT, [update])
 

@@ -98,7 +98,7 @@ def test_names_that_kafka_refuses_are_refused(cluster: Cluster, name: str) -> No
         cluster.metadata.create_topic(name)
 
 
-def test_what_a_topic_cannot_be_is_said(cluster: Cluster) -> None:
+def test_an_impossible_topic_is_refused_with_the_reason(cluster: Cluster) -> None:
     cluster.metadata.create_topic("a_b")
     with pytest.raises(InvalidTopic, match=r"'a\.b' collides with 'a_b'"):
         cluster.metadata.create_topic("a.b")

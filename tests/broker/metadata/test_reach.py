@@ -49,7 +49,7 @@ def codes(answer: Any) -> set[str]:
     return codes_found.union(*(codes(value) for value in answer.values()))
 
 
-def test_nobody_reaches_the_metadata_by_its_name(tmp_path: Path) -> None:
+def test_clients_cannot_reach_the_metadata_log_by_its_name(tmp_path: Path) -> None:
     broker_settings = settings(tmp_path / "data")
     with BrokerThread(broker_settings) as broker:
         peer = Peer(broker.port)

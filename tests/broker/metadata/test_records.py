@@ -48,7 +48,7 @@ ID = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
     ],
     ids=lambda record: type(record).__name__,
 )
-def test_what_is_written_is_read(record: MetadataRecord) -> None:
+def test_a_written_record_is_read_back(record: MetadataRecord) -> None:
     assert decode_record(encode_record(record)) == record
 
 

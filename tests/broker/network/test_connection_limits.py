@@ -46,7 +46,7 @@ def test_a_broker_is_full_for_all_listeners_but_the_protected_one() -> None:
     assert made.has_room("A")
 
 
-def test_one_listener_alone_is_not_protected() -> None:
+def test_the_only_listener_is_not_exempt_from_the_limit() -> None:
     made = limits(most=0, most_by_listener={"A": 9}, protected="A")
     assert not made.has_room("A")
 

@@ -154,7 +154,7 @@ def test_records_go_from_their_file_to_a_client_that_reads_late(context: ssl.SSL
     "data",
     [b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 50, struct.pack(">ihhih", 10, 18, 0, 7, -1), b"\x16\x03\x01\x00\x05abcde"],
 )
-def test_what_is_no_handshake_ends_the_connection(context: ssl.SSLContext, data: bytes) -> None:
+def test_an_invalid_handshake_ends_the_connection(context: ssl.SSLContext, data: bytes) -> None:
     async def test() -> None:
         rig = Rig(context, lambda _, __: None)
         await asyncio.get_running_loop().sock_sendall(rig.client, data)

@@ -57,7 +57,7 @@ def test_an_instance_holds_its_fields_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_what_was_written_is_read(version: int) -> None:
+def test_a_written_value_is_read_back(version: int) -> None:
     whole = Whole(
         group="g", id=uuid.UUID(int=7), parts=[Part(name="p", numbers=[1, 2])], epoch=-1 if version == 0 else 4
     )

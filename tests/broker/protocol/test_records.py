@@ -36,7 +36,7 @@ records = st.lists(
 
 @settings(deadline=None)
 @given(records=records, codec=st.sampled_from(list(Codec)), base=st.integers(0, 2**60))
-def test_what_is_encoded_is_decoded(records: list[Record], codec: Codec, base: int) -> None:
+def test_encoded_records_are_decoded_again(records: list[Record], codec: Codec, base: int) -> None:
     batch = memoryview(encode_batch(records, base_offset=base, compression=codec))
     ((position, header),) = batches(batch)
     assert crc_is_right(batch, position, header)
@@ -71,7 +71,7 @@ def test_raw_snappy_as_some_clients_send_it_is_read() -> None:
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
-def test_what_would_fill_the_memory_is_refused(codec: Codec) -> None:
+def test_a_batch_that_would_fill_the_memory_is_refused(codec: Codec) -> None:
     assert decompress(codec, compress(codec, bytes(1_000_000)), 1_000_000) == bytes(1_000_000)
     with pytest.raises(CorruptMessage):
         decompress(codec, compress(codec, bytes(1_000_001)), 1_000_000)
@@ -139,7 +139,7 @@ def test_sizes_that_lie_are_refused() -> None:
     assert len(batch) > HEADER_SIZE
 
 
-def test_what_follows_the_last_record_is_refused() -> None:
+def test_bytes_after_the_last_record_are_refused() -> None:
     batch = repacked_batch(BatchHeader.parse(encode_batch([])), b"\x00" * 3, 0, 5)
     with pytest.raises(CorruptMessage, match="the batch at offset 0 goes on after its 0 records"):
         decode_batch(batch)

@@ -66,7 +66,7 @@ def test_waiting_as_told_brings_the_rate_to_the_limit(uses: list[tuple[float, in
         now += wait
 
 
-def test_what_was_taken_back_was_not_used() -> None:
+def test_usage_that_was_taken_back_does_not_count() -> None:
     rate = Rate(11, 1)
     rate.limit = 10
     assert rate.use(1000, 0.0) > 0
@@ -102,7 +102,7 @@ def test_the_most_specific_quota_holds(without: int) -> None:
     assert producer is not None and producer.limit == 100 + without
 
 
-def test_who_shares_a_quota() -> None:
+def test_clients_of_one_entity_share_its_quota() -> None:
     made, _ = quotas(
         Clock(), ([(USER, "alice")], {"producer_byte_rate": 10}), ([(USER, None)], {"request_percentage": 5})
     )
@@ -183,12 +183,12 @@ def test_many_clients_are_not_remembered_for_ever() -> None:
         ([(IP, None)], {"connection_creation_rate": 1 << 40}),
     ],
 )
-def test_what_cannot_be_a_quota_is_refused(entity: Parts, ops: dict[str, float | None]) -> None:
+def test_an_invalid_quota_is_refused(entity: Parts, ops: dict[str, float | None]) -> None:
     with pytest.raises(InvalidRequest):
         QuotaSettings().changed(entity, ops)
 
 
-def test_filters() -> None:
+def test_filters_find_quotas_by_entity() -> None:
     _, settings = quotas(
         Clock(),
         ([(USER, "alice"), (CLIENT_ID, "c")], {"producer_byte_rate": 1}),

@@ -114,7 +114,7 @@ def test_replacing_removes_what_is_not_named(resources: Resources) -> None:
         (99, "1", ("x", 0, "1"), InvalidRequest, "type 99"),
     ],
 )
-def test_what_cannot_be_is_refused_and_changes_nothing(
+def test_an_invalid_change_is_refused_and_changes_nothing(
     resources: Resources,
     metadata: ClusterMetadata,
     resource_type: int,
@@ -171,7 +171,7 @@ def test_the_broker_shows_what_it_was_started_with(resources: Resources) -> None
     assert not entry(resources, "1", "log.retention.ms", BROKER).read_only
 
 
-def test_what_is_set_while_the_broker_runs_holds_from_then_on(resources: Resources) -> None:
+def test_a_key_set_while_the_broker_runs_takes_effect(resources: Resources) -> None:
     followed: list[BrokerConfig] = []
     resources.follow(followed.append)
     changes = {

@@ -57,7 +57,7 @@ def test_without_entries_only_super_users_may() -> None:
     assert not authorizer.allows(BOB, "h", Operation.ALTER, CLUSTER)
 
 
-def test_what_no_entry_is_for_may_be_open_to_everyone() -> None:
+def test_a_resource_without_acls_may_be_open_to_everyone() -> None:
     authorizer = StandardAuthorizer(acls([entry("t")]), allow_if_no_acl=True)
     assert authorizer.allows(BOB, "h", Operation.READ, Resource(TOPIC, "other"))
     assert not authorizer.allows(BOB, "h", Operation.READ, Resource(TOPIC, "t"))
@@ -72,7 +72,7 @@ def test_a_denial_holds_before_any_allowance_but_not_for_super_users() -> None:
 
 
 @pytest.mark.parametrize("operation", [Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER])
-def test_who_may_use_may_describe_but_who_may_not_use_may_describe_too(operation: Operation) -> None:
+def test_allowing_use_allows_describing_and_denying_it_does_not_deny_describing(operation: Operation) -> None:
     assert allowed([entry(operation=operation)], Operation.DESCRIBE)
     denied = entry(operation=operation, permission=Permission.DENY)
     assert allowed([denied, entry(operation=Operation.DESCRIBE)], Operation.DESCRIBE)
@@ -205,7 +205,7 @@ def test_any_resource_is_allowed_where_one_is(among: list[AccessControlEntry], o
         entry()._replace(resource_type=99),
     ],
 )
-def test_what_cannot_be_an_entry_is_refused(wrong: AccessControlEntry) -> None:
+def test_an_invalid_acl_entry_is_refused(wrong: AccessControlEntry) -> None:
     with pytest.raises(InvalidRequest):
         check_entry(wrong)
 

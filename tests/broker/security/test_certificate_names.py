@@ -69,7 +69,7 @@ def test_rules_make_principals(rules: str, name: str, principal: str | None) -> 
 @pytest.mark.parametrize(
     "rules", ["default", "DEFAULTx", "RULE:^CN=(.*)$", "RULE:^CN=(.*)$/$1/X", "RULE:^CN=(.*$/$1/", "DEFAULT/L"]
 )
-def test_what_is_no_rule_is_refused(rules: str) -> None:
+def test_an_invalid_mapping_rule_is_refused(rules: str) -> None:
     with pytest.raises(ValueError, match="Invalid rule"):
         MappingRules(rules)
 

@@ -164,7 +164,7 @@ def test_signatures_of_each_kind_are_verified(alg: str) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"keys":5}', b'{"keys":[{"kty":"RSA","e":"AQAB"}]}'])
-def test_what_is_no_key_set_is_refused(text: bytes) -> None:
+def test_an_invalid_key_set_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError):
         keys_of_set(text)
 

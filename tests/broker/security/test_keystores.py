@@ -135,6 +135,6 @@ def test_versions_and_cipher_suites_are_those_asked_for() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_named(properties: dict[str, str], told: str) -> None:
+def test_an_invalid_key_is_named(properties: dict[str, str], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         context(**properties)

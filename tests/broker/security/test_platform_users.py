@@ -124,7 +124,7 @@ def test_a_wrong_password_and_an_unknown_user_stay_out(broker: BrokerThread) -> 
         assert errors[0].code() == KafkaError._AUTHENTICATION
 
 
-def test_what_changes_in_the_file_counts_without_a_restart(broker: BrokerThread, file: Path) -> None:
+def test_changes_in_the_users_file_count_without_a_restart(broker: BrokerThread, file: Path) -> None:
     assert create(broker, "root", "orders-read") is None and create(broker, "root", "more") is None
     assert produce(broker, "reader", "more") == KafkaError.TOPIC_AUTHORIZATION_FAILED
     users = read_users(file)

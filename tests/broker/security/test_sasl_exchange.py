@@ -69,7 +69,7 @@ def log_in(sock: socket.socket, mechanism: str, message: bytes) -> tuple[int, st
     return answered(exchange(sock, authenticate(message)))
 
 
-def test_nothing_else_is_taken_before_authentication(doors: Doors) -> None:
+def test_other_requests_are_refused_before_authentication(doors: Doors) -> None:
     for frame in (
         METADATA,
         struct.pack(">hhih", 0, 7, 1, -1),
@@ -345,7 +345,7 @@ def test_a_client_stays_who_it_is(short_sessions: Doors) -> None:
         assert "not supported for re-authentication" in why
 
 
-def test_who_does_not_authenticate_is_closed(doors: Doors, tmp_path: Path) -> None:
+def test_a_connection_that_does_not_authenticate_is_closed(doors: Doors, tmp_path: Path) -> None:
     impatient = doors_settings(
         tmp_path, doors.authority, doors.issuer, **{"connections.authentication.timeout.ms": "200"}
     )

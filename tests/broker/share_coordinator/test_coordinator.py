@@ -215,11 +215,11 @@ def test_share_partitions_have_names(key: ShareKey, text: str) -> None:
     ("text", "expected"),
     [("PT1S", 1000), ("PT0.5S", 500), ("P1DT2H3M4.005S", 93_784_005), ("PT90M", 5_400_000), ("p2d", 172_800_000)],
 )
-def test_durations(text: str, expected: int) -> None:
+def test_durations_are_read_in_milliseconds(text: str, expected: int) -> None:
     assert duration_ms(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "1S", "PT1", "-PT1S", "P1Y"])
-def test_what_is_no_duration(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):
         duration_ms(text)

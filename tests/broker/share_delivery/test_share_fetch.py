@@ -224,7 +224,9 @@ def test_a_waiting_fetch_gets_what_comes_and_what_is_released(
     assert results[1] == [(0, 0, 0, 2)]
 
 
-def test_what_a_gone_member_had_is_delivered_again(broker: BrokerThread, topic: uuid.UUID, join: Join) -> None:
+def test_records_of_a_member_that_is_gone_are_delivered_again(
+    broker: BrokerThread, topic: uuid.UUID, join: Join
+) -> None:
     produce(broker, topic, 3)
     first, other, third = (join() for _ in range(3))
     other.fetch(partitions=(1,))

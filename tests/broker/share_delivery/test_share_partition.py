@@ -63,7 +63,7 @@ def test_shares_begin_at_batches_of_the_log(make: Make) -> None:
     assert spans(bench.fetch("a", batch_size=3)) == [(0, 3, 1), (4, 7, 1)]
 
 
-def test_what_is_accepted_moves_the_start(make: Make) -> None:
+def test_accepted_records_move_the_start_offset(make: Make) -> None:
     bench = make()
     bench.append(4, 4)
     bench.fetch("a")
@@ -76,7 +76,7 @@ def test_what_is_accepted_moves_the_start(make: Make) -> None:
     assert bench.share.next_fetch_offset() == 8
 
 
-def test_what_is_released_comes_again_and_is_counted(make: Make) -> None:
+def test_released_records_are_delivered_again_and_counted(make: Make) -> None:
     bench = make()
     bench.append(3)
     bench.fetch("a")
@@ -124,7 +124,7 @@ def test_locks_end_by_time_unless_they_are_renewed(make: Make) -> None:
     assert spans(bench.fetch("c")) == [(0, 0, 2)]
 
 
-def test_what_a_member_does_not_have_it_cannot_acknowledge(make: Make) -> None:
+def test_a_member_cannot_acknowledge_records_it_did_not_acquire(make: Make) -> None:
     bench = make()
     bench.append(4, 4)
     bench.fetch("a", read=1)
@@ -147,7 +147,7 @@ def test_an_acknowledgement_is_all_or_nothing(make: Make) -> None:
     assert bench.share.start_offset == 2
 
 
-def test_nothing_is_acknowledged_before_it_is_written_down(make: Make) -> None:
+def test_acknowledgements_complete_only_after_the_state_is_written(make: Make) -> None:
     bench = make(settings(record_lock_ms=1000))
     bench.append(4)
     bench.fetch("a")
@@ -228,7 +228,7 @@ def test_a_window_full_of_records_that_are_gone_does_not_stall(make: Make) -> No
     assert spans(bench.fetch("a")) == [(6, 7, 1)]
 
 
-def test_what_is_below_the_logs_start_is_out_of_the_window_whoever_has_it(make: Make) -> None:
+def test_records_below_the_log_start_leave_the_window_even_if_acquired(make: Make) -> None:
     bench = make(settings(max_record_locks=6))
     bench.append(3, 3, 4)
     bench.fetch("a", read=1)
@@ -262,7 +262,7 @@ def test_of_a_batch_that_begins_below_the_start_only_the_rest_comes_again(make: 
     assert (bench.share.start_offset, bench.share.end_offset) == (4, 4)
 
 
-def test_what_was_missing_in_the_state_stays_found(make: Make) -> None:
+def test_gaps_in_the_restored_state_stay_known(make: Make) -> None:
     bench = make()
     bench.append(2, 2, 2)
     bench.fetch("a")

@@ -66,7 +66,7 @@ def told(arrivals: Arrivals, log: PartitionLog, count: int) -> list[int]:
     return told
 
 
-def test_who_holds_says_when_the_others_are_told_and_how_many(logs: list[PartitionLog]) -> None:
+def test_held_waiters_are_told_on_release_and_as_many_as_it_says(logs: list[PartitionLog]) -> None:
     async def test() -> None:
         arrivals = Arrivals()
         ended = told(arrivals, logs[0], 5)
@@ -95,7 +95,7 @@ def test_without_anybody_who_holds_the_loop_tells(logs: list[PartitionLog]) -> N
     asyncio.run(test())
 
 
-def test_what_one_of_them_does_wrong_is_not_the_others_loss(logs: list[PartitionLog]) -> None:
+def test_an_error_in_one_waiter_does_not_affect_the_others(logs: list[PartitionLog]) -> None:
     async def test() -> None:
         arrivals = Arrivals()
         arrivals.wait(logs[:1], missing_bytes=1, timeout_ms=60_000).add_done_callback(lambda _: 1 // 0)

@@ -41,7 +41,7 @@ def test_a_log_is_compacted_in_a_process_of_its_own(tmp_path: Path) -> None:
     directory.close()
 
 
-def test_nothing_to_do_starts_no_process(tmp_path: Path) -> None:
+def test_no_process_is_started_when_there_is_nothing_to_clean(tmp_path: Path) -> None:
     def refuse(_: int) -> Executor:
         raise AssertionError("no process is needed")
 

@@ -43,7 +43,7 @@ def append(log: PartitionLog) -> None:
     log.append_records([Record(None, b"value")])
 
 
-def test_one_round_serves_all_who_came_together(logs: list[PartitionLog]) -> None:
+def test_one_flush_serves_all_concurrent_waiters(logs: list[PartitionLog]) -> None:
     async def test(durability: Durability) -> None:
         for log in logs:
             append(log)
@@ -92,7 +92,7 @@ def test_a_log_that_cannot_be_flushed_fails_alone(
     monkeypatch.undo()
 
 
-def test_who_stops_waiting_stops_nobody_else(logs: list[PartitionLog]) -> None:
+def test_a_cancelled_waiter_does_not_stop_the_others(logs: list[PartitionLog]) -> None:
     async def test(durability: Durability) -> None:
         append(logs[0])
         left, stays = durability.flushed(logs[:1]), durability.flushed(logs[:1])
@@ -102,7 +102,7 @@ def test_who_stops_waiting_stops_nobody_else(logs: list[PartitionLog]) -> None:
     run(test)
 
 
-def test_what_nobody_waits_for_is_flushed_in_the_background(logs: list[PartitionLog]) -> None:
+def test_appends_without_waiters_are_flushed_in_the_background(logs: list[PartitionLog]) -> None:
     async def test(durability: Durability) -> None:
         for log in logs:
             append(log)

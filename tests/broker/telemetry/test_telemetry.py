@@ -114,7 +114,7 @@ def test_changed_subscriptions_are_told_at_once() -> None:
     of.push(instance)
 
 
-def test_what_is_wrong_with_a_push_is_said() -> None:
+def test_an_invalid_push_gets_its_error_code() -> None:
     of = Fixture(one={"metrics": "*", "interval.ms": "100"})
     instance = of.telemetry.ask(NEW, CLIENT)
     for error, metrics, more in (
@@ -176,7 +176,7 @@ def test_clients_that_are_silent_are_forgotten_and_memory_is_bounded() -> None:
         ({"match": "client_id=("}, InvalidConfiguration),
     ],
 )
-def test_what_cannot_be_a_subscription_is_refused(overrides: Mapping[str, str], error: type[BrokerError]) -> None:
+def test_an_invalid_subscription_is_refused(overrides: Mapping[str, str], error: type[BrokerError]) -> None:
     with pytest.raises(error):
         subscription(overrides)
 

@@ -43,7 +43,7 @@ class Instance:
 class Producers(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.one = Coordinator(transaction_max_timeout_ms="900000")
+        self.rig = Coordinator(transaction_max_timeout_ms="900000")
         self.instances: list[Instance] = []
         self.written = 0
         self.committed: set[str] = set()
@@ -52,7 +52,7 @@ class Producers(RuleBasedStateMachine):
         """Records whose transaction was acknowledged as aborted."""
 
     def teardown(self) -> None:
-        self.one.clock.close()
+        self.rig.clock.close()
 
     def pick(self, number: int) -> Instance | None:
         alive = [each for each in self.instances if not each.dead]
@@ -64,14 +64,14 @@ class Producers(RuleBasedStateMachine):
     def start(self, name: str, version: int) -> None:
         instance = Instance(name, version)
         self.instances.append(instance)
-        instance.initialising = self.one.init(name)
+        instance.initialising = self.rig.init(name)
         self.settle()
 
     @rule(number=numbers)
     def start_again(self, number: int) -> None:
         instance = self.pick(number)
         if instance is not None and instance.producer is None and instance.initialising is None:
-            instance.initialising = self.one.init(instance.name)
+            instance.initialising = self.rig.init(instance.name)
             self.settle()
 
     @rule(number=numbers, where=st.sampled_from(PARTITIONS))
@@ -81,10 +81,10 @@ class Producers(RuleBasedStateMachine):
             return
         self.written += 1
         record = f"{instance.name}{self.written}"
-        if self.one.markers.partition(where).in_transaction(instance.producer):
+        if self.rig.markers.partition(where).in_transaction(instance.producer):
             self.append(instance, where, record)
             return
-        future = self.one.add(instance.producer, where, name=instance.name, version=instance.version)
+        future = self.rig.add(instance.producer, where, name=instance.name, version=instance.version)
         instance.adding.append((future, where, record))
         self.settle()
 
@@ -97,7 +97,7 @@ class Producers(RuleBasedStateMachine):
             return  # its client knows that there is nothing to end
         if instance.wants is None:
             instance.wants = commit and not instance.broken and bool(instance.records)
-        instance.ending = self.one.end(
+        instance.ending = self.rig.end(
             instance.producer, commit=instance.wants, name=instance.name, version=instance.version
         )
         self.settle()
@@ -106,41 +106,41 @@ class Producers(RuleBasedStateMachine):
 
     @rule(stalled=st.booleans())
     def stall_the_log(self, stalled: bool) -> None:
-        self.one.log.held = stalled
+        self.rig.log.held = stalled
         if not stalled:
-            self.one.log.release()
+            self.rig.log.release()
         self.settle()
 
     @rule(stalled=st.booleans())
     def stall_the_markers(self, stalled: bool) -> None:
-        self.one.markers.held = stalled
+        self.rig.markers.held = stalled
         if not stalled:
-            self.one.markers.release()
+            self.rig.markers.release()
         self.settle()
 
     @rule(where=st.sampled_from([None, *PARTITIONS]))
     def break_a_partition(self, where: tuple[str, int] | None) -> None:
-        self.one.markers.broken = set() if where is None else {where}
+        self.rig.markers.broken = set() if where is None else {where}
 
     @rule(by_ms=st.sampled_from([500, 2_000, 70_000]))
     def wait(self, by_ms: int) -> None:
-        self.one.clock.advance(by_ms)
+        self.rig.clock.advance(by_ms)
         self.settle()
 
     @rule()
     def restart(self) -> None:
-        self.one.log.held = self.one.markers.held = False
-        self.one.coordinator.stop()
-        self.one.log.release()
-        self.one.markers.release()
+        self.rig.log.held = self.rig.markers.held = False
+        self.rig.coordinator.stop()
+        self.rig.log.release()
+        self.rig.markers.release()
         self.settle()
-        self.one.coordinator = self.one.reload()
+        self.rig.coordinator = self.rig.reload()
         self.settle()
 
     # Responses to clients
 
     def settle(self) -> None:
-        self.one.clock.settle()
+        self.rig.clock.settle()
         for instance in self.instances:
             self.hear(instance)
 
@@ -177,7 +177,7 @@ class Producers(RuleBasedStateMachine):
 
     def append(self, instance: Instance, where: tuple[str, int], record: str) -> None:
         assert instance.producer is not None
-        if self.one.markers.partition(where).append(instance.producer, record):
+        if self.rig.markers.partition(where).append(instance.producer, record):
             instance.records.append((where, record))
         else:
             instance.broken = True
@@ -186,20 +186,20 @@ class Producers(RuleBasedStateMachine):
 
     @invariant()
     def outcomes_are_those_told(self) -> None:
-        seen = {record for partition in self.one.markers.partitions.values() for record in partition.committed()}
+        seen = {record for partition in self.rig.markers.partitions.values() for record in partition.committed()}
         assert self.committed <= seen
         assert not self.never & seen
 
     @invariant()
     def who_is_open_is_known(self) -> None:
         """If a producer has a transaction open in a partition, the coordinator knows about it: no transaction hangs."""
-        for where, partition in self.one.markers.partitions.items():
+        for where, partition in self.rig.markers.partitions.items():
             for producer_id in partition.open:
                 holders = [
                     open_transaction
-                    for each in self.one.coordinator.list_transactions()
+                    for each in self.rig.coordinator.list_transactions()
                     if (
-                        open_transaction := self.one.coordinator.describe(each.transactional_id).transaction
+                        open_transaction := self.rig.coordinator.describe(each.transactional_id).transaction
                     ).producer_id
                     == producer_id
                 ]

@@ -28,159 +28,159 @@ HERE, THERE = ("t", 0), ("t", 1)
 
 
 @pytest.fixture
-def one() -> Iterator[Coordinator]:
+def rig() -> Iterator[Coordinator]:
     made = Coordinator()
     yield made
     made.clock.close()
 
 
-def state(one: Coordinator, name: str = "x") -> TransactionState:
-    return one.coordinator.describe(name).transaction.state
+def state(rig: Coordinator, name: str = "x") -> TransactionState:
+    return rig.coordinator.describe(name).transaction.state
 
 
-def test_a_transaction_from_begin_to_end(one: Coordinator) -> None:
-    producer = value(one.init())
+def test_a_transaction_from_begin_to_end(rig: Coordinator) -> None:
+    producer = value(rig.init())
     assert producer == Producer(0, 0)
-    value(one.add(producer, HERE, THERE))
+    value(rig.add(producer, HERE, THERE))
     for where in (HERE, THERE):
-        assert one.markers.partition(where).append(producer, "record")
-    after = value(one.end(producer, commit=True))
+        assert rig.markers.partition(where).append(producer, "record")
+    after = value(rig.end(producer, commit=True))
     assert after == Producer(0, 1)
-    assert one.markers.partition(HERE).committed() == ["record"]
-    assert state(one) is TransactionState.COMPLETE_COMMIT
+    assert rig.markers.partition(HERE).committed() == ["record"]
+    assert state(rig) is TransactionState.COMPLETE_COMMIT
 
 
-def test_nothing_is_answered_before_it_is_durable(one: Coordinator) -> None:
-    one.log.held = True
-    init = one.init()
+def test_answers_are_sent_only_after_the_write_is_durable(rig: Coordinator) -> None:
+    rig.log.held = True
+    init = rig.init()
     assert not init.done()
-    one.log.release()
+    rig.log.release()
     producer = value(init)
-    added = one.add(producer, HERE)
-    again = one.add(producer, THERE)
+    added = rig.add(producer, HERE)
+    again = rig.add(producer, THERE)
     assert not added.done()
-    one.log.release()
+    rig.log.release()
     value(added)
     assert not again.done(), "it is in a write of its own"
-    one.log.release()
+    rig.log.release()
     value(again)
-    ended = one.end(producer, commit=True)
-    one.markers.held = True
-    assert not one.markers.partitions, "a marker says what is decided, so that has to be durable first"
-    one.log.release()
-    assert set(one.markers.partitions) == {HERE, THERE}
+    ended = rig.end(producer, commit=True)
+    rig.markers.held = True
+    assert not rig.markers.partitions, "a marker says what is decided, so that has to be durable first"
+    rig.log.release()
+    assert set(rig.markers.partitions) == {HERE, THERE}
     assert not ended.done()
-    one.markers.release()
+    rig.markers.release()
     assert value(ended) == Producer(0, 1)
 
 
-def test_while_a_transaction_ends_others_are_to_come_again(one: Coordinator) -> None:
-    producer = value(one.init())
-    value(one.add(producer, HERE))
-    one.markers.held = True
-    ended = one.end(producer, commit=True)
-    for request in (one.init(), one.add(Producer(0, 1), HERE), one.end(producer, commit=True)):
+def test_while_a_transaction_ends_others_are_to_come_again(rig: Coordinator) -> None:
+    producer = value(rig.init())
+    value(rig.add(producer, HERE))
+    rig.markers.held = True
+    ended = rig.end(producer, commit=True)
+    for request in (rig.init(), rig.add(Producer(0, 1), HERE), rig.end(producer, commit=True)):
         assert isinstance(failure(request), ConcurrentTransactions)
     with pytest.raises(ConcurrentTransactions):
-        one.coordinator.verify_partitions("x", Producer(0, 1), [HERE])
-    one.markers.release()
+        rig.coordinator.verify_partitions("x", Producer(0, 1), [HERE])
+    rig.markers.release()
     value(ended)
-    assert value(one.end(producer, commit=True)) == Producer(0, 1), "repeated, because its answer was lost"
+    assert value(rig.end(producer, commit=True)) == Producer(0, 1), "repeated, because its answer was lost"
 
 
-def test_a_new_instance_aborts_the_transaction_of_the_one_before(one: Coordinator) -> None:
-    before = value(one.init())
-    value(one.add(before, HERE))
-    one.markers.partition(HERE).append(before, "record")
-    assert isinstance(failure(one.init()), ConcurrentTransactions)
-    after = value(one.init())
+def test_a_new_instance_aborts_the_transaction_of_the_one_before(rig: Coordinator) -> None:
+    before = value(rig.init())
+    value(rig.add(before, HERE))
+    rig.markers.partition(HERE).append(before, "record")
+    assert isinstance(failure(rig.init()), ConcurrentTransactions)
+    after = value(rig.init())
     assert after == Producer(0, 2)
-    assert one.markers.partition(HERE).entries[-1] == (Producer(0, 1), False)
-    for request in (one.add(before, HERE), one.end(before, commit=True)):
+    assert rig.markers.partition(HERE).entries[-1] == (Producer(0, 1), False)
+    for request in (rig.add(before, HERE), rig.end(before, commit=True)):
         assert isinstance(failure(request), ProducerFenced)
 
 
-def test_what_was_decided_is_finished_after_a_restart(one: Coordinator) -> None:
-    producer = value(one.init())
-    value(one.add(producer, HERE))
-    one.markers.partition(HERE).append(producer, "record")
-    one.markers.held = True
-    ended = one.end(producer, commit=True)
-    one.coordinator.stop()
-    one.markers.release()
+def test_a_decided_transaction_is_finished_after_a_restart(rig: Coordinator) -> None:
+    producer = value(rig.init())
+    value(rig.add(producer, HERE))
+    rig.markers.partition(HERE).append(producer, "record")
+    rig.markers.held = True
+    ended = rig.end(producer, commit=True)
+    rig.coordinator.stop()
+    rig.markers.release()
     assert isinstance(failure(ended), NotCoordinator)
-    one.markers.held = False
-    one.coordinator = one.reload()
-    assert state(one) is TransactionState.COMPLETE_COMMIT
-    assert one.markers.partition(HERE).committed() == ["record"]
-    assert value(one.init()) == Producer(0, 2)
+    rig.markers.held = False
+    rig.coordinator = rig.reload()
+    assert state(rig) is TransactionState.COMPLETE_COMMIT
+    assert rig.markers.partition(HERE).committed() == ["record"]
+    assert value(rig.init()) == Producer(0, 2)
 
 
-def test_an_open_transaction_outlives_a_restart_but_not_its_timeout(one: Coordinator) -> None:
-    producer = value(one.init(timeout_ms=30_000))
-    value(one.add(producer, HERE))
-    one.restart()
-    one.clock.advance(20_000)
-    assert state(one) is TransactionState.ONGOING
-    value(one.add(producer, THERE))
-    one.clock.advance(20_001)
-    assert state(one) is TransactionState.COMPLETE_ABORT
-    assert one.markers.partition(THERE).entries == [(Producer(0, 1), False)]
-    assert isinstance(failure(one.end(producer, commit=True)), InvalidTxnState)
-    assert isinstance(failure(one.add(producer, THERE)), ProducerFenced)
+def test_an_open_transaction_outlives_a_restart_but_not_its_timeout(rig: Coordinator) -> None:
+    producer = value(rig.init(timeout_ms=30_000))
+    value(rig.add(producer, HERE))
+    rig.restart()
+    rig.clock.advance(20_000)
+    assert state(rig) is TransactionState.ONGOING
+    value(rig.add(producer, THERE))
+    rig.clock.advance(20_001)
+    assert state(rig) is TransactionState.COMPLETE_ABORT
+    assert rig.markers.partition(THERE).entries == [(Producer(0, 1), False)]
+    assert isinstance(failure(rig.end(producer, commit=True)), InvalidTxnState)
+    assert isinstance(failure(rig.add(producer, THERE)), ProducerFenced)
 
 
-def test_markers_that_cannot_be_written_are_tried_again(one: Coordinator) -> None:
-    producer = value(one.init())
-    value(one.add(producer, HERE, THERE))
-    one.markers.broken = {THERE}
-    ended = one.end(producer, commit=True)
-    one.clock.advance(5_000)
+def test_markers_that_cannot_be_written_are_tried_again(rig: Coordinator) -> None:
+    producer = value(rig.init())
+    value(rig.add(producer, HERE, THERE))
+    rig.markers.broken = {THERE}
+    ended = rig.end(producer, commit=True)
+    rig.clock.advance(5_000)
     assert not ended.done()
-    assert isinstance(failure(one.init()), ConcurrentTransactions)
-    one.markers.broken = set()
-    one.clock.advance(1_000)
+    assert isinstance(failure(rig.init()), ConcurrentTransactions)
+    rig.markers.broken = set()
+    rig.clock.advance(1_000)
     assert value(ended) == Producer(0, 1)
-    assert len(one.markers.partition(HERE).entries) == 1, "once is enough"
+    assert len(rig.markers.partition(HERE).entries) == 1, "once is enough"
 
 
-def test_a_log_that_refuses_changes_nothing(one: Coordinator) -> None:
-    producer = value(one.init())
-    one.log.refusal = KafkaStorageError("full")
-    assert isinstance(failure(one.add(producer, HERE)), NotCoordinator)
-    assert isinstance(failure(one.init("new")), NotCoordinator)
-    one.log.refusal = None
+def test_a_log_that_refuses_changes_nothing(rig: Coordinator) -> None:
+    producer = value(rig.init())
+    rig.log.refusal = KafkaStorageError("full")
+    assert isinstance(failure(rig.add(producer, HERE)), NotCoordinator)
+    assert isinstance(failure(rig.init("new")), NotCoordinator)
+    rig.log.refusal = None
     with pytest.raises(TransactionalIdNotFound):
-        one.coordinator.describe("new")
-    value(one.add(producer, HERE))
-    one.log.refusal = KafkaStorageError("full")
-    assert isinstance(failure(one.end(producer, commit=True)), NotCoordinator)
-    one.log.refusal = None
-    assert state(one) is TransactionState.ONGOING
-    assert value(one.end(producer, commit=True)) == Producer(0, 1)
+        rig.coordinator.describe("new")
+    value(rig.add(producer, HERE))
+    rig.log.refusal = KafkaStorageError("full")
+    assert isinstance(failure(rig.end(producer, commit=True)), NotCoordinator)
+    rig.log.refusal = None
+    assert state(rig) is TransactionState.ONGOING
+    assert value(rig.end(producer, commit=True)) == Producer(0, 1)
 
 
-def test_requests_are_carried_out_in_their_order(one: Coordinator) -> None:
-    producer = value(one.init())
-    one.log.held = True
-    steps = [one.add(producer, ("t", number)) for number in range(5)]
-    ended = one.end(producer, commit=True)
+def test_requests_are_carried_out_in_their_order(rig: Coordinator) -> None:
+    producer = value(rig.init())
+    rig.log.held = True
+    steps = [rig.add(producer, ("t", number)) for number in range(5)]
+    ended = rig.end(producer, commit=True)
     order: list[int] = []
     for number, step in enumerate(steps):
         step.add_done_callback(lambda _, number=number: order.append(number))  # type: ignore[misc]
     for _ in range(8):
-        one.log.release()
+        rig.log.release()
     assert order == [0, 1, 2, 3, 4]
     assert value(ended) == Producer(0, 1)
-    assert len(one.markers.partitions) == 5
+    assert len(rig.markers.partitions) == 5
 
 
 def test_a_step_that_fails_for_an_unforeseen_reason_does_not_keep_those_behind_it_waiting(
-    one: Coordinator, monkeypatch: pytest.MonkeyPatch
+    rig: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    producer = value(one.init())
-    one.log.held = True
-    first, bad, last = (one.add(producer, ("t", number)) for number in range(3))
+    producer = value(rig.init())
+    rig.log.held = True
+    first, bad, last = (rig.add(producer, ("t", number)) for number in range(3))
     added = transitions.added
 
     def failing(*arguments: Any, **more: Any) -> Any:
@@ -190,7 +190,7 @@ def test_a_step_that_fails_for_an_unforeseen_reason_does_not_keep_those_behind_i
 
     monkeypatch.setattr(transitions, "added", failing)
     for _ in range(4):
-        one.log.release()
+        rig.log.release()
     assert value(first) is None
     assert isinstance(failure(bad), UnknownServerError)
     assert value(last) is None
@@ -214,32 +214,32 @@ def test_ids_nobody_uses_expire() -> None:
     coordinator.clock.close()
 
 
-def test_what_no_producer_can_ask_for(one: Coordinator) -> None:
-    assert isinstance(failure(one.init("")), InvalidRequest)
+def test_impossible_requests_of_producers_are_refused(rig: Coordinator) -> None:
+    assert isinstance(failure(rig.init("")), InvalidRequest)
     for timeout_ms in (0, -1, 900_001):
-        assert isinstance(failure(one.init(timeout_ms=timeout_ms)), InvalidTxnTimeout)
-    assert isinstance(failure(one.add(Producer(0, 0), HERE)), InvalidPidMapping)
-    assert isinstance(failure(one.end(Producer(0, 0), commit=True)), InvalidPidMapping)
+        assert isinstance(failure(rig.init(timeout_ms=timeout_ms)), InvalidTxnTimeout)
+    assert isinstance(failure(rig.add(Producer(0, 0), HERE)), InvalidPidMapping)
+    assert isinstance(failure(rig.end(Producer(0, 0), commit=True)), InvalidPidMapping)
 
 
-def test_partitions_are_verified(one: Coordinator) -> None:
-    producer = value(one.init())
-    value(one.add(producer, HERE, version=0))
-    verified = one.coordinator.verify_partitions("x", producer, [HERE, THERE])
+def test_partitions_are_verified(rig: Coordinator) -> None:
+    producer = value(rig.init())
+    value(rig.add(producer, HERE, version=0))
+    verified = rig.coordinator.verify_partitions("x", producer, [HERE, THERE])
     assert verified[HERE] is None
     assert isinstance(verified[THERE], TransactionAbortable)
     with pytest.raises(ProducerFenced):
-        one.coordinator.verify_partitions("x", Producer(0, 1), [HERE])
+        rig.coordinator.verify_partitions("x", Producer(0, 1), [HERE])
 
 
-def test_transactions_are_listed(one: Coordinator) -> None:
-    first = value(one.init("first"))
-    value(one.init("second"))
-    value(one.add(first, HERE, name="first"))
-    one.clock.advance(5_000)
+def test_transactions_are_listed(rig: Coordinator) -> None:
+    first = value(rig.init("first"))
+    value(rig.init("second"))
+    value(rig.add(first, HERE, name="first"))
+    rig.clock.advance(5_000)
 
     def names(**filters: object) -> list[str]:
-        return [each.transactional_id for each in one.coordinator.list_transactions(**filters)]  # type: ignore[arg-type]
+        return [each.transactional_id for each in rig.coordinator.list_transactions(**filters)]  # type: ignore[arg-type]
 
     assert names() == ["first", "second"]
     assert names(states=[TransactionState.ONGOING]) == ["first"]
@@ -248,4 +248,4 @@ def test_transactions_are_listed(one: Coordinator) -> None:
     assert names(matches="second".__eq__) == ["second"]
     assert "first" not in names(longer_than_ms=5_000)
     assert "first" in names(longer_than_ms=4_999)
-    assert one.coordinator.counts()[TransactionState.ONGOING] == 1
+    assert rig.coordinator.counts()[TransactionState.ONGOING] == 1

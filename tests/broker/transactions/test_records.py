@@ -81,7 +81,7 @@ transactions = st.builds(
 
 
 @given(transactions)
-def test_values_come_back(transaction: Transaction) -> None:
+def test_transaction_values_are_read_back(transaction: Transaction) -> None:
     assert decode_value(encode_value(transaction)) == transaction
 
 

@@ -29,7 +29,7 @@ def test_every_api_tells_who_may_do_little_what_kafka_tells(tmp_path: Path) -> N
 
 
 @pytest.mark.proof
-def test_what_was_written_down_is_what_kafka_tells(tmp_path: Path) -> None:
+def test_the_recorded_answers_are_those_of_kafka(tmp_path: Path) -> None:
     with apache(tmp_path) as ports:
         lines = differences(walked(ports), recorded())
     assert not lines, "\n".join(lines)

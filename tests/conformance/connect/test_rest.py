@@ -141,7 +141,7 @@ def test_objects_in_a_configuration_are_an_error(url, name):
     assert "Cannot deserialize value of type `java.lang.String` from Object value" in answer.json()["message"]
 
 
-def test_what_is_not_json_is_an_error(url):
+def test_a_body_that_is_not_json_is_an_error(url):
     answer = requests.post(f"{url}/connectors", data="{", headers={"Content-Type": "application/json"}, timeout=60)
     assert answer.status_code in (400, 500) and answer.json()["error_code"] == answer.status_code
 
@@ -373,7 +373,7 @@ def test_a_deleted_connector_is_gone(url, name, tmp_path):
     wait_until(lambda: states(url, name) is None, "status gone")
 
 
-def test_the_list_is_expanded(url, name, tmp_path):
+def test_the_connector_list_can_be_expanded(url, name, tmp_path):
     create(url, name, tmp_path)
     wait_for(url, name, "RUNNING", "RUNNING")
     assert name in ask(url, "GET", "/connectors").json()

@@ -214,7 +214,7 @@ ODD = [
 ]  # fmt: skip
 
 
-def test_there_are_as_many_as_were_compared_once():
+def test_no_compared_request_was_dropped():
     assert (
         len({(method, path, body, str(headers)) for method, path, body, headers in CASES + WRONG_METHODS + ODD}) > 200
     )

@@ -60,7 +60,7 @@ class Program:
             self._process.kill()
 
 
-class Place:
+class RestartableService:
     """An events service over a broker, which can be started again where it was."""
 
     def __init__(self, data: Path, broker: TidegateBroker) -> None:
@@ -92,10 +92,10 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def running(tmp_path: Path) -> Iterator[RestartableService]:
     broker = TidegateBroker(tmp_path / "broker")
     broker.start()
-    made = Place(tmp_path / "events", broker)
+    made = RestartableService(tmp_path / "events", broker)
     yield made
     made.stop()
     broker.stop()
@@ -105,19 +105,19 @@ def wait(condition: Any, what: str) -> None:
     until(condition, what, timeout_s=120)
 
 
-def test_clients_follow_and_publish_over_a_restart(place: Place, tmp_path: Path) -> None:
-    service = place.service
+def test_clients_follow_and_publish_over_a_restart(running: RestartableService, tmp_path: Path) -> None:
+    service = running.service
     token, org = service.token(), service.server.access.org_id
     channel = f"/event/{EVENT}"
-    grpc = Program(tmp_path, "grpc", str(place.plain), token, org, channel, FIELD)
+    grpc = Program(tmp_path, "grpc", str(running.plain), token, org, channel, FIELD)
     cometd = Program(tmp_path, "cometd", service.url, token, channel, "-2", FIELD)
     try:
         wait(lambda: cometd.lines("subscribed") == ["true"], "CometD's client subscribed")
         grpc.say("one")
         wait(lambda: grpc.lines("published") == ["one"], "gRPC's client published")
         wait(lambda: (grpc.values(), cometd.values()) == (["one"], ["one"]), "both have the event")
-        place.stop()
-        place.start()
+        running.stop()
+        running.start()
         grpc.say("two")
         wait(lambda: grpc.values() == ["one", "two"], "gRPC's client went on")
         wait(lambda: cometd.values() == ["one", "two"], "CometD's client went on")
@@ -128,10 +128,10 @@ def test_clients_follow_and_publish_over_a_restart(place: Place, tmp_path: Path)
 
 
 @pytest.mark.long
-def test_camel_publishes_and_follows_on_both_protocols(place: Place, tmp_path: Path) -> None:
+def test_camel_publishes_and_follows_on_both_protocols(running: RestartableService, tmp_path: Path) -> None:
     keytool = shutil.which("keytool", path=f"{Path(java()).resolve().parent}") or "keytool"
     store = str(tmp_path / "trusted.p12")
-    ca = place.service.addresses["ca"]
+    ca = running.service.addresses["ca"]
     subprocess.run(
         [
             keytool,
@@ -150,7 +150,7 @@ def test_camel_publishes_and_follows_on_both_protocols(place: Place, tmp_path: P
         capture_output=True,
         timeout=300,
     )
-    arguments = (place.service.url, USER, PASSWORD, str(place.tls), f"/event/{EVENT}", FIELD)
+    arguments = (running.service.url, USER, PASSWORD, str(running.tls), f"/event/{EVENT}", FIELD)
     camel = Program(tmp_path, "camel", *arguments, trusted=store)
     try:
         camel.say("from Camel")

@@ -20,7 +20,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerThread]:
         yield running
 
 
-def test_what_a_subscription_asks_for_is_shown(broker: BrokerThread) -> None:
+def test_metrics_that_a_subscription_asks_for_are_shown(broker: BrokerThread) -> None:
     kafka_tool(
         "org.apache.kafka.tools.ClientMetricsCommand",
         *("--bootstrap-server", broker.bootstrap_servers, "--alter", "--name", "all", "--metrics", "*"),

@@ -76,7 +76,7 @@ def test_a_topic_is_created_described_and_deleted(admin: AdminClient, name: Call
 
 
 @pytest.mark.parametrize(
-    ("request", "code"),
+    ("topic_options", "code"),
     [
         ({"num_partitions": 1, "replication_factor": 7}, KafkaError.INVALID_REPLICATION_FACTOR),
         ({"num_partitions": 0, "replication_factor": 1}, KafkaError.INVALID_PARTITIONS),
@@ -85,9 +85,9 @@ def test_a_topic_is_created_described_and_deleted(admin: AdminClient, name: Call
     ],
 )
 def test_an_impossible_topic_is_refused(
-    admin: AdminClient, name: Callable[[], str], request: dict[str, Any], code: int
+    admin: AdminClient, name: Callable[[], str], topic_options: dict[str, Any], code: int
 ) -> None:
-    assert refused(admin.create_topics([NewTopic(name(), **request)])) == code
+    assert refused(admin.create_topics([NewTopic(name(), **topic_options)])) == code
 
 
 def test_names_are_checked_and_taken_once(admin: AdminClient, topic: str) -> None:
@@ -107,7 +107,7 @@ def test_partitions_are_added_but_never_taken(admin: AdminClient, topic: str) ->
     assert refused(admin.create_partitions([NewPartitions(topic, 2)])) == KafkaError.INVALID_PARTITIONS
 
 
-def test_one_request_makes_ten_thousand_partitions_at_most(
+def test_one_request_creates_at_most_ten_thousand_partitions(
     admin: AdminClient, name: Callable[[], str], topic: str
 ) -> None:
     halves = [NewTopic(name(), 5000, 1), NewTopic(name(), 5001, 1)]

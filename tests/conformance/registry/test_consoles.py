@@ -47,7 +47,7 @@ def akhq(registry_url: str) -> Iterator[Console]:
     console.close()
 
 
-def test_what_kafka_ui_asks(kafka_ui: Console) -> None:
+def test_kafka_uis_requests_are_answered(kafka_ui: Console) -> None:
     assert kafka_ui("GET", "/subjects?deleted=false") == []
     new = {"schema": ORDER, "schemaType": "AVRO", "references": []}
     assert kafka_ui("POST", "/subjects/orders-value/versions", new)["id"] == 1
@@ -75,7 +75,7 @@ def test_what_kafka_ui_asks(kafka_ui: Console) -> None:
     kafka_ui("DELETE", "/config/orders-value")
 
 
-def test_what_akhq_asks(akhq: Console) -> None:
+def test_akhqs_requests_are_answered(akhq: Console) -> None:
     register = "/subjects/orders-value/versions?normalize=false"
     body = {"schema": ORDER, "schemaType": "AVRO", "references": []}
     assert akhq("POST", register, body)["id"] == 1

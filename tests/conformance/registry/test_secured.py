@@ -77,7 +77,7 @@ def confluents(url: str, authority: Authority, user: str) -> SchemaRegistryClien
     return SchemaRegistryClient(settings)
 
 
-def test_each_user_does_what_the_file_says(url: str, authority: Authority) -> None:
+def test_each_user_has_the_rights_in_the_file(url: str, authority: Authority) -> None:
     with confluents(url, authority, "alice") as alice, confluents(url, authority, "bob") as bob:
         schema_id = alice.register_schema("orders-value", Schema('"string"', "AVRO"))
         alice.register_schema("salaries-value", Schema('"long"', "AVRO"))

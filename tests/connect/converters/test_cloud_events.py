@@ -61,7 +61,7 @@ def converter(config: dict[str, str]) -> CloudEventsConverter:
     return OverFramed(parse(CloudEventsConfig, config), CONTEXT)
 
 
-def given(case: dict[str, Any]) -> tuple[Schema, pa.Array]:
+def schema_and_values(case: dict[str, Any]) -> tuple[Schema, pa.Array]:
     schema = schema_from_json(case["given"]["schema"])
     value = reader_of(schema, defaults=False)(case["given"]["payload"])
     return schema, pa.array([value], schema.arrow_type)
@@ -92,7 +92,7 @@ def test_events_are_written_as_debezium_does() -> None:
             continue
         what = f"{number}: {case['config']} {case['given']['payload']}"
         try:
-            made = converter(case["config"]).from_connect("t", *given(case))[0].as_py()
+            made = converter(case["config"]).from_connect("t", *schema_and_values(case))[0].as_py()
         except DataError as error:
             if str(error).partition(";")[0] != case.get("error", "").partition(": ")[2]:
                 wrong.append(f"{what} fails: {error}, not {case.get('error')}")
@@ -152,7 +152,7 @@ def test_a_batch_keeps_its_rows_in_order() -> None:
     """Tombstones, and events of several connectors, among others."""
     cases = [case for case in CASES["write"] if case.get("written") and case["config"] == {}]
     for case in cases:
-        schema, values = given(case)
+        schema, values = schema_and_values(case)
         made = converter({}).from_connect("t", schema, pa.concat_arrays([values, values.slice(0, 0), values]))
         assert made[0] == made[1]
         again = pa.concat_arrays([pa.nulls(1, values.type), values, pa.nulls(2, values.type), values])
@@ -171,7 +171,7 @@ def test_confluents_deserializer_reads_events_in_avro() -> None:
             "avro.schema.registry.url": url.replace("//", "//ann:hunter2@"),
         }
         made = CloudEventsConverter(parse(CloudEventsConfig, config), CONTEXT)
-        (event,) = written = made.from_connect("shop", *given(case))
+        (event,) = written = made.from_connect("shop", *schema_and_values(case))
         read = AvroDeserializer(client)
         decoded = read(event.as_py(), SerializationContext("shop", MessageField.VALUE))
         schema_id = int(decoded["dataschema"].removeprefix(f"{url}/schemas/ids/"))
@@ -185,7 +185,7 @@ def test_confluents_deserializer_reads_events_in_avro() -> None:
 
 
 @pytest.mark.parametrize("text", [b"{}", b"[]", b"null", b"5", b"{"])
-def test_what_is_no_event_is_the_fault_of_its_row(text: bytes) -> None:
+def test_an_invalid_event_is_an_error_of_its_row(text: bytes) -> None:
     event = b'{"id":"1","source":"s","specversion":"1.0","type":"t","data":{"schema":{"type":"int32"},"payload":5}}'
     with pytest.raises(DataError) as caught:
         converter({}).to_connect("t", pa.array([event, None, text], pa.binary()))

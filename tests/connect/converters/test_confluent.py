@@ -151,7 +151,7 @@ def test_confluents_json_deserializer_reads_ours_and_the_reverse(registry, conve
         assert not schema.field("n").schema.optional and schema.name == "E"
 
 
-def test_what_is_not_as_its_json_schema_says_is_refused(registry, converter):
+def test_a_value_that_violates_its_json_schema_is_refused(registry, converter):
     made = converter("json", json__fail__invalid__schema="true", auto__register__schemas="false", use__latest__version="true",
                      latest__compatibility__strict="false")  # fmt: skip
     form = {"type": "object", "properties": {"id": {"type": "integer", "minimum": 10}}}

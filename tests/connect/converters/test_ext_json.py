@@ -104,7 +104,7 @@ def test_records_are_read_with_their_schemas(registry: responses.RequestsMock) -
 @pytest.mark.parametrize(
     "text", [b'{"payload":{"id":8}}', b"{}", b"5", b"null", b'{"schemaId":42}', b"{", b'{"schemaId":"x","payload":1}']
 )
-def test_other_records_are_faults_of_their_rows(text: bytes) -> None:
+def test_invalid_records_are_errors_of_their_rows(text: bytes) -> None:
     with pytest.raises(DataError) as caught:
         converter().to_connect("orders", pa.array([None, text], pa.binary()))
     assert caught.value.rows == (1,)

@@ -60,7 +60,7 @@ def test_values_are_written_as_text_and_read_as_what_the_text_looks_like():
         ("org.apache.kafka.connect.converters.LongConverter", Header("h", 7, NUMBER), (7).to_bytes(8, "big")),
     ],
 )  # fmt: skip
-def test_other_converters_serve_as_well(name, header, data):
+def test_headers_can_be_converted_by_other_converters(name, header, data):
     made = conversion(name)
     written = made.to_log(batch(header))
     assert headers(written) == [("h", data)]

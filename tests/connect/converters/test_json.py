@@ -21,7 +21,7 @@ def converter(**settings):
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_what_is_written_is_read_again(data):
+def test_written_values_are_read_back(data):
     schema = data.draw(schemas)
     values = data.draw(st.lists(values_of(schema), min_size=1, max_size=5))
     column = pa.array(values, schema.arrow_type)

@@ -39,7 +39,7 @@ ODD = st.one_of(
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.fixed_dictionaries({}, optional={"id": ODD, "name": ODD, "more": ODD}), min_size=1, max_size=4))
-def test_what_does_not_fit_is_left_to_the_other_reader(rows):
+def test_values_that_do_not_fit_are_left_to_the_other_reader(rows):
     texts = pa.array([json.dumps(row, allow_nan=False) for row in _finite(rows)], pa.binary())
     columns = read_columns(FLAT, texts)
     try:
@@ -73,7 +73,7 @@ def _finite(rows):
         [b'{"id":1,}'],
     ],
 )
-def test_it_is_not_led_astray(rows):
+def test_misleading_rows_are_left_to_the_other_reader(rows):
     assert read_columns(FLAT, pa.array(rows, pa.binary())) is None
 
 

@@ -17,7 +17,7 @@ ROUNDS = [line for line in recorded() if line["kind"] == "round"]
 
 
 @pytest.mark.parametrize("group", [list(rounds) for _, rounds in groupby(ROUNDS, lambda line: line["group"])])
-def test_each_round_is_kafka_connects(group):
+def test_each_round_assigns_as_kafka_connect_does(group):
     now_ms = 0
     assignor = IncrementalAssignor(group[0]["maxDelay"], lambda: now_ms)
     for number, line in enumerate(group):
@@ -89,7 +89,7 @@ def test_a_group_settles_with_everything_once_and_evenly(steps, delay_ms):
             assert max(sizes) - min(sizes) <= 1
 
 
-def test_what_a_lost_worker_had_waits_for_it_and_nothing_else_moves():
+def test_work_of_a_lost_worker_waits_for_it_and_no_other_work_moves():
     group, requested = Group(), work(3, 3)
     group.running = {"a": frozenset(), "b": frozenset()}
     group.settle(requested)
@@ -102,7 +102,7 @@ def test_what_a_lost_worker_had_waits_for_it_and_nothing_else_moves():
     assert group.running == {"a": before["a"], "b2": lost} and group.delay_ms == 0
 
 
-def test_what_a_lost_worker_had_is_dealt_out_when_the_delay_is_over():
+def test_work_of_a_lost_worker_is_reassigned_after_the_delay():
     group, requested = Group(), work(2)
     group.running = {"a": frozenset(), "b": frozenset()}
     group.settle(requested)

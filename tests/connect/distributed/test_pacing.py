@@ -62,7 +62,7 @@ def test_a_flood_costs_a_handful(seconds):
     assert len(times) <= 4 and times[-1] < 10 + seconds + 1
 
 
-def test_what_is_about_to_come_is_waited_for():
+def test_an_expected_change_is_waited_for():
     # Changes with gaps longer than the quiet time, while it is known that there will be more.
     times = asked([10, 10.3, 12, 13.2, 14.4], lambda now: now < 14.4)
     assert len(times) == 3

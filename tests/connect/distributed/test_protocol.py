@@ -37,7 +37,7 @@ assignments = st.builds(
     st.builds(WorkerState, url=names, offset=st.integers(-1, 2**62), assignment=st.none() | assignments),
     st.sampled_from([Protocol.SESSIONED, Protocol.COMPATIBLE]),
 )
-def test_what_is_written_is_read(state, protocol):
+def test_a_written_record_is_read_back(state, protocol):
     assert decode_state(encode_state(state, protocol)) == state
 
 

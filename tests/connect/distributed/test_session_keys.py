@@ -23,7 +23,7 @@ def test_a_signature_is_the_hmac_of_the_body():
     require_signature(headers, BODY, KEY, ACCEPTED)
 
 
-def test_what_is_not_signed_as_it_should_be_is_refused():
+def test_a_request_with_an_invalid_signature_is_refused():
     headers = signed(BODY, KEY, "HmacSHA256")
     with pytest.raises(BadRequest, match="missing required signature"):
         require_signature({}, BODY, KEY, ACCEPTED)

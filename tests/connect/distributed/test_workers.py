@@ -110,7 +110,7 @@ def test_a_group_shares_passes_on_and_outlives_its_members(cluster, tmp_path):
 
 
 @pytest.mark.proof
-def test_who_joins_is_expected(tidegate_broker, tmp_path):
+def test_a_joining_worker_is_expected(tidegate_broker, tmp_path):
     """The first worker hears of the second long before its next heartbeat, a minute and a half later."""
     slow = {"heartbeat.interval.ms": "90000", "session.timeout.ms": "300000"}
     name = f"w{uuid.uuid4().hex[:8]}"

@@ -23,7 +23,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_each_shape_is_taken_whatever_its_name(shape, tmp_path):
+def test_each_file_format_is_accepted_under_any_name(shape, tmp_path):
     path = tmp_path / shape
     path.write_text(SHAPES[shape])
     assert read_connector_file(path) == ConnectorFile("lines", dict(CONFIG))
@@ -46,7 +46,7 @@ def test_an_initial_state_is_taken(tmp_path):
         ("[1]", "no object"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_file(text, words, tmp_path):
+def test_errors_name_the_file(text, words, tmp_path):
     path = tmp_path / "bad"
     path.write_text(text)
     with pytest.raises(UsageError, match=words) as caught:

@@ -36,7 +36,7 @@ def test_javas_bytes_are_read_and_written():
 
 
 @given(st.dictionaries(st.binary(max_size=9), st.none() | st.binary(max_size=9), max_size=30))
-def test_what_is_written_is_read(entries):
+def test_a_written_record_is_read_back(entries):
     assert load_map(dump_map(entries)) == entries
 
 

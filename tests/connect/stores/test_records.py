@@ -73,7 +73,7 @@ def stores(tidegate_broker, heard):
     return run
 
 
-def test_what_is_written_is_there_after_a_restart(stores):
+def test_written_records_are_there_after_a_restart(stores):
     async def write(configs, offsets, statuses, _):
         await configs.put_connector("c-1", {"name": "c-1", "x": "é"})
         await configs.put_target("c-1", TargetState.STOPPED)

@@ -86,7 +86,7 @@ def alike(made, rows):
 @pytest.mark.parametrize(("name", "options"), STEPS)
 @settings(max_examples=5, deadline=None)
 @given(data=st.data())
-def test_kafkas(name, options, data):
+def test_kafkas_transformations_treat_a_batch_like_single_rows(name, options, data):
     row = ROW.as_optional(False)
     values = data.draw(st.lists(values_of(row), min_size=1, max_size=4))
     alike(transformation(name, options), batch(values, row))
@@ -95,7 +95,7 @@ def test_kafkas(name, options, data):
 @pytest.mark.parametrize("mode", MODES)
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
-def test_debeziums(mode, data):
+def test_debeziums_transformations_treat_a_batch_like_single_rows(mode, data):
     events = st.fixed_dictionaries(
         {
             "before": values_of(ROW),

@@ -103,7 +103,7 @@ def test_a_path_lets_records_through(condition, kept):
     assert cities(filter__condition=condition, filter__type="exclude") == [city for city in every if city not in kept]
 
 
-def test_what_the_path_does_not_find_is_missing():
+def test_a_path_without_a_match_counts_as_missing():
     path = {"filter__condition": "$.place.city", "filter__type": "include"}
     assert cities(**path, missing__or__null__behavior="exclude") == ["Bern", "Ulm"]
     assert cities(**path, missing__or__null__behavior="include") == ["Bern", "Ulm", None]

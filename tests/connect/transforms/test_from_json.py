@@ -147,7 +147,7 @@ def test_bytes_and_json_without_schema_are_read_too():
         ('{"name":"a","home":{"city":5}}', "home: city: 5 should be text"),
     ],
 )
-def test_what_does_not_fit_is_an_error_of_its_record(text, problem):
+def test_a_value_that_does_not_fit_is_an_error_of_its_record(text, problem):
     with pytest.raises(DataError, match=problem) as caught:
         make(PERSON, **EXCLUDED).apply(batch('{"name":"Ann"}', text))
     assert caught.value.rows == (1,)

@@ -97,7 +97,7 @@ def test_a_null_service_path_is_the_root() -> None:
     assert topics({}, headers | {"fiware-servicepath": None}) == ["mycompany._temperaturesensor"]
 
 
-def test_one_header_can_have_the_whole_topic() -> None:
+def test_one_header_can_contain_the_whole_topic_name() -> None:
     rows = [raw(target_table="users"), {}, {"target_table": None}, raw(target_table="Rooms")]
     assert topics({"header.key": "target_table"}, *rows) == ["users", "raw", "raw", "Rooms"]
     with pytest.raises(ConfigError, match="header.key"):

@@ -142,7 +142,7 @@ def texts(case: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("transform", sorted(CASES))
-def test_it_makes_of_records_what_kafka_connect_does(transform: str) -> None:
+def test_transformations_give_the_results_of_kafka_connect(transform: str) -> None:
     wrong: list[str] = []
     for number, case in enumerate(CASES[transform]):
         plugin = PLUGINS.find(case["class"], PluginType.TRANSFORMATION)

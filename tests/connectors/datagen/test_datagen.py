@@ -52,7 +52,7 @@ def test_a_quickstart_makes_records_of_its_schema(name: str) -> None:
     ]
 
 
-def test_it_goes_on_where_it_was_and_makes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generation_resumes_and_makes_the_same_records(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("connectors.datagen.source._AT_ONCE", 10)
     with bench(quickstart="orders", iterations=30).task() as running:
         whole = [record.value for record in records(running.poll_rows(30))]
@@ -66,7 +66,7 @@ def test_it_goes_on_where_it_was_and_makes_the_same(monkeypatch: pytest.MonkeyPa
     assert pieces == whole
 
 
-def test_it_ends_as_the_original_does() -> None:
+def test_generation_ends_as_the_original_does() -> None:
     with bench(quickstart="users", iterations=5).task() as running:
         running.poll_rows(5)
         with pytest.raises(ConnectError, match="Stopping connector: generated the configured 5 number of messages"):

@@ -39,7 +39,7 @@ def test_every_key_of_the_original_is_known(kind: str) -> None:
         ("errors.max.retries", "-2", "at least -1"),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_can(key: str, value: str, said: str) -> None:
+def test_invalid_values_are_refused_with_the_valid_ones(key: str, value: str, said: str) -> None:
     (error,) = [e for entry in validate(PostgresConfig, GIVEN | {key: value}) for e in entry.errors]
     assert said in error
 

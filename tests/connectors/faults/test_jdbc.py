@@ -12,7 +12,7 @@ from connect.testing import SinkFaultSuite
 from connectors.jdbc.sink import DebeziumSinkConnector, JdbcSinkConnector, MySqlSinkConnector
 from connectors.jdbc.source import JdbcSourceConnector
 from tests.connectors.faults.parts import ROWS, NumberedRows, OnBothBrokers, OnMariaDb, OnPostgres
-from tests.connectors.jdbc.sink_places import MariaDbPlace, PostgresPlace, SinkPlace
+from tests.connectors.jdbc.sink_databases import MariaDbDatabase, PostgresDatabase, SinkDatabase
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.postgres import PostgresServer
 
@@ -20,41 +20,41 @@ pytestmark = [pytest.mark.proof, pytest.mark.servers]
 
 
 class JdbcSinkFaultSuite(OnBothBrokers, SinkFaultSuite):
-    """The sinks to ``place``, which an implementer makes and removes."""
+    """The sinks to ``database``, which an implementer makes and removes."""
 
     connector_class: ClassVar[Any] = JdbcSinkConnector
     exactly_once = True
-    place: SinkPlace
+    database: SinkDatabase
     tables: ClassVar[str] = "SELECT 1 FROM information_schema.tables WHERE table_name = '{}'"
     rows: ClassVar[str] = 'SELECT id FROM "{}"'
 
     def read_back(self, properties: Mapping[str, str]) -> list[Any]:
-        if not self.place.ask(self.tables.format(self.topic)):
+        if not self.database.ask(self.tables.format(self.topic)):
             return []
-        return [n for (n,) in self.place.ask(self.rows.format(self.topic))]
+        return [n for (n,) in self.database.ask(self.rows.format(self.topic))]
 
 
-class OnPostgresPlace(OnPostgres):
-    place: SinkPlace
+class OnPostgresDatabase(OnPostgres):
+    database: SinkDatabase
 
     @pytest.fixture
     def url(self, postgres_server: PostgresServer, port: int) -> Iterator[str]:
-        """The place's URL, by way of the forwarder."""
-        place = self.place = PostgresPlace(postgres_server)
-        yield place.url.replace(f":{postgres_server.port}/", f":{port}/")
-        place.close()
+        """The database's URL, by way of the forwarder."""
+        database = self.database = PostgresDatabase(postgres_server)
+        yield database.url.replace(f":{postgres_server.port}/", f":{port}/")
+        database.close()
 
 
-class OnMariaDbPlace(OnMariaDb):
-    place: SinkPlace
+class OnMariaDbDatabase(OnMariaDb):
+    database: SinkDatabase
     tables = "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '{}'"
     rows = "SELECT id FROM `{}`"
 
     @pytest.fixture
     def url(self, mariadb_server: MariaDbServer, port: int) -> Iterator[str]:
-        place = self.place = MariaDbPlace(mariadb_server)
-        yield place.url.replace(f":{mariadb_server.port}/", f":{port}/")
-        place.close()
+        database = self.database = MariaDbDatabase(mariadb_server)
+        yield database.url.replace(f":{mariadb_server.port}/", f":{port}/")
+        database.close()
 
 
 class ByOffsetsTable:
@@ -71,30 +71,30 @@ class ByOffsetsTable:
 
 
 @pytest.mark.long
-class TestJdbcSinkOnPostgres(OnPostgresPlace, ByOffsetsTable, JdbcSinkFaultSuite):
+class TestJdbcSinkOnPostgres(OnPostgresDatabase, ByOffsetsTable, JdbcSinkFaultSuite):
     pass
 
 
 @pytest.mark.long
-class TestJdbcSinkOnMariaDb(OnMariaDbPlace, ByOffsetsTable, JdbcSinkFaultSuite):
+class TestJdbcSinkOnMariaDb(OnMariaDbDatabase, ByOffsetsTable, JdbcSinkFaultSuite):
     pass
 
 
 @pytest.mark.long
-class TestMySqlSink(OnMariaDbPlace, JdbcSinkFaultSuite):
+class TestMySqlSink(OnMariaDbDatabase, JdbcSinkFaultSuite):
     """Confluent Cloud's keys. Once, by upserts."""
 
     connector_class = MySqlSinkConnector
 
     @pytest.fixture
     def properties(self, url: str, mariadb_server: MariaDbServer, port: int) -> Mapping[str, str]:
-        assert isinstance(self.place, MariaDbPlace)
+        assert isinstance(self.database, MariaDbDatabase)
         return {
             "connection.host": "127.0.0.1",
             "connection.port": str(port),
             "connection.user": mariadb_server.user,
             "connection.password": "",
-            "db.name": self.place.name,
+            "db.name": self.database.name,
             "ssl.mode": "prefer",
             "auto.create": "true",
             "insert.mode": "UPSERT",
@@ -104,7 +104,7 @@ class TestMySqlSink(OnMariaDbPlace, JdbcSinkFaultSuite):
 
 
 @pytest.mark.long
-class TestDebeziumSink(OnPostgresPlace, JdbcSinkFaultSuite):
+class TestDebeziumSink(OnPostgresDatabase, JdbcSinkFaultSuite):
     """Debezium's sink. Once, by upserts with the record's key."""
 
     connector_class = DebeziumSinkConnector

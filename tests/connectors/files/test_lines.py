@@ -27,7 +27,7 @@ def test_lines_and_their_ends(data: bytes) -> None:
 
 
 @given(st.lists(st.text(alphabet="abé ")))
-def test_what_was_joined_splits_into_the_same(lines: list[str]) -> None:
+def test_joined_lines_split_into_the_same_lines(lines: list[str]) -> None:
     import pyarrow as pa
 
     block = join_lines(pa.array(lines, pa.string()))

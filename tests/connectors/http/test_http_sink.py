@@ -86,7 +86,7 @@ def api() -> Iterator[Api]:
         yield made
 
 
-def given(url: str, **more: str) -> dict[str, str]:
+def properties_of(url: str, **more: str) -> dict[str, str]:
     made = {"http.api.url": url, "retry.backoff.ms": "1", "max.retries": "2", "batch.key.pattern": ""}
     return made | {name.replace("_", "."): value for name, value in more.items()}
 
@@ -131,39 +131,41 @@ def put(properties: Mapping[str, str], *batches: RecordBatch, connector: Any = H
 def test_values_are_sent_as_configured(
     api: Api, more: dict[str, str], values: list[Any], schema: Schema | None, bodies: list[str]
 ) -> None:
-    put(given(api.url, **more), batch(values, schema))
+    put(properties_of(api.url, **more), batch(values, schema))
     assert api.bodies == bodies
 
 
 def test_addresses_are_filled_in_and_part_requests(api: Api) -> None:
     url = api.url + "/${topic}/${city}?k=${key}"
     rows = [{"id": n, "city": city} for n, city in enumerate(("a b", "a b", "c"))]
-    put(given(url, batch_max_size="9", request_method="put"), batch(rows, ORDER, ["k1", "k1", "k1"]))
+    put(properties_of(url, batch_max_size="9", request_method="put"), batch(rows, ORDER, ["k1", "k1", "k1"]))
     assert [(method, path) for method, path, _, _ in api.got] == [
         ("PUT", "/orders/a%20b?k=k1"),
         ("PUT", "/orders/c?k=k1"),
     ]
-    context = put(given(api.url + "/${nothing}", behavior_on_error="fail"), batch([{"id": 1, "city": "x"}], ORDER))
+    context = put(
+        properties_of(api.url + "/${nothing}", behavior_on_error="fail"), batch([{"id": 1, "city": "x"}], ORDER)
+    )
     assert "has no nothing" in str(context.errant[0][1])
 
 
 def test_records_of_other_keys_are_sent_apart_by_default(api: Api) -> None:
-    properties = given(api.url, batch_max_size="9", batch_key_pattern="${key},${topic}")
+    properties = properties_of(api.url, batch_max_size="9", batch_key_pattern="${key},${topic}")
     put(properties, batch(["a", "b", "c"], keys=["1", "1", "2"]))
     assert api.bodies == ["a,b", "c"]
 
 
 @pytest.mark.parametrize("answers, sent", [([503, 200], 2), ([503, 503, 200], 3)])
-def test_what_may_succeed_later_is_sent_again(api: Api, answers: list[int], sent: int) -> None:
+def test_a_request_that_may_succeed_later_is_sent_again(api: Api, answers: list[int], sent: int) -> None:
     api.answers = answers
-    assert not put(given(api.url), batch(["a"])).errant
+    assert not put(properties_of(api.url), batch(["a"])).errant
     assert api.bodies == ["a"] * sent
 
 
 @pytest.mark.parametrize("more, answers, sent", [({}, [500] * 3, 3), ({"retry_on_status_codes": "500-599"}, [404], 1)])
-def test_what_is_refused_goes_where_errors_go(api: Api, more: dict[str, str], answers: list[int], sent: int) -> None:
+def test_refused_records_are_reported(api: Api, more: dict[str, str], answers: list[int], sent: int) -> None:
     api.answers = [*answers, 200]
-    context = put(given(api.url, **more), batch(["a", "b"]))
+    context = put(properties_of(api.url, **more), batch(["a", "b"]))
     assert [(record.offset, str(error).partition(": the API ")[2]) for record, error in context.errant] == [
         (0, f"answered {answers[-1]}: as told")
     ]
@@ -172,19 +174,19 @@ def test_what_is_refused_goes_where_errors_go(api: Api, more: dict[str, str], an
 
 def test_errors_are_passed_over_where_that_is_asked_for(api: Api) -> None:
     api.answers = [500] * 3
-    assert not put(given(api.url, behavior_on_error="ignore"), batch(["a", "b"])).errant
+    assert not put(properties_of(api.url, behavior_on_error="ignore"), batch(["a", "b"])).errant
     assert api.bodies == ["a"] * 3 + ["b"]
 
 
 def test_a_server_that_is_not_there_is_said() -> None:
-    context = put(given("http://127.0.0.1:1/x", max_retries="0"), batch(["a"]))
+    context = put(properties_of("http://127.0.0.1:1/x", max_retries="0"), batch(["a"]))
     assert "cannot be reached" in str(context.errant[0][1])
 
 
 def test_a_stop_between_attempts_leaves_the_records_for_later(api: Api) -> None:
     api.answers = [500]
     context = FakeContext()
-    task = sink_task(HttpSinkConnector, given(api.url, retry_backoff_ms="600000"), context)
+    task = sink_task(HttpSinkConnector, properties_of(api.url, retry_backoff_ms="600000"), context)
     context.stopping.set()
     with pytest.raises(RetriableConnectError, match="stopped before"):
         task.put([batch(["a"])])
@@ -194,17 +196,19 @@ def test_a_stop_between_attempts_leaves_the_records_for_later(api: Api) -> None:
 @pytest.mark.parametrize("more, path", [({}, "/x/k1"), ({"http_api_url": "/y/${key}/z"}, "/y/k1/z")])
 def test_records_without_value_delete_their_key(api: Api, more: dict[str, str], path: str) -> None:
     url = api.url + more.get("http_api_url", "/x")
-    put(given(url, behavior_on_null_values="delete"), batch(["a", None], keys=["k1", "k1"]))
+    put(properties_of(url, behavior_on_null_values="delete"), batch(["a", None], keys=["k1", "k1"]))
     assert [(method, path) for method, path, _, _ in api.got][1] == ("DELETE", path)
-    put(given(url), batch([None], keys=["k"]))
+    put(properties_of(url), batch([None], keys=["k"]))
     assert len(api.got) == 2
-    assert "has no value" in str(put(given(url, behavior_on_null_values="fail"), batch([None])).errant[0][1])
+    assert "has no value" in str(put(properties_of(url, behavior_on_null_values="fail"), batch([None])).errant[0][1])
 
 
 @pytest.mark.parametrize("url", ["/v1/customers/42", "/v1/customers/42/${key}", "/v1/${key}/x"])
 @pytest.mark.parametrize("key", [".", "..", ""])
 def test_a_key_that_would_lead_elsewhere_is_refused(api: Api, url: str, key: str) -> None:
-    context = put(given(api.url + url, behavior_on_null_values="delete"), batch([None, None], keys=[key, "good"]))
+    context = put(
+        properties_of(api.url + url, behavior_on_null_values="delete"), batch([None, None], keys=[key, "good"])
+    )
     (refused,) = context.errant
     assert "has no address of its own" in str(refused[1]) and refused[0].key == key
     assert [(method, path) for method, path, _, _ in api.got] == [
@@ -214,11 +218,11 @@ def test_a_key_that_would_lead_elsewhere_is_refused(api: Api, url: str, key: str
 
 def test_requests_say_who_sends_them(api: Api) -> None:
     basic = {"auth_type": "BASIC", "connection_user": "me", "connection_password": "secret"}
-    put(given(api.url, headers="X-One: 1|X-Two:2", **basic), batch(["a"]))
+    put(properties_of(api.url, headers="X-One: 1|X-Two:2", **basic), batch(["a"]))
     headers = api.got[0][2]
     assert headers["Authorization"] == "Basic " + base64.b64encode(b"me:secret").decode()
     assert (headers["X-One"], headers["X-Two"], headers["Content-Type"]) == ("1", "2", "text/plain; charset=utf-8")
-    put(given(api.url, auth_type="BEARER", bearer_token="b"), batch(["a"]))
+    put(properties_of(api.url, auth_type="BEARER", bearer_token="b"), batch(["a"]))
     assert api.got[1][2]["Authorization"] == "Bearer b"
 
 
@@ -226,7 +230,7 @@ def test_requests_say_who_sends_them(api: Api) -> None:
 def test_a_token_is_fetched_and_renewed(api: Api, mode: str) -> None:
     oauth = {"oauth2.token.url": f"{api.url}/token", "oauth2.client.id": "me", "oauth2.client.secret": "secret"}
     api.answers = [200, 401, 200]
-    put(given(api.url, auth_type="OAUTH2", **oauth, **{"oauth2.client.auth.mode": mode}), batch(["a", "b"]))
+    put(properties_of(api.url, auth_type="OAUTH2", **oauth, **{"oauth2.client.auth.mode": mode}), batch(["a", "b"]))
     assert [(path, headers.get("Authorization")) for _, path, headers, _ in api.got if path == "/"] == [
         ("/", "Bearer t1"), ("/", "Bearer t1"), ("/", "Bearer t2")
     ]  # fmt: skip
@@ -238,13 +242,13 @@ def test_a_token_is_fetched_and_renewed(api: Api, mode: str) -> None:
 def test_an_answer_without_the_token_is_told_without_its_values(api: Api) -> None:
     oauth = {"oauth2.token.url": f"{api.url}/token", "oauth2.client.id": "me", "oauth2.client.secret": "secret"}
     with pytest.raises(ConnectError, match=r"/token gave no id_token: it answered 200 with access_token$"):
-        put(given(api.url, auth_type="OAUTH2", **oauth, **{"oauth2.token.property": "id_token"}), batch(["a"]))
+        put(properties_of(api.url, auth_type="OAUTH2", **oauth, **{"oauth2.token.property": "id_token"}), batch(["a"]))
 
 
 def test_a_token_server_that_is_busy_is_asked_again(api: Api) -> None:
     oauth = {"oauth2.token.url": f"{api.url}/token", "oauth2.client.id": "me", "oauth2.client.secret": "secret"}
     api.token_answers = [503, 200]
-    put(given(api.url, auth_type="OAUTH2", retry_backoff_ms="1", **oauth), batch(["a"]))
+    put(properties_of(api.url, auth_type="OAUTH2", retry_backoff_ms="1", **oauth), batch(["a"]))
     assert [path for _, path, _, _ in api.got] == ["/token", "/token", "/"]
 
 
@@ -258,9 +262,9 @@ def test_a_trust_store_of_ones_own(tmp_path: Path) -> None:
         api.socket = context.wrap_socket(api.socket, server_side=True)
         api.scheme = "https"
         trust = {"https.ssl.truststore.location": str(trusted), "https.ssl.truststore.type": "PEM"}
-        assert not put(given(api.url, **trust), batch(["a"])).errant
+        assert not put(properties_of(api.url, **trust), batch(["a"])).errant
         assert api.bodies == ["a"]
-        assert "cannot be reached" in str(put(given(api.url, max_retries="0"), batch(["a"])).errant[0][1])
+        assert "cannot be reached" in str(put(properties_of(api.url, max_retries="0"), batch(["a"])).errant[0][1])
 
 
 def aiven(url: str, **more: str) -> dict[str, str]:
@@ -322,13 +326,14 @@ def test_bodies_of_aivens_batches_begin_and_end_as_the_original_s(api: Api, edge
 )
 def test_validation_names_the_key(change: dict[str, str], key: str) -> None:
     judged = validate(
-        HttpSinkConnector.config_class, given("http://127.0.0.1/x") | given("http://127.0.0.1/x", **change)
+        HttpSinkConnector.config_class,
+        properties_of("http://127.0.0.1/x") | properties_of("http://127.0.0.1/x", **change),
     )
     assert [value.key.name for value in judged if value.errors] == [key]
 
 
 def test_preview_shows_requests_and_sends_none(api: Api) -> None:
-    properties = given(api.url + "/${topic}")
+    properties = properties_of(api.url + "/${topic}")
     task = HttpSinkConnector.task_class(sink_task(HttpSinkConnector, properties).config, FakeContext(properties))
     assert list(task.preview([batch(["a"])])) == [f"POST {api.url}/orders a"]
     assert not api.got
@@ -340,7 +345,7 @@ class TestSuite(SinkSuite):
     @pytest.fixture
     def properties(self, api: Api) -> Mapping[str, str]:
         self.api = api
-        return given(api.url, batch_max_size="10", batch_separator=";")
+        return properties_of(api.url, batch_max_size="10", batch_separator=";")
 
     def record(self, n: int) -> Record:
         return Record(self.topic, str(n), TEXT)

@@ -64,7 +64,7 @@ def test_a_driver_may_ask_for_one_thread() -> None:
 
 
 @pytest.mark.parametrize("ahead", [False, True])
-def test_what_fails_ahead_is_raised_behind_the_chunks_before_it(ahead: bool) -> None:
+def test_an_error_in_reading_ahead_is_raised_after_the_chunks_before_it(ahead: bool) -> None:
     chunks = iter(of(Driver(nothing, nothing, fail), ahead=ahead))
     assert [next(chunks).column("number").to_pylist() for _ in range(2)] == [[0], [1]]
     with pytest.raises(ConnectError, match="reading from .*the server said no"):

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from connect.api import ConverterContext, Origin, RecordBatch
 from connect.converters.json import JsonConfig, JsonConverter
 from connectors.jdbc.source import JdbcSourceConnector
-from tests.connectors.jdbc.sink_places import (
+from tests.connectors.jdbc.sink_databases import (
     PLACE,
-    DuckDbPlace,
-    MariaDbPlace,
-    PostgresPlace,
-    SinkPlace,
-    SqlitePlace,
+    DuckDbDatabase,
+    MariaDbDatabase,
+    PostgresDatabase,
+    SinkDatabase,
+    SqliteDatabase,
     put,
 )
 from tests.proofs import effort
@@ -149,41 +149,41 @@ def _count(start: int, rows: int) -> Any:
     return pa.array(range(start, start + rows), pa.int64())
 
 
-def _postgres_insert(place: Any, names: str, rows: list[tuple[Any, ...]]) -> None:
+def _postgres_insert(database: Any, names: str, rows: list[tuple[Any, ...]]) -> None:
     casts = ",".join(["%s", *(f"%s::{kind}" for kind, _ in _POSTGRES.values())])
-    with place.connection.cursor() as cursor:
+    with database.connection.cursor() as cursor:
         cursor.executemany(f"INSERT INTO a ({names}) VALUES ({casts})", rows)
 
 
-def _mariadb_insert(place: Any, names: str, rows: list[tuple[Any, ...]]) -> None:
-    with place.connection.cursor() as cursor:
+def _mariadb_insert(database: Any, names: str, rows: list[tuple[Any, ...]]) -> None:
+    with database.connection.cursor() as cursor:
         cursor.executemany(f"INSERT INTO a ({names}) VALUES ({','.join(['%s'] * len(rows[0]))})", rows)
 
 
-def _sqlite_insert(place: Any, names: str, rows: list[tuple[Any, ...]]) -> None:
+def _sqlite_insert(database: Any, names: str, rows: list[tuple[Any, ...]]) -> None:
     import adbc_driver_sqlite.dbapi
 
-    with closing(adbc_driver_sqlite.dbapi.connect(str(place.path), autocommit=True)) as connection:
+    with closing(adbc_driver_sqlite.dbapi.connect(str(database.path), autocommit=True)) as connection:
         with closing(connection.cursor()) as cursor:
             for row in rows:
                 cursor.execute(f"INSERT INTO a ({names}) VALUES ({','.join('?' * len(row))})", row)
 
 
-def _duckdb_insert(place: Any, names: str, rows: list[tuple[Any, ...]]) -> None:
+def _duckdb_insert(database: Any, names: str, rows: list[tuple[Any, ...]]) -> None:
     import duckdb
 
-    with closing(duckdb.connect(str(place.path))) as connection:
+    with closing(duckdb.connect(str(database.path))) as connection:
         connection.executemany(f"INSERT INTO a ({names}) VALUES ({','.join('?' * len(rows[0]))})", rows)
 
 
-def _checked(place: SinkPlace, types: Types, insert: Callable[[Any, str, list[tuple[Any, ...]]], None]) -> None:
+def _checked(database: SinkDatabase, types: Types, insert: Callable[[Any, str, list[tuple[Any, ...]]], None]) -> None:
     columns = ", ".join(f"{name} {kind}" for name, (kind, _) in types.items())
     for table in ("a", "b"):
-        place.run(f"CREATE TABLE {table} (id bigint NOT NULL, {columns})")
+        database.run(f"CREATE TABLE {table} (id bigint NOT NULL, {columns})")
     names = ", ".join(["id", *types])
     values = st.lists(st.tuples(*(st.none() | strategy for _, strategy in types.values())), min_size=1, max_size=5)
     reading = {
-        "connection.url": place.url,
+        "connection.url": database.url,
         "mode": "incrementing",
         "incrementing.column.name": "id",
         "topic.prefix": "",
@@ -191,58 +191,58 @@ def _checked(place: SinkPlace, types: Types, insert: Callable[[Any, str, list[tu
         "poll.linger.ms": "1",
         "poll.interval.ms": "1",
     }
-    if isinstance(place, PostgresPlace):
-        reading["schema.pattern"] = place.schema
+    if isinstance(database, PostgresDatabase):
+        reading["schema.pattern"] = database.schema
 
     @settings(max_examples=effort(5, 400))
     @given(generated=values)
     def holds(generated: list[tuple[Any, ...]]) -> None:
         for table in ("a", "b"):
-            place.run(f"DELETE FROM {table}")
-        insert(place, names, [(number, *row) for number, row in enumerate(generated)])
+            database.run(f"DELETE FROM {table}")
+        insert(database, names, [(number, *row) for number, row in enumerate(generated)])
         source = source_task(JdbcSourceConnector, reading)
         try:
             batches = source.poll()
         finally:
             source.stop()
-        with place.bench(table_name_format="b").sink(PLACE) as sink:
+        with database.bench(table_name_format="b").sink(PLACE) as sink:
             put(sink, [_through_a_topic(batch, 0) for batch in batches])
             assert sink.context.errant == []
-        before, after = (place.ask(f"SELECT {names} FROM {table} ORDER BY id") for table in ("a", "b"))
+        before, after = (database.ask(f"SELECT {names} FROM {table} ORDER BY id") for table in ("a", "b"))
         assert len(before) == len(generated)
         assert after == before
 
     holds()
 
 
-def test_on_sqlite(tmp_path: Path) -> None:
-    _checked(SqlitePlace(tmp_path), _SQLITE, _sqlite_insert)
+def test_every_type_round_trips_on_sqlite(tmp_path: Path) -> None:
+    _checked(SqliteDatabase(tmp_path), _SQLITE, _sqlite_insert)
 
 
-def test_on_duckdb(tmp_path: Path) -> None:
-    _checked(DuckDbPlace(tmp_path), _DUCKDB, _duckdb_insert)
+def test_every_type_round_trips_on_duckdb(tmp_path: Path) -> None:
+    _checked(DuckDbDatabase(tmp_path), _DUCKDB, _duckdb_insert)
 
 
 @pytest.fixture
-def postgres(postgres_server: Any) -> Iterator[PostgresPlace]:
-    place = PostgresPlace(postgres_server)
-    yield place
-    place.close()
+def postgres(postgres_server: Any) -> Iterator[PostgresDatabase]:
+    database = PostgresDatabase(postgres_server)
+    yield database
+    database.close()
 
 
 @pytest.mark.servers
-def test_on_postgres(postgres: PostgresPlace) -> None:
+def test_every_type_round_trips_on_postgres(postgres: PostgresDatabase) -> None:
     postgres.run("CREATE TYPE mood AS ENUM ('fine', 'bad')")
     _checked(postgres, _POSTGRES, _postgres_insert)
 
 
 @pytest.fixture
-def mariadb(mariadb_server: Any) -> Iterator[MariaDbPlace]:
-    place = MariaDbPlace(mariadb_server)
-    yield place
-    place.close()
+def mariadb(mariadb_server: Any) -> Iterator[MariaDbDatabase]:
+    database = MariaDbDatabase(mariadb_server)
+    yield database
+    database.close()
 
 
 @pytest.mark.servers
-def test_on_mariadb(mariadb: MariaDbPlace) -> None:
+def test_every_type_round_trips_on_mariadb(mariadb: MariaDbDatabase) -> None:
     _checked(mariadb, _MARIADB, _mariadb_insert)

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from connect.api import ConnectError, Record, Schema, SchemaType, TopicPartition
 from connectors.jdbc.sink import DebeziumSinkConnector, JdbcSinkConnector
-from tests.connectors.jdbc.sink_places import (
+from tests.connectors.jdbc.sink_databases import (
     KEY,
     PLACE,
-    DuckDbPlace,
-    MariaDbPlace,
-    PostgresPlace,
-    SinkPlace,
-    SqlitePlace,
+    DuckDbDatabase,
+    MariaDbDatabase,
+    PostgresDatabase,
+    SinkDatabase,
+    SqliteDatabase,
     batch,
     put,
     row,
@@ -42,28 +42,28 @@ UPSERT = {**BY_KEY, "insert_mode": "upsert", "delete_enabled": "true"}
         pytest.param("mariadb", marks=pytest.mark.servers),
     ]
 )
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SinkPlace]:
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SinkDatabase]:
     if request.param == "sqlite":
-        yield SqlitePlace(tmp_path)
+        yield SqliteDatabase(tmp_path)
     elif request.param == "duckdb":
-        yield DuckDbPlace(tmp_path)
+        yield DuckDbDatabase(tmp_path)
     else:
-        made: Any = {"postgres": PostgresPlace, "mariadb": MariaDbPlace}[request.param](
+        made: Any = {"postgres": PostgresDatabase, "mariadb": MariaDbDatabase}[request.param](
             request.getfixturevalue(f"{request.param}_server")
         )
         yield made
         made.close()
 
 
-def names(place: SinkPlace) -> list[tuple[Any, ...]]:
-    return place.ask("SELECT id, name FROM t ORDER BY id")
+def names(database: SinkDatabase) -> list[tuple[Any, ...]]:
+    return database.ask("SELECT id, name FROM t ORDER BY id")
 
 
-def test_upserts_and_deletes_leave_the_last_of_each_key(place: SinkPlace) -> None:
-    with place.bench(**UPSERT).sink(PLACE) as running:
+def test_upserts_and_deletes_leave_the_last_of_each_key(database: SinkDatabase) -> None:
+    with database.bench(**UPSERT).sink(PLACE) as running:
         put(running, [batch(0, [row(1), row(2), row(2, "again")])])
         put(running, [batch(3, [row(1, None), row(3), row(3, None), row(4), row(2, None), row(2, "back")])])
-        assert names(place) == [(2, "back"), (4, "name 4")]
+        assert names(database) == [(2, "back"), (4, "name 4")]
         assert running.context.errant == []
 
 
@@ -80,29 +80,29 @@ def locked(path: Path) -> Iterator[None]:
 
 def test_rows_that_were_put_before_a_failed_write_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("connectors.jdbc.sink._LINGER_S", 3600)
-    place = SqlitePlace(tmp_path)
-    with place.bench(**BY_KEY, max_retries="0", connection_attempts="1").sink(PLACE) as running:
+    database = SqliteDatabase(tmp_path)
+    with database.bench(**BY_KEY, max_retries="0", connection_attempts="1").sink(PLACE) as running:
         put(running, [batch(0, [row(1)])])
         running.task.put([batch(1, [row(2)])])
-        with locked(place.path), pytest.raises(ConnectError):
+        with locked(database.path), pytest.raises(ConnectError):
             running.task.put([])
         running.task.put([])
-        assert [number for number, _ in names(place)] == [1, 2]
+        assert [number for number, _ in names(database)] == [1, 2]
 
 
-def test_update_changes_only_rows_that_are_there(place: SinkPlace) -> None:
-    with place.bench(**UPSERT).sink(PLACE) as running:
+def test_update_changes_only_rows_that_are_there(database: SinkDatabase) -> None:
+    with database.bench(**UPSERT).sink(PLACE) as running:
         put(running, [batch(0, [row(1), row(2)])])
-    with place.bench(insert_mode="update", pk_mode="record_value", pk_fields="id").sink(PLACE) as running:
+    with database.bench(insert_mode="update", pk_mode="record_value", pk_fields="id").sink(PLACE) as running:
         put(running, [batch(0, [row(2, "changed"), row(9)])])
-    assert names(place) == [(1, "name 1"), (2, "changed")]
+    assert names(database) == [(1, "name 1"), (2, "changed")]
 
 
-def test_rows_that_the_database_refuses_are_reported_in_its_words_and_the_rest_written(place: SinkPlace) -> None:
-    with place.bench(**BY_KEY).sink(PLACE) as running:
+def test_rows_that_the_database_refuses_are_reported_in_its_words_and_the_rest_written(database: SinkDatabase) -> None:
+    with database.bench(**BY_KEY).sink(PLACE) as running:
         put(running, [batch(0, [row(1)])])
         put(running, [batch(1, [*(row(n) for n in range(2, 40)), row(1, "twice"), row(5, "twice"), row(40)])])
-        assert [number for number, _ in names(place)] == list(range(1, 41))
+        assert [number for number, _ in names(database)] == list(range(1, 41))
         assert {(record.key["id"], record.value["name"]) for record, _ in running.context.errant} == {
             (1, "twice"),
             (5, "twice"),
@@ -111,40 +111,40 @@ def test_rows_that_the_database_refuses_are_reported_in_its_words_and_the_rest_w
         assert any(word in said for word in ("duplicate", "UNIQUE", "Duplicate"))
 
 
-def test_columns_are_added_and_others_are_told(place: SinkPlace) -> None:
+def test_columns_are_added_and_others_are_told(database: SinkDatabase) -> None:
     wider = Schema.struct({"id": Schema(SchemaType.INT64), "size": Schema(SchemaType.INT32, default=7)})
-    with place.bench(**BY_KEY).sink(PLACE) as running:
+    with database.bench(**BY_KEY).sink(PLACE) as running:
         put(running, [batch(0, [row(1)])])
         with pytest.raises(ConnectError, match=r"has no column size: .*auto.evolve=true"):
             put(running, [batch(1, [Record("t", {"id": 2, "size": 3}, wider, {"id": 2}, KEY)])])
-    with place.bench(**BY_KEY, auto_evolve="true").sink(PLACE) as running:
+    with database.bench(**BY_KEY, auto_evolve="true").sink(PLACE) as running:
         put(running, [batch(1, [Record("t", {"id": 2, "size": 3}, wider, {"id": 2}, KEY)])])
-    assert place.ask("SELECT id, size FROM t ORDER BY id")[1] == (2, 3)
+    assert database.ask("SELECT id, size FROM t ORDER BY id")[1] == (2, 3)
 
 
-def test_a_missing_table_and_an_empty_record_are_told(place: SinkPlace) -> None:
-    with place.bench().sink(PLACE) as running:
+def test_a_missing_table_and_an_empty_record_are_told(database: SinkDatabase) -> None:
+    with database.bench().sink(PLACE) as running:
         with pytest.raises(ConnectError, match=r"is missing in .*auto.create=true"):
             put(running, [batch(0, [row(1)])])
-    with place.bench(**BY_KEY).sink(PLACE) as running:
+    with database.bench(**BY_KEY).sink(PLACE) as running:
         put(running, [batch(0, [row(1), row(2, None), row(3)])])
         assert [record.key for record, _ in running.context.errant] == [{"id": 2}]
         assert "delete.enabled" in str(running.context.errant[0][1])
-    assert [number for number, _ in names(place)] == [1, 3]
+    assert [number for number, _ in names(database)] == [1, 3]
 
 
-def test_the_key_may_be_the_place_in_the_log(place: SinkPlace) -> None:
-    with place.bench(pk_mode="kafka", auto_create="true", fields_whitelist="name", insert_mode="upsert").sink(
+def test_the_key_may_be_the_place_in_the_log(database: SinkDatabase) -> None:
+    with database.bench(pk_mode="kafka", auto_create="true", fields_whitelist="name", insert_mode="upsert").sink(
         PLACE
     ) as running:
         for _ in range(2):
             put(running, [batch(5, [row(1), row(2)])])
-    rows = place.ask("SELECT * FROM t ORDER BY 3")
+    rows = database.ask("SELECT * FROM t ORDER BY 3")
     assert rows == [("t", 0, 5, "name 1"), ("t", 0, 6, "name 2")]
 
 
-def test_exactly_once_goes_on_where_the_database_is(place: SinkPlace) -> None:
-    bench = place.bench(properties={"tidegate.offsets.table": "offsets", "auto.create": "true"})
+def test_exactly_once_goes_on_where_the_database_is(database: SinkDatabase) -> None:
+    bench = database.bench(properties={"tidegate.offsets.table": "offsets", "auto.create": "true"})
     with bench.sink(PLACE) as running:
         put(running, [batch(0, [row(1), row(2)])])
         with bench.sink(PLACE, TopicPartition("t", 1)) as second:
@@ -152,7 +152,7 @@ def test_exactly_once_goes_on_where_the_database_is(place: SinkPlace) -> None:
             put(second, [batch(0, [row(1), row(2), row(3)]), batch(0, [row(4)], partition=1)])
             with pytest.raises(ConnectError, match="fenced"):
                 put(running, [batch(2, [row(3)])])
-    assert [number for number, _ in names(place)] == [1, 2, 3, 4]
+    assert [number for number, _ in names(database)] == [1, 2, 3, 4]
     bench.connector_class.alter_offsets(
         bench.properties, [({"kafka_topic": "t", "kafka_partition": 0}, {"kafka_offset": 1})]
     )
@@ -160,14 +160,14 @@ def test_exactly_once_goes_on_where_the_database_is(place: SinkPlace) -> None:
         assert running.context.rewinds == {PLACE: 1}
 
 
-def test_an_instant_is_written_as_the_clock_of_the_time_zone(place: SinkPlace) -> None:
-    with place.bench(**BY_KEY, db_timezone="America/New_York").sink(PLACE) as running:
+def test_an_instant_is_written_as_the_clock_of_the_time_zone(database: SinkDatabase) -> None:
+    with database.bench(**BY_KEY, db_timezone="America/New_York").sink(PLACE) as running:
         put(running, [batch(0, [row(1)])])
-    expected = datetime(2024, 7, 1, 8) if place.exact_times else 1_719_835_200_000
-    assert place.ask("SELECT happened FROM t") == [(expected,)]
+    expected = datetime(2024, 7, 1, 8) if database.exact_times else 1_719_835_200_000
+    assert database.ask("SELECT happened FROM t") == [(expected,)]
 
 
-def test_debeziums_events_are_taken_for_what_they_say(place: SinkPlace) -> None:
+def test_debeziums_events_are_taken_for_what_they_say(database: SinkDatabase) -> None:
     after = Schema.struct(
         {
             "id": Schema(SchemaType.INT64),
@@ -192,18 +192,18 @@ def test_debeziums_events_are_taken_for_what_they_say(place: SinkPlace) -> None:
         "delete.enabled": "true",
         "schema.evolution": "basic",
     }
-    with place.bench(DebeziumSinkConnector, keys).sink(PLACE) as running:
+    with database.bench(DebeziumSinkConnector, keys).sink(PLACE) as running:
         events = [event("c", 1, "a"), event("r", 2, "b"), event("u", 1, "c"), event("d", 2), event("-", 2)]
         put(running, [batch(0, events)])
-    seen = datetime(1970, 1, 1, 0, 0, 1, 1) if place.exact_times else 1000
-    assert place.ask("SELECT * FROM people") == [(1, "c", seen)]
+    seen = datetime(1970, 1, 1, 0, 0, 1, 1) if database.exact_times else 1000
+    assert database.ask("SELECT * FROM people") == [(1, "c", seen)]
 
 
-def test_a_table_that_is_missing_and_not_made_is_told_before(place: SinkPlace) -> None:
-    place.run("CREATE TABLE there (id integer)")
+def test_a_table_that_is_missing_and_not_made_is_told_before(database: SinkDatabase) -> None:
+    database.run("CREATE TABLE there (id integer)")
 
     def told(connector: Any, **more: str) -> list[tuple[str, str]]:
-        config = parse(connector.config_class, place.properties(**more))
+        config = parse(connector.config_class, database.properties(**more))
         return [(problem.key, problem.message) for problem in connector.check(config)]
 
     (problem,) = told(JdbcSinkConnector, topics="there,t")
@@ -214,11 +214,11 @@ def test_a_table_that_is_missing_and_not_made_is_told_before(place: SinkPlace) -
     assert told(JdbcSinkConnector, table_name_format="there") == []
 
 
-def test_preview_shows_statements_and_changes_nothing(place: SinkPlace) -> None:
-    shown = list(place.bench(**UPSERT).unstarted().preview([batch(0, [row(1), row(2)])]))
+def test_preview_shows_statements_and_changes_nothing(database: SinkDatabase) -> None:
+    shown = list(database.bench(**UPSERT).unstarted().preview([batch(0, [row(1), row(2)])]))
     assert shown[0].startswith("CREATE TABLE") and "2 rows" in shown[1]
     with pytest.raises(Exception, match="t"):
-        names(place)
+        names(database)
 
 
 changes = st.lists(
@@ -231,9 +231,9 @@ changes = st.lists(
 )
 @given(puts=st.lists(changes, max_size=3))
 def test_any_sequence_of_changes_ends_as_a_dictionary_would(puts: list[Any], tmp_path_factory: Any) -> None:
-    place = SqlitePlace(tmp_path_factory.mktemp("changes"))
+    database = SqliteDatabase(tmp_path_factory.mktemp("changes"))
     model: dict[int, str] = {}
-    with place.bench(**UPSERT).sink(PLACE) as running:
+    with database.bench(**UPSERT).sink(PLACE) as running:
         put(running, [batch(0, [row(99, "first")])])
         offset = 1
         for changed in puts:
@@ -245,4 +245,4 @@ def test_any_sequence_of_changes_ends_as_a_dictionary_would(puts: list[Any], tmp
                 model.pop(n, None)
                 if name is not None:
                     model[n] = name + "!"
-        assert dict(names(place)) == model | {99: "first"}
+        assert dict(names(database)) == model | {99: "first"}

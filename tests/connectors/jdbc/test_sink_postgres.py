@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from connect.api import Record, Schema, SchemaType
 from connectors.jdbc.sink import JdbcSinkConnector
-from tests.connectors.jdbc.sink_places import PLACE, PostgresPlace, batch, put, row
+from tests.connectors.jdbc.sink_databases import PLACE, PostgresDatabase, batch, put, row
 from tests.servers.postgres import PostgresServer
 from tidegate.kit.config import parse
 
@@ -24,21 +24,21 @@ MOMENT = dt.datetime(2024, 7, 1, 12, 0, 0, 123000, tzinfo=dt.UTC)
 
 
 @pytest.fixture
-def place(postgres_server: PostgresServer) -> Iterator[PostgresPlace]:
-    made = PostgresPlace(postgres_server)
+def database(postgres_server: PostgresServer) -> Iterator[PostgresDatabase]:
+    made = PostgresDatabase(postgres_server)
     yield made
     made.close()
 
 
 @pytest.mark.parametrize("mode", ["insert", "upsert", "update"])
-def test_values_reach_columns_of_any_type(place: PostgresPlace, mode: str) -> None:
-    place.run("CREATE TYPE mood AS ENUM ('fine', 'bad')")
-    place.run(
+def test_values_reach_columns_of_any_type(database: PostgresDatabase, mode: str) -> None:
+    database.run("CREATE TYPE mood AS ENUM ('fine', 'bad')")
+    database.run(
         "CREATE TABLE t (id int PRIMARY KEY, j json, jb jsonb, u uuid, m mood, tz timestamptz, ts timestamp, v varchar(20), "
         "n numeric(30,4), big numeric, x xml, ip inet, ai int[], at text[], al bigint[], f8 float8, i8 bigint, b bytea, ti time)"
     )
     if mode == "update":
-        place.run("INSERT INTO t (id) VALUES (1)")
+        database.run("INSERT INTO t (id) VALUES (1)")
     number = uuid.UUID(int=7)
     schema = Schema.struct(
         {
@@ -79,10 +79,10 @@ def test_values_reach_columns_of_any_type(place: PostgresPlace, mode: str) -> No
         "ti": dt.time(23, 59, 59, 999000),
     }
     properties = {"insert.mode": mode, "pk.mode": "record_value", "pk.fields": "id", "db.timezone": "Europe/Berlin"}
-    with place.bench(properties=properties).sink(PLACE) as running:
+    with database.bench(properties=properties).sink(PLACE) as running:
         put(running, [batch(0, [Record("t", value, schema)])])
         assert running.context.errant == []
-    row = dict(zip(schema.field_names, place.ask(f"SELECT {', '.join(schema.field_names)} FROM t")[0], strict=True))
+    row = dict(zip(schema.field_names, database.ask(f"SELECT {', '.join(schema.field_names)} FROM t")[0], strict=True))
     expected = value | {
         "j": {"a": 1},
         "jb": {"b": [1, None]},
@@ -92,43 +92,43 @@ def test_values_reach_columns_of_any_type(place: PostgresPlace, mode: str) -> No
     assert {name: str(v) if name == "ip" else v for name, v in row.items()} == expected
 
 
-def test_a_text_that_is_no_json_is_the_rows_fault(place: PostgresPlace) -> None:
-    place.run("CREATE TABLE t (id int8, j jsonb)")
+def test_a_text_that_is_no_json_is_the_rows_fault(database: PostgresDatabase) -> None:
+    database.run("CREATE TABLE t (id int8, j jsonb)")
     schema = Schema.struct({"id": Schema(SchemaType.INT64), "j": TEXT})
     records = [Record("t", {"id": n, "j": "{" if n == 3 else "{}"}, schema) for n in range(8)]
-    with place.bench().sink(PLACE) as running:
+    with database.bench().sink(PLACE) as running:
         put(running, [batch(0, records)])
         assert [record.value["id"] for record, _ in running.context.errant] == [3]
         assert "invalid input syntax for type json" in str(running.context.errant[0][1])
-    assert len(place.ask("SELECT * FROM t")) == 7
+    assert len(database.ask("SELECT * FROM t")) == 7
 
 
-def test_a_connection_that_the_server_ends_is_made_again(place: PostgresPlace) -> None:
-    bench = place.bench(properties={"auto.create": "true", "tidegate.offsets.table": "offsets"})
+def test_a_connection_that_the_server_ends_is_made_again(database: PostgresDatabase) -> None:
+    bench = database.bench(properties={"auto.create": "true", "tidegate.offsets.table": "offsets"})
     with bench.sink(PLACE) as running:
         put(running, [batch(0, [row(1)])])
         ended = (
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ 'COMMIT' AND pid <> pg_backend_pid()"
         )
-        place.run(ended)
+        database.run(ended)
         put(running, [batch(1, [row(2)])])
-    assert place.ask("SELECT id FROM t ORDER BY 1") == [(1,), (2,)]
-    assert place.ask("SELECT next_offset FROM offsets") == [(2,)]
+    assert database.ask("SELECT id FROM t ORDER BY 1") == [(1,), (2,)]
+    assert database.ask("SELECT next_offset FROM offsets") == [(2,)]
 
 
-def test_names_without_quotes_are_the_servers(place: PostgresPlace) -> None:
-    place.run("CREATE TABLE t (ID int8, Name text, HAPPENED timestamp)")
+def test_names_without_quotes_are_the_servers(database: PostgresDatabase) -> None:
+    database.run("CREATE TABLE t (ID int8, Name text, HAPPENED timestamp)")
     schema = Schema.struct({"Id": Schema(SchemaType.INT64), "NAME": TEXT})
-    with place.bench(quote_sql_identifiers="NEVER", table_name_format="T").sink(PLACE) as running:
+    with database.bench(quote_sql_identifiers="NEVER", table_name_format="T").sink(PLACE) as running:
         put(running, [batch(0, [Record("t", {"Id": 1, "NAME": "x"}, schema)])])
-    assert place.ask("SELECT id, name FROM t") == [(1, "x")]
+    assert database.ask("SELECT id, name FROM t") == [(1, "x")]
 
 
-def test_a_wrong_password_and_a_missing_database_are_told_before(place: PostgresPlace) -> None:
-    wrong = place.properties() | {"connection.url": place.url.replace("/tidegate?", "/nowhere?")}
+def test_a_wrong_password_and_a_missing_database_are_told_before(database: PostgresDatabase) -> None:
+    wrong = database.properties() | {"connection.url": database.url.replace("/tidegate?", "/nowhere?")}
     (problem,) = JdbcSinkConnector.check(parse(JdbcSinkConnector.config_class, wrong))
     assert 'database "nowhere" does not exist' in problem.message
-    right = parse(JdbcSinkConnector.config_class, place.properties(auto_create="true"))
+    right = parse(JdbcSinkConnector.config_class, database.properties(auto_create="true"))
     assert list(JdbcSinkConnector.check(right)) == []
 
 
@@ -163,8 +163,8 @@ _EPOCH = dt.datetime(1970, 1, 1)
 @given(
     st.lists(st.fixed_dictionaries({name: st.none() | values for name, (_, values) in _FIELDS.items()}), max_size=20)
 )
-def test_every_type_comes_back_as_it_was_written(place: PostgresPlace, rows: list[dict[str, Any]]) -> None:
-    place.run("DROP TABLE IF EXISTS t")
+def test_every_type_comes_back_as_it_was_written(database: PostgresDatabase, rows: list[dict[str, Any]]) -> None:
+    database.run("DROP TABLE IF EXISTS t")
     schema = Schema.struct({"id": Schema(SchemaType.INT32), **{name: schema for name, (schema, _) in _FIELDS.items()}})
     moments = [None if r["ts"] is None else _EPOCH + dt.timedelta(milliseconds=r["ts"]) for r in rows]
     written = [
@@ -174,10 +174,10 @@ def test_every_type_comes_back_as_it_was_written(place: PostgresPlace, rows: lis
     if not written:
         return
     mode = {"insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "id", "auto.create": "true"}
-    with place.bench(properties=mode).sink(PLACE) as running:
+    with database.bench(properties=mode).sink(PLACE) as running:
         put(running, [batch(0, [Record("t", each, schema) for each in written])])
         assert running.context.errant == []
-    result = place.ask(f"SELECT {', '.join(_FIELDS)} FROM t ORDER BY id".replace("f32", "f32::float8"))
+    result = database.ask(f"SELECT {', '.join(_FIELDS)} FROM t ORDER BY id".replace("f32", "f32::float8"))
     assert result == [
         tuple((r | {"ts": moment})[name] for name in _FIELDS) for r, moment in zip(rows, moments, strict=True)
     ]

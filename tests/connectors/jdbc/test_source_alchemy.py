@@ -19,7 +19,7 @@ pytestmark = pytest.mark.servers
 
 
 @pytest.fixture
-def given(postgres_server: PostgresServer) -> Any:
+def connection_properties(postgres_server: PostgresServer) -> Any:
     """Properties for a schema of its own."""
     registry.register("elsewhere", "sqlalchemy.dialects.postgresql.psycopg", "PGDialect_psycopg")
     address = postgres_server.jdbc_url.partition("//")[2].partition("?")[0]
@@ -47,10 +47,10 @@ def given(postgres_server: PostgresServer) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["incrementing", "timestamp+incrementing"])
-def test_rows_are_read_as_by_a_driver_of_their_own(connection: dict[str, str], mode: str) -> None:
-    connection |= {"mode": mode, "incrementing.column.name": "id", "timestamp.column.name": "made"}
-    assert list(JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, connection))) == []
-    task = source_task(JdbcSourceConnector, connection)
+def test_rows_are_read_as_by_a_driver_of_their_own(connection_properties: dict[str, str], mode: str) -> None:
+    connection_properties |= {"mode": mode, "incrementing.column.name": "id", "timestamp.column.name": "made"}
+    assert list(JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, connection_properties))) == []
+    task = source_task(JdbcSourceConnector, connection_properties)
     batches = drain(task)
     task.stop()
     assert all(batch.nbytes <= MAX_BATCH_BYTES for batch in batches)
@@ -71,7 +71,7 @@ def test_rows_are_read_as_by_a_driver_of_their_own(connection: dict[str, str], m
     }
 
 
-def test_what_is_missing_is_said() -> None:
+def test_a_missing_dialect_or_driver_is_named() -> None:
     for url, said in (
         ("jdbc:sqlserver://127.0.0.1;databaseName=d", "pip install pyodbc"),
         ("jdbc:nowhere://127.0.0.1:1/d", "no SQLAlchemy dialect for nowhere"),

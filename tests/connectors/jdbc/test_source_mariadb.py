@@ -21,7 +21,7 @@ pytestmark = pytest.mark.servers
 _numbers = itertools.count()
 
 
-class Place:
+class SourceDatabase:
     """A database of its own on the shared server."""
 
     def __init__(self, server: MariaDbServer) -> None:
@@ -51,24 +51,24 @@ class Place:
 
 
 @pytest.fixture
-def place(mariadb_server: MariaDbServer) -> Iterator[Place]:
-    made = Place(mariadb_server)
+def database(mariadb_server: MariaDbServer) -> Iterator[SourceDatabase]:
+    made = SourceDatabase(mariadb_server)
     yield made
     made.execute(f"DROP DATABASE {made.name}")
     made.connection.close()
 
 
-def test_incrementing_follows_new_rows_over_a_restart(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int AUTO_INCREMENT PRIMARY KEY, word text)")
-    place.execute("INSERT INTO t (word) VALUES ('a'), (NULL)")
-    task = place.task(poll_interval_ms="1")
+def test_incrementing_follows_new_rows_over_a_restart(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int AUTO_INCREMENT PRIMARY KEY, word text)")
+    database.execute("INSERT INTO t (word) VALUES ('a'), (NULL)")
+    task = database.task(poll_interval_ms="1")
     batches = drain(task)
     assert rows(batches) == [{"id": 1, "word": "a"}, {"id": 2, "word": None}]
-    assert dict(batches[0].source_partition or {}) == {"protocol": "1", "table": f"{place.name}.t"}
+    assert dict(batches[0].source_partition or {}) == {"protocol": "1", "table": f"{database.name}.t"}
     assert batches[0].source_offset == {"incrementing": 2}
     task.stop()
-    place.execute("INSERT INTO t (word) VALUES ('ä🎈')")
-    again = place.task(task.context)
+    database.execute("INSERT INTO t (word) VALUES ('ä🎈')")
+    again = database.task(task.context)
     assert rows(drain(again)) == [{"id": 3, "word": "ä🎈"}]
     again.stop()
 
@@ -104,12 +104,12 @@ _TYPES: dict[str, tuple[str, str, Schema, Any]] = {
 
 
 @pytest.mark.parametrize("query", [False, True])
-def test_every_type_has_its_schema_and_arrives_exactly(place: Place, query: bool) -> None:
-    place.execute(f"CREATE TABLE t ({', '.join(f'`{name}` {kind}' for name, (kind, *_) in _TYPES.items())})")
-    place.execute("SET time_zone = '+02:00'", f"INSERT INTO t VALUES ({', '.join(v[1] for v in _TYPES.values())})")
-    place.execute("INSERT INTO t (id) VALUES (2)")
+def test_every_type_has_its_schema_and_arrives_exactly(database: SourceDatabase, query: bool) -> None:
+    database.execute(f"CREATE TABLE t ({', '.join(f'`{name}` {kind}' for name, (kind, *_) in _TYPES.items())})")
+    database.execute("SET time_zone = '+02:00'", f"INSERT INTO t VALUES ({', '.join(v[1] for v in _TYPES.values())})")
+    database.execute("INSERT INTO t (id) VALUES (2)")
     more = {"query": "SELECT * FROM t", "topic_prefix": "q"} if query else {}
-    task = place.task(incrementing_column_name="id", **more)
+    task = database.task(incrementing_column_name="id", **more)
     (batch,) = drain(task)
     task.stop()
     made = {field.name: field.schema for field in batch.value_schema.fields}
@@ -121,12 +121,12 @@ def test_every_type_has_its_schema_and_arrives_exactly(place: Place, query: bool
 
 @pytest.mark.parametrize("kind", ["datetime(6)", "timestamp(6)"])
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
-def test_timestamps_continue_to_the_microsecond(place: Place, kind: str, zone: str) -> None:
+def test_timestamps_continue_to_the_microsecond(database: SourceDatabase, kind: str, zone: str) -> None:
     local = kind.startswith("datetime") and zone != "UTC"
-    place.execute("SET time_zone = '+00:00'", f"CREATE TABLE t (name text, at {kind} NOT NULL)")
-    place.execute("INSERT INTO t VALUES ('a', '2024-01-01 00:00:00.000001'), ('b', '2024-01-01 00:00:00.000002')")
+    database.execute("SET time_zone = '+00:00'", f"CREATE TABLE t (name text, at {kind} NOT NULL)")
+    database.execute("INSERT INTO t VALUES ('a', '2024-01-01 00:00:00.000001'), ('b', '2024-01-01 00:00:00.000002')")
     more = {"mode": "timestamp", "timestamp_column_name": "at", "db_timezone": zone, "batch_max_rows": "1"}
-    task = place.task(**more)
+    task = database.task(**more)
     first, second = task.poll()
     task.stop()
     shift = 5 * 3_600_000 if local else 0
@@ -134,26 +134,26 @@ def test_timestamps_continue_to_the_microsecond(place: Place, kind: str, zone: s
     assert first.values.to_pylist()[0]["at"] == dt.datetime(2024, 1, 1, 5 if local else 0, tzinfo=dt.UTC)
     context = FakeContext()
     context.commit([first])
-    again = place.task(context, **more)
+    again = database.task(context, **more)
     assert [row["name"] for row in rows(drain(again))] == ["b"]
     again.stop()
 
 
-def test_a_query_is_read_in_the_order_of_its_positions(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY, at datetime(3) NOT NULL, `a%b` int)")
-    place.execute("INSERT INTO t SELECT seq, '2024-01-01' - INTERVAL seq SECOND, seq FROM seq_1_to_5000")
+def test_a_query_is_read_in_the_order_of_its_positions(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, at datetime(3) NOT NULL, `a%b` int)")
+    database.execute("INSERT INTO t SELECT seq, '2024-01-01' - INTERVAL seq SECOND, seq FROM seq_1_to_5000")
     more = {"mode": "timestamp+incrementing", "timestamp_column_name": "at", "incrementing_column_name": "id"}
-    task = place.task(query="SELECT * FROM t AS x", topic_prefix="q", **more)
+    task = database.task(query="SELECT * FROM t AS x", topic_prefix="q", **more)
     assert [row["a%b"] for row in rows(drain(task))] == list(range(5000, 0, -1))
     task.stop()
 
 
 @pytest.mark.proof
-def test_wide_values_are_bounded_in_bytes_and_longer_than_a_packet(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY, body longblob)")
-    place.execute("INSERT INTO t SELECT seq, repeat(char(seq), 1000000) FROM seq_1_to_20")
-    place.execute("INSERT INTO t VALUES (21, repeat('z', 17000000))", "INSERT INTO t VALUES (22, repeat('y', 300))")
-    task = place.task(incrementing_column_name="id")
+def test_wide_values_are_bounded_in_bytes_and_longer_than_a_packet(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, body longblob)")
+    database.execute("INSERT INTO t SELECT seq, repeat(char(seq), 1000000) FROM seq_1_to_20")
+    database.execute("INSERT INTO t VALUES (21, repeat('z', 17000000))", "INSERT INTO t VALUES (22, repeat('y', 300))")
+    task = database.task(incrementing_column_name="id")
     batches = drain(task)
     task.stop()
     result = rows(batches)
@@ -163,26 +163,26 @@ def test_wide_values_are_bounded_in_bytes_and_longer_than_a_packet(place: Place)
     assert all(batch.values.nbytes <= MAX_BATCH_BYTES or len(batch) == 1 for batch in batches)
 
 
-def test_a_zero_date_is_refused_by_name_or_read_as_null(place: Place) -> None:
-    place.execute(
+def test_a_zero_date_is_refused_by_name_or_read_as_null(database: SourceDatabase) -> None:
+    database.execute(
         "SET sql_mode = ''", "CREATE TABLE t (id int PRIMARY KEY, d date)", "INSERT INTO t VALUES (1, '0000-00-00')"
     )
-    task = place.task(incrementing_column_name="id")
+    task = database.task(incrementing_column_name="id")
     with pytest.raises(DataError, match="column 'd' holds the date 0000-00-00.*zeroDateTimeBehavior=CONVERT_TO_NULL"):
         task.poll()
     task.stop()
-    url = place.properties()["connection.url"] + "?zeroDateTimeBehavior=convertToNull"
-    task = place.task(incrementing_column_name="id", connection_url=url)
+    url = database.properties()["connection.url"] + "?zeroDateTimeBehavior=convertToNull"
+    task = database.task(incrementing_column_name="id", connection_url=url)
     assert rows(drain(task)) == [{"id": 1, "d": None}]
     task.stop()
 
 
 @pytest.mark.proof
-def test_several_tables_share_one_connection(place: Place) -> None:
+def test_several_tables_share_one_connection(database: SourceDatabase) -> None:
     for name in ("a", "b"):
-        place.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, body varchar(1000))")
-        place.execute(f"INSERT INTO {name} SELECT seq, repeat('x', 1000) FROM seq_1_to_9000")
-    task = place.task(incrementing_column_name="id")
+        database.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, body varchar(1000))")
+        database.execute(f"INSERT INTO {name} SELECT seq, repeat('x', 1000) FROM seq_1_to_9000")
+    task = database.task(incrementing_column_name="id")
     batches = drain(task)
     task.stop()
     for name in ("a", "b"):
@@ -191,14 +191,14 @@ def test_several_tables_share_one_connection(place: Place) -> None:
 
 
 @pytest.mark.proof
-def test_a_lost_connection_is_retried_from_where_it_was(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY, body varchar(2000))")
-    place.execute("INSERT INTO t SELECT seq, repeat('x', 2000) FROM seq_1_to_30000")
-    task = place.task(incrementing_column_name="id", connection_attempts="1")
+def test_a_lost_connection_is_retried_from_where_it_was(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, body varchar(2000))")
+    database.execute("INSERT INTO t SELECT seq, repeat('x', 2000) FROM seq_1_to_30000")
+    task = database.task(incrementing_column_name="id", connection_attempts="1")
     seen = task.poll()
     running = "SELECT id FROM information_schema.processlist WHERE info LIKE '%tidegate_incrementing%' AND id <> connection_id()"
-    for (number,) in place.execute(running):
-        place.execute(f"KILL {number}")
+    for (number,) in database.execute(running):
+        database.execute(f"KILL {number}")
     with pytest.raises(RetriableConnectError):
         while polled := task.poll():
             seen += polled
@@ -207,13 +207,13 @@ def test_a_lost_connection_is_retried_from_where_it_was(place: Place) -> None:
     assert [row["id"] for row in rows(seen)] == list(range(1, 30001))
 
 
-def test_a_running_statement_is_cut_off_when_the_task_is_to_stop(place: Place) -> None:
-    task = place.task(query="SELECT sleep(600) AS slept", mode="bulk", topic_prefix="q")
+def test_a_running_statement_is_cut_off_when_the_task_is_to_stop(database: SourceDatabase) -> None:
+    task = database.task(query="SELECT sleep(600) AS slept", mode="bulk", topic_prefix="q")
     polled: list[object] = []
     polling = threading.Thread(target=lambda: polled.append(task.poll()))
     polling.start()
     running = "SELECT 1 FROM information_schema.processlist WHERE state = 'User sleep' AND info LIKE '%sleep(600)%' AND id <> connection_id()"
-    while not place.execute(running):
+    while not database.execute(running):
         pass
     task.context.stopping.set()
     polling.join(60)
@@ -231,22 +231,22 @@ def test_a_running_statement_is_cut_off_when_the_task_is_to_stop(place: Place) -
         ({"incrementing_column_name": "nr"}, "has no column 'nr'; it has: id"),
     ],
 )  # fmt: skip
-def test_check_says_what_to_do(place: Place, change: dict[str, str], message: str) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    config = place.properties(incrementing_column_name="id") | {
-        key.replace("_", "."): value.replace("{port}", str(place.server.port)) for key, value in change.items()
+def test_check_says_what_to_do(database: SourceDatabase, change: dict[str, str], message: str) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    config = database.properties(incrementing_column_name="id") | {
+        key.replace("_", "."): value.replace("{port}", str(database.server.port)) for key, value in change.items()
     }
     (problem,) = JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, config))
     assert message in problem.message
     assert "s3cret" not in problem.message
 
 
-def test_a_table_that_may_not_be_read_says_what_right_is_missing(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    place.execute("CREATE USER poor@'127.0.0.1'", f"GRANT INSERT ON {place.name}.t TO poor@'127.0.0.1'")
-    config = place.properties(incrementing_column_name="id", connection_user="poor")
+def test_a_table_that_may_not_be_read_says_what_right_is_missing(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    database.execute("CREATE USER poor@'127.0.0.1'", f"GRANT INSERT ON {database.name}.t TO poor@'127.0.0.1'")
+    config = database.properties(incrementing_column_name="id", connection_user="poor")
     try:
         (problem,) = JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, config))
     finally:
-        place.execute("DROP USER poor@'127.0.0.1'")
+        database.execute("DROP USER poor@'127.0.0.1'")
     assert "command denied to user 'poor'" in problem.message and "GRANT SELECT ON" in problem.message

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.servers
 _numbers = itertools.count()
 
 
-class Place:
+class SourceDatabase:
     """A schema of its own on the shared server."""
 
     def __init__(self, server: PostgresServer) -> None:
@@ -49,36 +49,36 @@ class Place:
 
 
 @pytest.fixture
-def place(postgres_server: PostgresServer) -> Iterator[Place]:
-    made = Place(postgres_server)
+def database(postgres_server: PostgresServer) -> Iterator[SourceDatabase]:
+    made = SourceDatabase(postgres_server)
     yield made
     made.execute(f"DROP SCHEMA {made.schema} CASCADE")
     made.connection.close()
 
 
-def test_incrementing_follows_new_rows_over_a_restart(place: Place) -> None:
-    place.execute("CREATE TABLE t (id serial PRIMARY KEY, word text); INSERT INTO t (word) VALUES ('a'), ('b')")
-    task = place.task(poll_interval_ms="1")
+def test_incrementing_follows_new_rows_over_a_restart(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id serial PRIMARY KEY, word text); INSERT INTO t (word) VALUES ('a'), ('b')")
+    task = database.task(poll_interval_ms="1")
     batches = drain(task)
     assert rows(batches) == [{"id": 1, "word": "a"}, {"id": 2, "word": "b"}]
-    assert dict(batches[0].source_partition or {}) == {"protocol": "1", "table": f"tidegate.{place.schema}.t"}
+    assert dict(batches[0].source_partition or {}) == {"protocol": "1", "table": f"tidegate.{database.schema}.t"}
     assert batches[0].source_offset == {"incrementing": 2}
     task.stop()
-    place.execute("INSERT INTO t (word) VALUES ('c')")
-    again = place.task(task.context)
+    database.execute("INSERT INTO t (word) VALUES ('c')")
+    again = database.task(task.context)
     assert rows(drain(again)) == [{"id": 3, "word": "c"}]
     again.stop()
 
 
-def test_every_type_has_its_schema_and_arrives_exactly(place: Place) -> None:
-    place.execute("CREATE TYPE mood AS ENUM ('fine', 'bad'); CREATE DOMAIN positive AS int CHECK (value > 0)")
-    place.execute(
+def test_every_type_has_its_schema_and_arrives_exactly(database: SourceDatabase) -> None:
+    database.execute("CREATE TYPE mood AS ENUM ('fine', 'bad'); CREATE DOMAIN positive AS int CHECK (value > 0)")
+    database.execute(
         "CREATE TABLE t (id int8 NOT NULL, i2 int2, i4 int4, f4 real, f8 float8, n numeric(30,4), nn numeric, b bool, "
         "v varchar(10), c char(3), by bytea, d date, ti time, ts timestamp, tz timestamptz, u uuid, j jsonb, x xml, "
         "m mood, p positive, mo money, o oid, ai int[], at text[], iv interval, ip inet, tt timetz, au uuid[], aj jsonb[], "
         "am mood[], an numeric(6,2)[], af float8[], ab bytea[], ad date[], ati time[], ats timestamp[], atz timestamptz[])"
     )
-    place.execute(
+    database.execute(
         "INSERT INTO t VALUES (1, 2, 3, 1.5, 2.5, 12345678901234567890123456.7891, -0.000000000000000001, true, 'v', 'c', "
         "'\\x00ff', '0044-03-15', '23:59:59.999999', '2024-01-02 03:04:05.678901', '2024-01-02 03:04:05.678901+02', "
         "'10349801-5e5b-4006-a542-fe9a9a6d0b24', '{\"a\": 1}', '<a/>', 'fine', 7, 12.5, 4000000000, '{1,null}', '{x}', "
@@ -86,8 +86,8 @@ def test_every_type_has_its_schema_and_arrives_exactly(place: Place) -> None:
         "'{fine,null}', '{1.25,null}', '{1.5,null}', ARRAY['\\x00ff'::bytea, NULL], '{2024-02-29,null}', '{23:59:59.999,null}', "
         "'{2024-01-02 03:04:05.678901,null}', '{2024-01-02 03:04:05.678901+02,null}')"
     )
-    place.execute("INSERT INTO t (id) VALUES (2)")
-    task = place.task(incrementing_column_name="id")
+    database.execute("INSERT INTO t (id) VALUES (2)")
+    task = database.task(incrementing_column_name="id")
     (batch,) = drain(task)
     task.stop()
     expected = {
@@ -140,9 +140,9 @@ def test_every_type_has_its_schema_and_arrives_exactly(place: Place) -> None:
 
 
 @pytest.mark.parametrize("value", ["'NaN'", "1e25"])
-def test_a_number_that_no_decimal_holds_is_refused_by_name(place: Place, value: str) -> None:
-    place.execute(f"CREATE TABLE t (id serial, amount numeric); INSERT INTO t (amount) VALUES ({value})")
-    task = place.task()
+def test_a_number_that_no_decimal_holds_is_refused_by_name(database: SourceDatabase, value: str) -> None:
+    database.execute(f"CREATE TABLE t (id serial, amount numeric); INSERT INTO t (amount) VALUES ({value})")
+    task = database.task()
     with pytest.raises(DataError, match="t: column 'amount' holds a value that does not fit its type, Decimal"):
         task.poll()
     task.stop()
@@ -156,9 +156,9 @@ def test_a_number_that_no_decimal_holds_is_refused_by_name(place: Place, value: 
         ("best_fit", Schema(SchemaType.INT32), Schema(SchemaType.FLOAT64)),
     ],
 )
-def test_numeric_mapping(place: Place, mapping: str, whole: Schema, fraction: Schema) -> None:
-    place.execute("CREATE TABLE t (w numeric(9), f numeric(9,2)); INSERT INTO t VALUES (12, 1.25)")
-    task = place.task(mode="bulk", numeric_mapping=mapping)
+def test_numeric_mapping(database: SourceDatabase, mapping: str, whole: Schema, fraction: Schema) -> None:
+    database.execute("CREATE TABLE t (w numeric(9), f numeric(9,2)); INSERT INTO t VALUES (12, 1.25)")
+    task = database.task(mode="bulk", numeric_mapping=mapping)
     (batch,) = task.poll()
     task.stop()
     assert [field.schema for field in batch.value_schema.fields] == [whole.as_optional(), fraction.as_optional()]
@@ -167,11 +167,11 @@ def test_numeric_mapping(place: Place, mapping: str, whole: Schema, fraction: Sc
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamptz"])
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
-def test_timestamps_continue_to_the_microsecond(place: Place, kind: str, zone: str) -> None:
-    place.execute(f"SET timezone TO '{zone}'; CREATE TABLE t (name text, at {kind} NOT NULL)")
-    place.execute("INSERT INTO t VALUES ('a', '2024-01-01 00:00:00.000001'), ('b', '2024-01-01 00:00:00.000002')")
+def test_timestamps_continue_to_the_microsecond(database: SourceDatabase, kind: str, zone: str) -> None:
+    database.execute(f"SET timezone TO '{zone}'; CREATE TABLE t (name text, at {kind} NOT NULL)")
+    database.execute("INSERT INTO t VALUES ('a', '2024-01-01 00:00:00.000001'), ('b', '2024-01-01 00:00:00.000002')")
     more = {"mode": "timestamp", "timestamp_column_name": "at", "db_timezone": zone, "batch_max_rows": "1"}
-    task = place.task(**more)
+    task = database.task(**more)
     first, second = task.poll()
     task.stop()
     shift = 0 if zone == "UTC" else 5 * 3_600_000
@@ -179,30 +179,30 @@ def test_timestamps_continue_to_the_microsecond(place: Place, kind: str, zone: s
     assert first.values.to_pylist()[0]["at"] == dt.datetime(2024, 1, 1, 5 if shift else 0, tzinfo=dt.UTC)
     context = FakeContext()
     context.commit([first])
-    again = place.task(context, **more)
+    again = database.task(context, **more)
     assert [row["name"] for row in rows(drain(again))] == ["b"]
     again.stop()
 
 
-def test_timestamp_and_incrementing_with_the_first_that_is_not_null(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY, made timestamptz NOT NULL, changed timestamptz)")
-    place.execute("INSERT INTO t SELECT i, '2024-01-01', NULL FROM generate_series(1, 5) i")
+def test_timestamp_and_incrementing_with_the_first_that_is_not_null(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, made timestamptz NOT NULL, changed timestamptz)")
+    database.execute("INSERT INTO t SELECT i, '2024-01-01', NULL FROM generate_series(1, 5) i")
     more = {"mode": "timestamp+incrementing", "timestamp_column_name": "changed,made", "incrementing_column_name": "id"}
-    task = place.task(**more, batch_max_rows="3")
+    task = database.task(**more, batch_max_rows="3")
     context = FakeContext()
     context.commit(task.poll()[:1])
     task.stop()
-    place.execute("UPDATE t SET changed = '2024-02-01' WHERE id = 2")
-    again = place.task(context, **more)
+    database.execute("UPDATE t SET changed = '2024-02-01' WHERE id = 2")
+    again = database.task(context, **more)
     assert [row["id"] for row in rows(drain(again))] == [4, 5, 2]
     again.stop()
 
 
-def test_a_query_keeps_types_and_what_must_not_be_null(place: Place) -> None:
-    place.execute("CREATE TABLE a (id int PRIMARY KEY, price numeric(8,2) NOT NULL, note varchar(9))")
-    place.execute("INSERT INTO a VALUES (1, 2.50, 'x'), (2, 3.75, NULL)")
-    query = f"SELECT a.id, a.price, a.note, a.price * 2 AS twice, now()::date AS today FROM {place.schema}.a AS a;"
-    task = place.task(query=query, incrementing_column_name="a.id", topic_prefix="q")
+def test_a_query_keeps_types_and_what_must_not_be_null(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE a (id int PRIMARY KEY, price numeric(8,2) NOT NULL, note varchar(9))")
+    database.execute("INSERT INTO a VALUES (1, 2.50, 'x'), (2, 3.75, NULL)")
+    query = f"SELECT a.id, a.price, a.note, a.price * 2 AS twice, now()::date AS today FROM {database.schema}.a AS a;"
+    task = database.task(query=query, incrementing_column_name="a.id", topic_prefix="q")
     (batch,) = drain(task)
     task.stop()
     kinds = {field.name: field.schema for field in batch.value_schema.fields}
@@ -216,39 +216,39 @@ def test_a_query_keeps_types_and_what_must_not_be_null(place: Place) -> None:
     assert [row["twice"] for row in batch.values.to_pylist()] == [Decimal(5), Decimal("7.5")]
 
 
-def test_names_that_need_quotes_are_quoted(place: Place) -> None:
-    place.execute(
+def test_names_that_need_quotes_are_quoted(database: SourceDatabase) -> None:
+    database.execute(
         'CREATE TABLE "Select ""x""" ("the id" serial, "A" int NOT NULL); INSERT INTO "Select ""x""" ("A") VALUES (1)'
     )
-    task = place.task(topic_prefix="p")
+    task = database.task(topic_prefix="p")
     assert rows(drain(task)) == [{"the id": 1, "A": 1}]
     task.stop()
 
 
-def test_views_are_read_when_asked_for(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE VIEW v AS SELECT id + 1 AS n FROM t")
-    task = place.task(mode="bulk", table_types="VIEW")
+def test_views_are_read_when_asked_for(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE VIEW v AS SELECT id + 1 AS n FROM t")
+    task = database.task(mode="bulk", table_types="VIEW")
     assert [(batch.topic, batch.values.to_pylist()) for batch in drain(task)] == [("pg-v", [{"n": 2}])]
     task.stop()
 
 
-def test_tables_of_one_name_are_refused_until_one_is_named_in_full(place: Place) -> None:
-    other = f"{place.schema}_b"
-    place.execute(f"CREATE TABLE t (id serial); CREATE SCHEMA {other}; CREATE TABLE {other}.t (id serial)")
+def test_tables_of_one_name_are_refused_until_one_is_named_in_full(database: SourceDatabase) -> None:
+    other = f"{database.schema}_b"
+    database.execute(f"CREATE TABLE t (id serial); CREATE SCHEMA {other}; CREATE TABLE {other}.t (id serial)")
     try:
         with pytest.raises(ConnectError, match=r"would both go to topic 'pg-t': name one of them in full"):
-            place.task(schema_pattern=f"{place.schema}%")
-        place.task(schema_pattern=f"{place.schema}%", table_whitelist=f"{other}.t").stop()
+            database.task(schema_pattern=f"{database.schema}%")
+        database.task(schema_pattern=f"{database.schema}%", table_whitelist=f"{other}.t").stop()
     finally:
-        place.execute(f"DROP SCHEMA {other} CASCADE")
+        database.execute(f"DROP SCHEMA {other} CASCADE")
 
 
-def test_a_lost_connection_is_retried_from_where_it_was(place: Place) -> None:
-    place.execute("CREATE TABLE t (id serial, body text)")
-    place.execute("INSERT INTO t (body) SELECT repeat('x', 1000) FROM generate_series(1, 30000)")
-    task = place.task(batch_max_rows="5000", connection_attempts="1")
+def test_a_lost_connection_is_retried_from_where_it_was(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id serial, body text)")
+    database.execute("INSERT INTO t (body) SELECT repeat('x', 1000) FROM generate_series(1, 30000)")
+    task = database.task(batch_max_rows="5000", connection_attempts="1")
     seen = task.poll()
-    place.execute(
+    database.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY%' AND pid <> pg_backend_pid()"
     )
     with pytest.raises(RetriableConnectError):
@@ -259,12 +259,12 @@ def test_a_lost_connection_is_retried_from_where_it_was(place: Place) -> None:
     assert [row["id"] for row in rows(seen)] == list(range(1, 30001))
 
 
-def test_a_server_that_closed_all_connections_is_connected_to_again(place: Place) -> None:
-    place.execute("CREATE TABLE t (id serial); INSERT INTO t DEFAULT VALUES")
-    task = place.task(poll_interval_ms="1")
+def test_a_server_that_closed_all_connections_is_connected_to_again(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id serial); INSERT INTO t DEFAULT VALUES")
+    task = database.task(poll_interval_ms="1")
     assert len(rows(drain(task))) == 1
-    place.execute("INSERT INTO t DEFAULT VALUES")
-    place.execute(
+    database.execute("INSERT INTO t DEFAULT VALUES")
+    database.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = 'tidegate'"
     )
     with pytest.raises(RetriableConnectError):
@@ -273,15 +273,15 @@ def test_a_server_that_closed_all_connections_is_connected_to_again(place: Place
     task.stop()
 
 
-def test_a_running_statement_is_cut_off_when_the_task_is_to_stop(place: Place) -> None:
+def test_a_running_statement_is_cut_off_when_the_task_is_to_stop(database: SourceDatabase) -> None:
     import threading
 
-    task = place.task(query="SELECT pg_sleep(600)::text AS slept", mode="bulk", topic_prefix="q")
+    task = database.task(query="SELECT pg_sleep(600)::text AS slept", mode="bulk", topic_prefix="q")
     polled: list[object] = []
     polling = threading.Thread(target=lambda: polled.append(task.poll()))
     polling.start()
     running = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(600)::text%slept%' AND pid <> pg_backend_pid()"
-    while place.execute(running).fetchone()[0] == 0:
+    while database.execute(running).fetchone()[0] == 0:
         pass
     task.context.stopping.set()
     polling.join(60)
@@ -289,16 +289,16 @@ def test_a_running_statement_is_cut_off_when_the_task_is_to_stop(place: Place) -
     task.stop()
 
 
-def test_rows_that_are_being_read_ahead_are_given_up_by_stop(place: Place) -> None:
+def test_rows_that_are_being_read_ahead_are_given_up_by_stop(database: SourceDatabase) -> None:
     # The driver delivers a row of this size once the two behind it are there.
     wide = "repeat('x', 8000000) AS wide, CASE WHEN n > 3 THEN pg_sleep(600)::text END AS slept"
-    task = place.task(query=f"SELECT n, {wide} FROM generate_series(1, 5) AS n", mode="bulk", topic_prefix="q")
+    task = database.task(query=f"SELECT n, {wide} FROM generate_series(1, 5) AS n", mode="bulk", topic_prefix="q")
     assert [len(batch) for batch in task.poll()] == [1]
     sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE 'COPY%AS slept%'"
-    while place.execute(sleeping).fetchone()[0] == 0:
+    while database.execute(sleeping).fetchone()[0] == 0:
         pass
     task.stop()
-    while place.execute(sleeping).fetchone()[0]:
+    while database.execute(sleeping).fetchone()[0]:
         pass
 
 
@@ -309,21 +309,21 @@ def test_rows_that_are_being_read_ahead_are_given_up_by_stop(place: Place) -> No
         ({"connection_user": "nobody-here"}, 'role "nobody-here" does not exist'),
     ],
 )
-def test_check_says_why_it_cannot_connect(place: Place, change: dict[str, str], message: str) -> None:
-    config = parse(JdbcSourceConnector.config_class, place.properties(**change) | {"connection.password": "s3cret"})
+def test_check_says_why_it_cannot_connect(database: SourceDatabase, change: dict[str, str], message: str) -> None:
+    config = parse(JdbcSourceConnector.config_class, database.properties(**change) | {"connection.password": "s3cret"})
     (problem,) = JdbcSourceConnector.check(config)
     assert problem.key == "connection.url"
     assert problem.message.startswith("Could not connect to database. ") and message in problem.message
     assert "s3cret" not in problem.message
 
 
-def test_check_passes_where_all_is_right(place: Place) -> None:
-    assert list(JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, place.properties()))) == []
+def test_check_passes_where_all_is_right(database: SourceDatabase) -> None:
+    assert list(JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, database.properties()))) == []
 
 
 @pytest.mark.parametrize(("delay_s", "seen"), [(0, [[2], []]), (60, [[], [1, 2]])])
 def test_a_delay_waits_for_transactions_that_commit_late(
-    place: Place, monkeypatch: pytest.MonkeyPatch, delay_s: int, seen: list[list[int]]
+    database: SourceDatabase, monkeypatch: pytest.MonkeyPatch, delay_s: int, seen: list[list[int]]
 ) -> None:
     """Row 1 is written before row 2 and committed after it was read: without a delay it is missed."""
 
@@ -332,13 +332,13 @@ def test_a_delay_waits_for_transactions_that_commit_late(
             PostgresDialect, "now", f"SELECT (extract(epoch FROM timestamptz '2024-05-05 {time}+00') * 1000000)::bigint"
         )
 
-    place.execute("CREATE TABLE t (id int PRIMARY KEY, made timestamptz NOT NULL)")
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, made timestamptz NOT NULL)")
     more = {"mode": "timestamp", "timestamp_column_name": "made", "poll_interval_ms": "1"}
-    task = place.task(timestamp_delay_interval_ms=str(delay_s * 1000), **more)
-    with place.server.connect() as late:
+    task = database.task(timestamp_delay_interval_ms=str(delay_s * 1000), **more)
+    with database.server.connect() as late:
         with late.transaction():
-            late.execute(f"INSERT INTO {place.schema}.t VALUES (1, '2024-05-05 12:00:30+00')")
-            place.execute("INSERT INTO t VALUES (2, '2024-05-05 12:00:40+00')")
+            late.execute(f"INSERT INTO {database.schema}.t VALUES (1, '2024-05-05 12:00:30+00')")
+            database.execute("INSERT INTO t VALUES (2, '2024-05-05 12:00:40+00')")
             clock("12:01:00")
             ids = [[row["id"] for row in rows(drain(task))]]
         clock("12:02:00")

@@ -300,7 +300,7 @@ def test_tables_are_chosen_and_spread_over_tasks(database: Writer, tmp_path: Pat
     assert planned(2, table_whitelist="none") == []
 
 
-def test_one_task_reads_its_tables_in_turn(database: Writer, tmp_path: Path) -> None:
+def test_a_task_reads_its_tables_in_turn(database: Writer, tmp_path: Path) -> None:
     for name in ("a", "b"):
         database.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY)")
         database.execute(f"INSERT INTO {name} VALUES (1), (2)")

@@ -91,7 +91,7 @@ def newest(cluster, topic, kind):
     return {record.key: kind.read(record.key, record.value) for record in cluster.records(topic)}
 
 
-def test_both_write_the_same(three):
+def test_we_and_the_original_write_the_same(three):
     west, theirs, ours, original = three
     count = effort(400, 40_000)
     west.create("orders", 2, cleanup_policy="compact,delete", retention_ms="123456", min_insync_replicas="1")
@@ -172,7 +172,7 @@ def positions(cluster, connector):
 @pytest.mark.parametrize(
     "connector", ["MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector"]
 )
-def test_both_find_the_same_wrong(three, connector):
+def test_we_and_the_original_find_the_same_errors(three, connector):
     original = three[3]
     plugins = load_plugins(["connectors"], entry_points=False)
     whole = {

@@ -139,7 +139,7 @@ def test_heartbeats_tell_the_ways_there_are(clusters):
     assert mirror.positions == {b'["mirror",{"sourceClusterAlias":"west","targetClusterAlias":"east"}]': {"offset": 0}}
 
 
-def test_what_is_committed_is_mirrored_once(clusters):
+def test_committed_records_are_mirrored_once(clusters):
     """A transaction that was aborted in the source is not; positions are committed with the records."""
     west, east = clusters
     west.create("moved")

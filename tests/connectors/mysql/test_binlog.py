@@ -45,7 +45,7 @@ def cells(packed: list[bytes | None]) -> tuple[np.ndarray, bytes, Cells]:
 
 
 @pytest.mark.parametrize(("size", "unsigned"), [(n, u) for n in (1, 2, 3, 4, 8) for u in (False, True)])
-def test_integers(size: int, unsigned: bool) -> None:
+def test_integers_are_read_exactly(size: int, unsigned: bool) -> None:
     low, high = (0, (1 << 8 * size) - 1) if unsigned else (-(1 << 8 * size - 1), (1 << 8 * size - 1) - 1)
     expected = [low, high, None, 1, 77]
     packed = [None if v is None else v.to_bytes(size, "little", signed=not unsigned) for v in expected]
@@ -66,7 +66,7 @@ def pack_decimal(value: Decimal, precision: int, scale: int) -> bytes:
 
 @settings(max_examples=15)
 @given(st.data())
-def test_decimals(data: st.DataObject) -> None:
+def test_decimals_are_read_exactly(data: st.DataObject) -> None:
     precision = data.draw(st.integers(1, 65))
     scale = data.draw(st.integers(0, min(precision, 30)))
     limit = 10**precision - 1
@@ -86,7 +86,7 @@ def _fraction(micros: int, digits: int) -> bytes:
 @given(
     st.lists(st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)), min_size=1, max_size=5), st.integers(0, 6)
 )
-def test_datetimes(expected: list[dt.datetime], digits: int) -> None:
+def test_datetimes_are_read_exactly(expected: list[dt.datetime], digits: int) -> None:
     expected = [w.replace(microsecond=w.microsecond // 10 ** (6 - digits) * 10 ** (6 - digits)) for w in expected]
     packed = [
         (
@@ -103,7 +103,7 @@ def test_datetimes(expected: list[dt.datetime], digits: int) -> None:
 
 @settings(max_examples=15)
 @given(st.lists(st.integers(-3_020_399_000_000, 3_020_399_000_000), min_size=1, max_size=5))
-def test_times(expected: list[int]) -> None:
+def test_times_are_read_exactly(expected: list[int]) -> None:
     packed = []
     for micros in expected:
         seconds, fraction = divmod(abs(micros), 1_000_000)
@@ -274,7 +274,7 @@ def test_sets_of_gtids() -> None:
         MySqlGtids("nonsense:1-2")
 
 
-def test_what_is_gone_of_servers_that_do_not_count_is_not_missed() -> None:
+def test_purged_transactions_of_excluded_servers_are_not_missed() -> None:
     counted, other = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa9429562"
 
     class Purged(Server):

@@ -112,7 +112,7 @@ def test_keys_of_unique_indexes_count_where_there_is_no_primary_key() -> None:
         "",
     ],
 )
-def test_what_is_of_no_concern_changes_nothing(sql: str) -> None:
+def test_irrelevant_statements_change_nothing(sql: str) -> None:
     structure = Structure()
     applied = apply(structure, sql, "d")
     assert not applied.structural and not applied.changes and not structure.tables

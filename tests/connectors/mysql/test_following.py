@@ -28,7 +28,7 @@ pytestmark = pytest.mark.servers
 _numbers = itertools.count(1)
 
 
-class Place:
+class SourceDatabase:
     """A database of its own, a connector for it and its history."""
 
     def __init__(self, server: MariaDbServer, folder: Path) -> None:
@@ -71,8 +71,8 @@ class Place:
 
 
 @pytest.fixture
-def place(mariadb_server: MariaDbServer, tmp_path: Path) -> Iterator[Place]:
-    made = Place(mariadb_server, tmp_path)
+def database(mariadb_server: MariaDbServer, tmp_path: Path) -> Iterator[SourceDatabase]:
+    made = SourceDatabase(mariadb_server, tmp_path)
     yield made
     made.close()
 
@@ -95,12 +95,12 @@ def written(offset: dict[str, Any]) -> RecordBatch:
 
 
 @pytest.mark.parametrize("seed", range(effort(1, 20)))
-def test_tables_are_rebuilt_over_restarts_and_lost_connections(place: Place, seed: int) -> None:
+def test_tables_are_rebuilt_over_restarts_and_lost_connections(database: SourceDatabase, seed: int) -> None:
     dice = random.Random(seed)
-    connections = [place.server.connect(place.name) for _ in range(2)]
+    connections = [database.server.connect(database.name) for _ in range(2)]
     work = MariaDbWorkload(connections, seed)
     work.prepare()
-    bench = place.bench(max_queue_size="7", snapshot_max_threads="2", decimal_handling_mode="string")
+    bench = database.bench(max_queue_size="7", snapshot_max_threads="2", decimal_handling_mode="string")
     seen: list[RecordBatch] = []
     for _ in range(effort(4, 60)):
         with bench.task() as running:
@@ -109,7 +109,7 @@ def test_tables_are_rebuilt_over_restarts_and_lost_connections(place: Place, see
                 stream = running.task._stream
                 if dice.random() < 0.15 and stream is not None:
                     with suppress(pymysql.err.OperationalError):  # killed before
-                        place.execute(f"KILL {stream._connection.thread_id()}")
+                        database.execute(f"KILL {stream._connection.thread_id()}")
                 try:
                     batches = list(running.task.poll())
                 except RetriableConnectError:
@@ -118,15 +118,15 @@ def test_tables_are_rebuilt_over_restarts_and_lost_connections(place: Place, see
                 bench.commit(batches[: dice.randrange(len(batches) + 1)])
             # the task dies here: what was delivered after the last commit comes again
     with bench.task() as running:
-        seen += settled(place.server, running.task)
+        seen += settled(database.server, running.task)
     tables = rebuilt(seen)
     for name in ("accounts", "notes"):
-        place.connection.begin()
-        with place.connection.cursor() as cursor:
+        database.connection.begin()
+        with database.connection.cursor() as cursor:
             cursor.execute(f"SELECT * FROM {name}")
             columns = [column[0] for column in cursor.description]
             truth = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-        place.connection.commit()
+        database.connection.commit()
         key = ("id",) if name == "accounts" else ("a", "b")
         made = tables.get(name, {})
         assert set(made) == {tuple(row[k] for k in key) for row in truth}
@@ -142,52 +142,54 @@ def test_tables_are_rebuilt_over_restarts_and_lost_connections(place: Place, see
         connection.close()
 
 
-def test_a_position_of_debezium_s_is_taken_up(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
-    bench = place.bench()
+def test_a_position_of_debezium_s_is_taken_up(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    bench = database.bench()
     with bench.task() as running:
-        bench.commit(settled(place.server, running.task))
+        bench.commit(settled(database.server, running.task))
         start = position(bench)
-        place.execute("BEGIN", "INSERT INTO t VALUES (2), (3), (4)", "INSERT INTO t VALUES (5)", "COMMIT")
-        assert values(settled(place.server, running.task)) == [("c", 2), ("c", 3), ("c", 4), ("c", 5)]
+        database.execute("BEGIN", "INSERT INTO t VALUES (2), (3), (4)", "INSERT INTO t VALUES (5)", "COMMIT")
+        assert values(settled(database.server, running.task)) == [("c", 2), ("c", 3), ("c", 4), ("c", 5)]
     # as the original leaves it within a transaction: its GTID and the table's announcement are done, and two rows of the next event
     middle = start | {"event": 2, "row": 2, "server_id": 1, "ts_sec": 1}
     bench.commit([written(middle)])
     with bench.task() as running:
-        assert values(settled(place.server, running.task)) == [("c", 4), ("c", 5)]
+        assert values(settled(database.server, running.task)) == [("c", 4), ("c", 5)]
     by_file = {"file": start["file"], "pos": start["pos"], "server_id": 1}  # of a server whose GTIDs nobody asked for
-    lines = place.history.read_text().replace(f'"gtids": "{start["gtids"]}"', '"unused": ""')
-    place.history.write_text(lines)
+    lines = database.history.read_text().replace(f'"gtids": "{start["gtids"]}"', '"unused": ""')
+    database.history.write_text(lines)
     bench.commit([written(by_file)])
     with bench.task() as running:
-        assert values(settled(place.server, running.task)) == [("c", 2), ("c", 3), ("c", 4), ("c", 5)]
+        assert values(settled(database.server, running.task)) == [("c", 2), ("c", 3), ("c", 4), ("c", 5)]
 
 
-def test_the_structure_is_that_of_the_position(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY, a text)", "INSERT INTO t VALUES (1, 'x')")
-    bench = place.bench()
+def test_the_structure_is_that_of_the_position(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, a text)", "INSERT INTO t VALUES (1, 'x')")
+    bench = database.bench()
     with bench.task() as running:
-        bench.commit(settled(place.server, running.task))
-    place.execute("INSERT INTO t VALUES (2, 'y')", "ALTER TABLE t CHANGE a b varchar(9), ADD z int DEFAULT 4 FIRST")
-    place.execute("INSERT INTO t VALUES (7, 3, 'z')")
+        bench.commit(settled(database.server, running.task))
+    database.execute("INSERT INTO t VALUES (2, 'y')", "ALTER TABLE t CHANGE a b varchar(9), ADD z int DEFAULT 4 FIRST")
+    database.execute("INSERT INTO t VALUES (7, 3, 'z')")
     with bench.task() as running:
         records = [
             r.value["after"]
-            for batch in settled(place.server, running.task)
+            for batch in settled(database.server, running.task)
             for r in batch.records()
             if r.value is not None
         ]
     assert records == [{"id": 2, "a": "y"}, {"z": 7, "id": 3, "b": "z"}]
 
 
-def test_a_table_is_read_as_it_was_after_a_poll_that_failed_behind_an_alteration(place: Place) -> None:
+def test_a_table_is_read_as_it_was_after_a_poll_that_failed_behind_an_alteration(database: SourceDatabase) -> None:
     """The structure goes back to the position's; shapes that were made of a later one must not be used again."""
-    place.execute("CREATE TABLE t (id int PRIMARY KEY, a text)", "INSERT INTO t VALUES (1, 'x')")
-    bench = place.bench()
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, a text)", "INSERT INTO t VALUES (1, 'x')")
+    bench = database.bench()
     with bench.task() as running:
-        bench.commit(settled(place.server, running.task))
-        place.execute("INSERT INTO t VALUES (2, 'y')", "ALTER TABLE t CHANGE a b varchar(9), ADD z int DEFAULT 4 FIRST")
-        place.execute("INSERT INTO t VALUES (7, 3, 'z')")
+        bench.commit(settled(database.server, running.task))
+        database.execute(
+            "INSERT INTO t VALUES (2, 'y')", "ALTER TABLE t CHANGE a b varchar(9), ADD z int DEFAULT 4 FIRST"
+        )
+        database.execute("INSERT INTO t VALUES (7, 3, 'z')")
         stream, decoder = running.task._stream, running.task._decoder
         following = stream.next
 
@@ -205,18 +207,18 @@ def test_a_table_is_read_as_it_was_after_a_poll_that_failed_behind_an_alteration
                 assert values(running.task.poll()) == []
         records = [
             r.value["after"]
-            for batch in settled(place.server, running.task)
+            for batch in settled(database.server, running.task)
             for r in batch.records()
             if r.value is not None
         ]
     assert records == [{"id": 2, "a": "y"}, {"z": 7, "id": 3, "b": "z"}]
 
 
-def test_a_connection_that_dies_without_a_word_is_given_up(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    bench = place.bench(snapshot_mode="no_data", connect_keep_alive_interval_ms="8000")
+def test_a_connection_that_dies_without_a_word_is_given_up(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    bench = database.bench(snapshot_mode="no_data", connect_keep_alive_interval_ms="8000")
     with bench.task() as running:
-        settled(place.server, running.task)
+        settled(database.server, running.task)
         near, far = socket.socketpair()
         with near, far:
             running.task._stream._socket = near  # the server's word does not come through any more
@@ -224,51 +226,53 @@ def test_a_connection_that_dies_without_a_word_is_given_up(place: Place) -> None
             with pytest.raises(RetriableConnectError, match="not even the server's heartbeats"):
                 while time.monotonic() < deadline:
                     running.task.poll()
-        place.execute("INSERT INTO t VALUES (1)")
-        assert values(settled(place.server, running.task)) == [("c", 1)]
+        database.execute("INSERT INTO t VALUES (1)")
+        assert values(settled(database.server, running.task)) == [("c", 1)]
 
 
-def test_a_history_that_is_lost_is_told_or_made_anew(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    bench = place.bench(snapshot_mode="no_data")
+def test_a_history_that_is_lost_is_told_or_made_anew(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    bench = database.bench(snapshot_mode="no_data")
     with bench.task() as running:
-        settled(place.server, running.task)
-        place.execute("INSERT INTO t VALUES (1)")
-        bench.commit(settled(place.server, running.task))
-    place.history.unlink()
-    place.execute("INSERT INTO t VALUES (2)")
+        settled(database.server, running.task)
+        database.execute("INSERT INTO t VALUES (1)")
+        bench.commit(settled(database.server, running.task))
+    database.history.unlink()
+    database.execute("INSERT INTO t VALUES (2)")
     with bench.task() as running, pytest.raises(ConnectError, match=r"snapshot\.mode=recovery"):
         running.task.poll()
     bench.properties["snapshot.mode"] = "recovery"
     with bench.task() as running:
-        assert values(settled(place.server, running.task)) == [("c", 2)]
+        assert values(settled(database.server, running.task)) == [("c", 2)]
 
 
-def test_a_position_that_is_gone_is_told_or_read_anew(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
-    bench = place.bench()
+def test_a_position_that_is_gone_is_told_or_read_anew(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    bench = database.bench()
     with bench.task() as running:
-        bench.commit(settled(place.server, running.task))
+        bench.commit(settled(database.server, running.task))
     bench.commit([written({"file": "binlog.999999", "pos": 4})])
     with bench.task() as running, pytest.raises(ConnectError, match="when_needed"):
         running.task.poll()
     bench.properties["snapshot.mode"] = "when_needed"
     with bench.task() as running:
-        assert values(settled(place.server, running.task)) == [("r", 1)]
+        assert values(settled(database.server, running.task)) == [("r", 1)]
 
 
-def test_heartbeats_move_on_what_is_not_captured(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE other (id int)", "CREATE TABLE beats (at int)")
-    bench = place.bench(
-        table_include_list=f"{place.name}.t",
+def test_heartbeats_move_on_what_is_not_captured(database: SourceDatabase) -> None:
+    database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE other (id int)", "CREATE TABLE beats (at int)"
+    )
+    bench = database.bench(
+        table_include_list=f"{database.name}.t",
         heartbeat_interval_ms="1",
-        heartbeat_action_query=f"INSERT INTO {place.name}.beats VALUES (1)",
+        heartbeat_action_query=f"INSERT INTO {database.name}.beats VALUES (1)",
     )
     with bench.task() as running:
         for _ in range(4):
             running.task.poll()
-        place.execute("INSERT INTO other VALUES (1)")
-        target = place.execute("SHOW MASTER STATUS")[0]
+        database.execute("INSERT INTO other VALUES (1)")
+        target = database.execute("SHOW MASTER STATUS")[0]
         deadline = time.monotonic() + 60
         while True:
             beats = list(running.task.poll())
@@ -277,37 +281,37 @@ def test_heartbeats_move_on_what_is_not_captured(place: Place) -> None:
                 break
             assert time.monotonic() < deadline, (offset, target)
     assert beats[-1].topic == "__debezium-heartbeat.t" and next(beats[-1].records()).key == {"serverName": "t"}
-    assert place.execute("SELECT count(*) FROM beats")[0][0] > 0
+    assert database.execute("SELECT count(*) FROM beats")[0][0] > 0
 
 
-def test_what_is_wrong_is_told_before_it_starts(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    assert place.problems() == {}
-    assert f"{place.name}.t" in place.problems(table_include_list="t")["table.include.list"]
-    assert "Could not connect" in place.problems(database_port="1")["database.hostname"]
-    assert "Access denied" in place.problems(database_password="wrong")["database.password"]
-    assert "server itself" in place.problems(database_server_id="1")["database.server.id"]
-    plain = f"plain{place.number}"
-    place.execute(f"CREATE USER {plain}@'127.0.0.1'", f"GRANT SELECT ON {place.name}.* TO {plain}@'127.0.0.1'")
-    config = parse(MariaDbSource.config_class, place.properties(database_user=plain))
+def test_validation_reports_problems_of_the_database(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    assert database.problems() == {}
+    assert f"{database.name}.t" in database.problems(table_include_list="t")["table.include.list"]
+    assert "Could not connect" in database.problems(database_port="1")["database.hostname"]
+    assert "Access denied" in database.problems(database_password="wrong")["database.password"]
+    assert "server itself" in database.problems(database_server_id="1")["database.server.id"]
+    plain = f"plain{database.number}"
+    database.execute(f"CREATE USER {plain}@'127.0.0.1'", f"GRANT SELECT ON {database.name}.* TO {plain}@'127.0.0.1'")
+    config = parse(MariaDbSource.config_class, database.properties(database_user=plain))
     told = " ".join(problem.message for problem in MariaDbSource.check(config))
     for right in ("REPLICATION SLAVE", "REPLICATION CLIENT", "RELOAD"):
         assert f"GRANT {right} ON *.* TO '{plain}'@'127.0.0.1'" in told
-    place.execute("SET GLOBAL binlog_row_image = 'MINIMAL'")
+    database.execute("SET GLOBAL binlog_row_image = 'MINIMAL'")
     try:
-        assert "binlog_row_image = 'FULL'" in place.problems()["database.hostname"]
+        assert "binlog_row_image = 'FULL'" in database.problems()["database.hostname"]
     finally:
-        place.execute("SET GLOBAL binlog_row_image = 'FULL'", f"DROP USER {plain}@'127.0.0.1'")
+        database.execute("SET GLOBAL binlog_row_image = 'FULL'", f"DROP USER {plain}@'127.0.0.1'")
 
 
-def test_a_server_id_that_another_reader_takes_is_told(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    bench = place.bench(snapshot_mode="no_data")
+def test_a_server_id_that_another_reader_takes_is_told(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    bench = database.bench(snapshot_mode="no_data")
     with bench.task() as running:
-        bench.commit(settled(place.server, running.task))
-        assert "a number of its own" in place.problems()["database.server.id"]
-        with place.bench(snapshot_mode="no_data").task() as other:
-            settled(place.server, other.task)
+        bench.commit(settled(database.server, running.task))
+        assert "a number of its own" in database.problems()["database.server.id"]
+        with database.bench(snapshot_mode="no_data").task() as other:
+            settled(database.server, other.task)
             deadline = time.monotonic() + 60
             told = r"another reader has taken server id \d+: give database\.server\.id"
             with pytest.raises(ConnectError, match=told):
@@ -315,39 +319,39 @@ def test_a_server_id_that_another_reader_takes_is_told(place: Place) -> None:
                     running.task.poll()
 
 
-def test_rows_in_which_large_values_are_left_out(place: Place) -> None:
-    place.execute(
+def test_rows_in_which_large_values_are_left_out(database: SourceDatabase) -> None:
+    database.execute(
         "CREATE TABLE t (id int PRIMARY KEY, word varchar(9), big text)", "INSERT INTO t VALUES (1, 'a', 'b')"
     )
-    bench = place.bench(snapshot_mode="no_data")
+    bench = database.bench(snapshot_mode="no_data")
     with bench.task() as running:
-        settled(place.server, running.task)
-        place.execute(
+        settled(database.server, running.task)
+        database.execute(
             "SET SESSION binlog_row_image = 'NOBLOB'",
             "UPDATE t SET word = 'c'",
             "SET SESSION binlog_row_image = 'FULL'",
         )
-        (values,) = [r.value for batch in settled(place.server, running.task) for r in batch.records()]
+        (values,) = [r.value for batch in settled(database.server, running.task) for r in batch.records()]
     assert values["after"] == {"id": 1, "word": "c", "big": "__debezium_unavailable_value"}
 
 
-def test_a_compressed_log_is_read(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY, word text)")
-    bench = place.bench(snapshot_mode="no_data")
-    place.execute("SET GLOBAL log_bin_compress = ON", "SET GLOBAL log_bin_compress_min_len = 10")
+def test_a_compressed_log_is_read(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, word text)")
+    bench = database.bench(snapshot_mode="no_data")
+    database.execute("SET GLOBAL log_bin_compress = ON", "SET GLOBAL log_bin_compress_min_len = 10")
     try:
         with bench.task() as running:
-            settled(place.server, running.task)
-            place.execute(
+            settled(database.server, running.task)
+            database.execute(
                 "INSERT INTO t SELECT seq, repeat('word ', 40) FROM seq_1_to_50", "UPDATE t SET word = 'x' WHERE id = 7"
             )
-            place.execute(
+            database.execute(
                 "ALTER TABLE t ADD COLUMN a_long_name_of_a_column varchar(200) DEFAULT 'a long default of a column'"
             )
-            place.execute("DELETE FROM t WHERE id = 50")
-            batches = settled(place.server, running.task)
+            database.execute("DELETE FROM t WHERE id = 50")
+            batches = settled(database.server, running.task)
     finally:
-        place.execute("SET GLOBAL log_bin_compress = OFF")
+        database.execute("SET GLOBAL log_bin_compress = OFF")
     assert values(batches) == [*(("c", i) for i in range(1, 51)), ("u", 7), ("d", 50)]
     assert {len(batch.value_schema.fields[0].schema.fields) for batch in batches if batch.value_schema is not None} == {
         2,
@@ -369,6 +373,6 @@ def test_a_compressed_log_is_read(place: Place) -> None:
         ("time.precision.mode", "adaptive"),
     ],
 )
-def test_what_is_not_supported_is_refused(key: str, value: str) -> None:
+def test_unsupported_settings_are_refused(key: str, value: str) -> None:
     config = {"database.hostname": "h", "database.user": "u", "topic.prefix": "t", key: value}
     assert [error for entry in validate(MariaDbSource.config_class, config) for error in entry.errors]

@@ -85,7 +85,7 @@ def test_hours_and_a_path_of_one_s_own(bucket: Bucket) -> None:
     assert list(stored(bucket, [row(1)], **more)) == ["x/events/2024/02/29/10/events+0+0000000000.json"]
 
 
-def test_what_the_keys_come_to() -> None:
+def test_the_clouds_keys_become_the_platforms() -> None:
     def keys(**options: str) -> Any:
         return parse(CloudS3SinkConfig, AWS | {k.replace("_", "."): v for k, v in options.items()}).platform_keys
 

@@ -169,7 +169,7 @@ def test_a_url_of_another_kind_is_refused() -> None:
         ("hive.integration", "true", "MSCK REPAIR TABLE"),
     ],
 )
-def test_what_cannot_be_done_is_refused_with_what_to_do_instead(key: str, value: str, instead: str) -> None:
+def test_unsupported_settings_are_refused_with_an_alternative(key: str, value: str, instead: str) -> None:
     config = {"hdfs.url": "hdfs://127.0.0.1:1", "flush.size": "1", "format.class": "JsonFormat", key: value}
     (error,) = [
         error for judged in validate(HdfsSinkConfig, config) for error in judged.errors if judged.key.name == key

@@ -70,7 +70,7 @@ def test_a_file_holds_flush_size_records_and_is_named_by_its_first(tmp_path: Pat
     task.stop()
 
 
-def test_nothing_is_committed_before_the_first_file(tmp_path: Path) -> None:
+def test_no_offset_is_committed_before_the_first_file(tmp_path: Path) -> None:
     task = started(tmp_path)
     task.put([batch([row(0)], 5)])
     assert task.pre_commit({P0: 6}) == {}
@@ -91,7 +91,7 @@ def test_nothing_is_committed_before_the_first_file(tmp_path: Path) -> None:
         ("io.confluent.connect.s3.format.json.JsonFormat", ".json", {"json.decimal.format": "NUMERIC"}),
     ],
 )
-def test_each_format_is_read_back_by_others(
+def test_other_libraries_read_each_format(
     tmp_path: Path, format_class: str, extension: str, more: dict[str, str]
 ) -> None:
     schema = Schema.struct(
@@ -439,7 +439,7 @@ def test_a_log_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
         assert log.read_bytes() == content
 
 
-def test_what_is_wrong_with_keys_is_told_together(tmp_path: Path) -> None:
+def test_all_errors_in_keys_are_reported_together(tmp_path: Path) -> None:
     config = {
         "store.url": "s3://x",
         "format.class": "OrcFormat",

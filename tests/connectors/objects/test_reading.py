@@ -50,7 +50,7 @@ def values(chunks: list[Chunk]) -> list[Any]:
 
 
 @pytest.mark.parametrize("name, codec", [("AvroFormat", c) for c in ("null", "deflate", "snappy", "bzip2")])
-def test_what_was_written_is_read(name: str, codec: str, tmp_path: Path) -> None:
+def test_a_written_value_is_read_back(name: str, codec: str, tmp_path: Path) -> None:
     written = format_of(name, FormatOptions(avro_codec=codec)).open(tmp_path / "f", ROW)
     written.write(rows(100))
     written.write(rows(7))

@@ -93,7 +93,7 @@ def test_a_large_object_arrives_whole(bucket: Bucket) -> None:
         ({"store_url": "http://127.0.0.1:1"}, RetriableConnectError, "cannot write s3://"),
     ],
 )
-def test_what_is_wrong_is_said(bucket: Bucket, change: dict[str, str], error: type[Exception], message: str) -> None:
+def test_errors_are_reported(bucket: Bucket, change: dict[str, str], error: type[Exception], message: str) -> None:
     task = sink(bucket, **change)
     with pytest.raises(error, match=message) as raised:
         task.put([batch([row(n) for n in range(3)])])
@@ -158,7 +158,7 @@ def test_configurations_as_people_write_them_are_valid() -> None:
         ({"s3.proxy.url": "proxy:3128"}, "s3.proxy.url"),
     ],
 )  # fmt: skip
-def test_what_is_not_done_with_objects_is_refused_at_validation(more: dict[str, str], name: str) -> None:
+def test_unsupported_settings_are_refused_at_validation(more: dict[str, str], name: str) -> None:
     config = {"s3.bucket.name": "b", "format.class": "JsonFormat", "flush.size": "1"}
     assert [value.key.name for value in validate(S3SinkConfig, config | more) if value.errors] == [name]
 

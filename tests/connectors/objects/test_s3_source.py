@@ -32,7 +32,7 @@ def bucket(s3_server: S3Server) -> Iterator[Bucket]:
         yield made
 
 
-def given(bucket: Bucket, **more: str) -> dict[str, str]:
+def properties_of(bucket: Bucket, **more: str) -> dict[str, str]:
     made = {**bucket.access, "format.class": "JsonFormat", "s3.poll.interval.ms": "1"}
     return made | {key.replace("_", "."): value for key, value in more.items()}
 
@@ -57,7 +57,7 @@ def bench(properties: Mapping[str, str], connector: type[SourceConnector[Any]] =
 
 def write(bucket: Bucket, *batches: RecordBatch, **more: str) -> None:
     """Through our sink; every file is full."""
-    properties = given(bucket, flush_size="5", **more)
+    properties = properties_of(bucket, flush_size="5", **more)
     task = sink_task(S3SinkConnector, properties)
     task.put(list(batches))
     task.stop()
@@ -80,7 +80,7 @@ def test_a_backup_goes_back_into_its_partitions(bucket: Bucket, name: str) -> No
     """In the order of offsets, although alphabetically 9 follows 10 where offsets are not padded."""
     parts = [batch([row(n) for n in range(start, start + 15)], start, partition=p) for p, start in ((0, 0), (3, 95))]
     write(bucket, *parts, format_class=name, filename_offset_zero_pad_width="1")
-    batches = read(bench(given(bucket, format_class=name)), 30)
+    batches = read(bench(properties_of(bucket, format_class=name)), 30)
     for part in parts:
         assert part.origin is not None
         mine = [
@@ -96,17 +96,17 @@ def test_a_backup_goes_back_into_its_partitions(bucket: Bucket, name: str) -> No
         assert {each.value_schema for each in batches} == {parts[0].value_schema}
 
 
-def test_keys_come_back_too(bucket: Bucket) -> None:
+def test_stored_keys_are_read_back(bucket: Bucket) -> None:
     keys = pa.array([f"k{n}" for n in range(10)])
     write(bucket, batch([row(n) for n in range(10)]).replace(keys=keys, key_schema=KEY), store_kafka_keys="true")
-    batches = read(bench(given(bucket, store_kafka_keys="true", record_batch_max_size="2")), 10)
+    batches = read(bench(properties_of(bucket, store_kafka_keys="true", record_batch_max_size="2")), 10)
     assert [(record.key, record.value["id"]) for each in batches for record in each.records()] == [
         (f"k{n}", n) for n in range(10)
     ]
 
 
-def test_what_was_committed_is_not_read_again_and_new_objects_are_found(bucket: Bucket) -> None:
-    made = bench(given(bucket, partitioner_class="HourlyPartitioner"))
+def test_committed_objects_are_not_read_again_and_new_ones_are_found(bucket: Bucket) -> None:
+    made = bench(properties_of(bucket, partitioner_class="HourlyPartitioner"))
     hours = [batch([row(n, at_ms=hour * 3_600_000) for n in range(5)], hour * 5) for hour in range(4)]
     by_hour = {"partitioner_class": "HourlyPartitioner", "timezone": "UTC", "timestamp_extractor": "Record"}
     write(bucket, hours[0], hours[2], **by_hour)
@@ -123,7 +123,7 @@ def test_any_objects_go_where_the_first_pattern_sends_them(bucket: Bucket) -> No
     bucket.put("in/other/c.json", b'{"n":4}\n')
     bucket.put("in/other/readme.txt", b"not json")
     bucket.put("elsewhere/d.json", b'{"n":5}\n')
-    made = bench(given(bucket, topics_dir="in", topic_regex_list=r"shop:.*/shop/.*,rest:.*\.json"))
+    made = bench(properties_of(bucket, topics_dir="in", topic_regex_list=r"shop:.*/shop/.*,rest:.*\.json"))
     batches = read(made, 4)
     read_values = {(each.topic, record.value["n"]) for each in batches for record in each.records()}
     assert read_values == {("shop", 1), ("shop", 2), ("shop", 3), ("rest", 4)}
@@ -132,7 +132,7 @@ def test_any_objects_go_where_the_first_pattern_sends_them(bucket: Bucket) -> No
 def test_tasks_share_the_objects(bucket: Bucket) -> None:
     for n in range(12):
         bucket.put(f"topics/{n}.json", b'{"n":%d}' % n)
-    made = bench(given(bucket, topic_regex_list="all:.*"))
+    made = bench(properties_of(bucket, topic_regex_list="all:.*"))
     shares = []
     for number in range(3):
         with made.task(made.plan(3)[number], number) as running:
@@ -145,7 +145,7 @@ def test_tasks_share_the_objects(bucket: Bucket) -> None:
 def test_an_object_in_another_format_is_named(bucket: Bucket, behavior: str) -> None:
     bucket.put("topics/a.json", b'{"n":1}\n<xml/>\n')
     bucket.put("topics/b.json", b'{"n":2}\n')
-    made = bench(given(bucket, topic_regex_list="all:.*", behavior_on_error=behavior))
+    made = bench(properties_of(bucket, topic_regex_list="all:.*", behavior_on_error=behavior))
     with made.task() as running:
         if behavior == "fail":
             with pytest.raises(ConnectError, match=r"topics/a\.json cannot be read: record 2 is not JSON"):
@@ -156,7 +156,7 @@ def test_an_object_in_another_format_is_named(bucket: Bucket, behavior: str) -> 
 
 def test_a_broken_gzip_is_the_objects_fault(bucket: Bucket) -> None:
     bucket.put("topics/a.json.gz", gzip.compress(b'{"n":1}' * 1000)[:20] + b"broken")
-    with bench(given(bucket, topic_regex_list="all:.*")).task() as running:
+    with bench(properties_of(bucket, topic_regex_list="all:.*")).task() as running:
         with pytest.raises(ConnectError, match=r"topics/a\.json\.gz cannot be read: not gzip"):
             running.task.poll()
 
@@ -172,7 +172,7 @@ def test_a_failure_in_the_middle_loses_nothing(bucket: Bucket, monkeypatch: pyte
         return read_on(stream, size)
 
     monkeypatch.setattr(_Stream, "read", read_or_fail)
-    with bench(given(bucket, topic_regex_list="all:.*")).task() as running:
+    with bench(properties_of(bucket, topic_regex_list="all:.*")).task() as running:
         batches: list[RecordBatch] = []
         failures = 0
         while sum(map(len, batches)) < 40:
@@ -185,7 +185,7 @@ def test_a_failure_in_the_middle_loses_nothing(bucket: Bucket, monkeypatch: pyte
 
 
 def test_a_missing_bucket_is_said(bucket: Bucket) -> None:
-    with bench(given(bucket, s3_bucket_name="not-there")).task() as running:
+    with bench(properties_of(bucket, s3_bucket_name="not-there")).task() as running:
         with pytest.raises(ConnectError, match="no bucket 'not-there'"):
             running.task.poll()
 
@@ -245,7 +245,7 @@ class TestBackup(SourceSuite):
     @pytest.fixture
     def properties(self, bucket: Bucket) -> Mapping[str, str]:
         write(bucket, *(batch([row(n) for n in range(10)], partition=p) for p in range(2)), format_class="AvroFormat")
-        return given(bucket, format_class="AvroFormat", record_batch_max_size="3")
+        return properties_of(bucket, format_class="AvroFormat", record_batch_max_size="3")
 
 
 class TestAiven(SourceSuite):

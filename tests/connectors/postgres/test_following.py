@@ -24,7 +24,7 @@ pytestmark = pytest.mark.servers
 _numbers = itertools.count()
 
 
-class Place:
+class SourceDatabase:
     """A database of its own, a connector for it and its slot."""
 
     def __init__(self, server: PostgresServer) -> None:
@@ -63,8 +63,8 @@ class Place:
 
 
 @pytest.fixture
-def place(postgres_server: PostgresServer) -> Iterator[Place]:
-    made = Place(postgres_server)
+def database(postgres_server: PostgresServer) -> Iterator[SourceDatabase]:
+    made = SourceDatabase(postgres_server)
     yield made
     made.close()
 
@@ -79,19 +79,19 @@ def values(batches: list[RecordBatch]) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", range(effort(1, 20)))
-def test_tables_are_rebuilt_over_restarts_and_lost_connections(place: Place, seed: int) -> None:
+def test_tables_are_rebuilt_over_restarts_and_lost_connections(database: SourceDatabase, seed: int) -> None:
     dice = random.Random(seed)
-    connections = [place.server.connect(place.name) for _ in range(2)]
+    connections = [database.server.connect(database.name) for _ in range(2)]
     work = Workload(connections, seed)
     work.prepare()
-    bench = place.bench(max_queue_size="7", snapshot_max_threads="2", snapshot_max_threads_multiplier="3")
+    bench = database.bench(max_queue_size="7", snapshot_max_threads="2", snapshot_max_threads_multiplier="3")
     seen: list[RecordBatch] = []
     for _ in range(effort(6, 60)):
         with bench.task() as running:
             for _ in range(dice.randrange(1, 8)):
                 work.step()
                 if dice.random() < 0.15:
-                    place.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_replication")
+                    database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_replication")
                 try:
                     batches = list(running.task.poll())
                 except RetriableConnectError:
@@ -103,8 +103,8 @@ def test_tables_are_rebuilt_over_restarts_and_lost_connections(place: Place, see
         seen += settled(running.task, quiet=10)
     tables = rebuilt(seen)
     for name in ("accounts", "notes"):
-        columns = [c[0] for c in place.execute(f"SELECT * FROM {name} LIMIT 0").description]
-        truth = [dict(zip(columns, row, strict=True)) for row in place.execute(f"SELECT * FROM {name}").fetchall()]
+        columns = [c[0] for c in database.execute(f"SELECT * FROM {name} LIMIT 0").description]
+        truth = [dict(zip(columns, row, strict=True)) for row in database.execute(f"SELECT * FROM {name}").fetchall()]
         key = ("id",) if name == "accounts" else ("a", "b")
         made = tables.get(name, {})
         assert set(made) == {tuple(row[k] for k in key) for row in truth}
@@ -118,14 +118,14 @@ def test_tables_are_rebuilt_over_restarts_and_lost_connections(place: Place, see
         connection.close()
 
 
-def test_a_position_of_debezium_s_is_taken_up(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
-    place.execute("CREATE PUBLICATION dbz_publication FOR ALL TABLES")
-    row = place.execute(
-        f"SELECT (lsn - '0/0')::int8 FROM pg_create_logical_replication_slot('{place.name}', 'pgoutput')"
+def test_a_position_of_debezium_s_is_taken_up(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    database.execute("CREATE PUBLICATION dbz_publication FOR ALL TABLES")
+    row = database.execute(
+        f"SELECT (lsn - '0/0')::int8 FROM pg_create_logical_replication_slot('{database.name}', 'pgoutput')"
     ).fetchone()
-    place.execute("INSERT INTO t VALUES (2), (3)")
-    bench = place.bench()
+    database.execute("INSERT INTO t VALUES (2), (3)")
+    bench = database.bench()
     snapshot = {
         "last_snapshot_record": True,
         "lsn": row[0],
@@ -155,20 +155,22 @@ def _nothing() -> tuple[Any, None]:
     return pa.array([], pa.string()), None
 
 
-def test_heartbeats_let_the_server_forget_what_concerns_no_captured_table(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE other (id int)")
+def test_heartbeats_let_the_server_forget_what_concerns_no_captured_table(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE other (id int)")
     more = {"table_include_list": "public.t", "publication_autocreate_mode": "filtered", "heartbeat_interval_ms": "1"}
-    bench = place.bench(**more, status_update_interval_ms="10")
+    bench = database.bench(**more, status_update_interval_ms="10")
 
     def confirmed() -> int:
-        query = f"SELECT (confirmed_flush_lsn - '0/0')::int8 FROM pg_replication_slots WHERE slot_name = '{place.name}'"
-        return int(place.execute(query).fetchone()[0])
+        query = (
+            f"SELECT (confirmed_flush_lsn - '0/0')::int8 FROM pg_replication_slots WHERE slot_name = '{database.name}'"
+        )
+        return int(database.execute(query).fetchone()[0])
 
     with bench.task() as running:
         for _ in range(3):
             running.task.poll()
-        place.execute("INSERT INTO other SELECT generate_series(1, 5000)")
-        target = int(place.execute("SELECT (pg_current_wal_flush_lsn() - '0/0')::int8").fetchone()[0])
+        database.execute("INSERT INTO other SELECT generate_series(1, 5000)")
+        target = int(database.execute("SELECT (pg_current_wal_flush_lsn() - '0/0')::int8").fetchone()[0])
         deadline = time.monotonic() + 60
         beats: list[RecordBatch] = []
         while confirmed() < target:
@@ -181,48 +183,49 @@ def test_heartbeats_let_the_server_forget_what_concerns_no_captured_table(place:
     assert record.key == {"serverName": "t"} and list(record.value) == ["ts_ms"]
 
 
-def test_what_is_wrong_is_told_before_it_starts(place: Place) -> None:
-    place.execute("CREATE TABLE keyless (id int); CREATE TABLE t (id int PRIMARY KEY)")
-    assert place.problems() == {}
-    assert "REPLICA IDENTITY FULL" in place.problems(table_include_list="public.keyless")["table.include.list"]
-    assert "public.t" in place.problems(table_include_list="t")["table.include.list"]
-    assert "does not exist" in place.problems(database_dbname="nowhere")["database.dbname"]
-    assert "Could not connect" in place.problems(database_port="1")["database.hostname"]
-    place.execute("DROP ROLE IF EXISTS plain; CREATE ROLE plain LOGIN")
-    problems = place.problems(database_user="plain")
+def test_validation_reports_problems_of_the_database(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE keyless (id int); CREATE TABLE t (id int PRIMARY KEY)")
+    assert database.problems() == {}
+    assert "REPLICA IDENTITY FULL" in database.problems(table_include_list="public.keyless")["table.include.list"]
+    assert "public.t" in database.problems(table_include_list="t")["table.include.list"]
+    assert "does not exist" in database.problems(database_dbname="nowhere")["database.dbname"]
+    assert "Could not connect" in database.problems(database_port="1")["database.hostname"]
+    database.execute("DROP ROLE IF EXISTS plain; CREATE ROLE plain LOGIN")
+    problems = database.problems(database_user="plain")
     assert "ALTER ROLE" in problems["database.user"] and "filtered" in problems["publication.autocreate.mode"]
-    assert "CREATE PUBLICATION" in place.problems(publication_autocreate_mode="disabled")["publication.name"]
-    place.execute(f"SELECT pg_create_logical_replication_slot('{place.name}', 'test_decoding')")
-    assert "test_decoding" in place.problems()["slot.name"]
+    assert "CREATE PUBLICATION" in database.problems(publication_autocreate_mode="disabled")["publication.name"]
+    database.execute(f"SELECT pg_create_logical_replication_slot('{database.name}', 'test_decoding')")
+    assert "test_decoding" in database.problems()["slot.name"]
     more = {"guardrail_collections_max": "1", "guardrail_collections_limit_action": "fail"}
-    assert "2 tables are captured" in place.problems(**more)["guardrail.collections.max"]
+    assert "2 tables are captured" in database.problems(**more)["guardrail.collections.max"]
 
 
-def test_rights_that_are_missing_are_told_before_it_starts(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    role = f"reader_{place.name}"
-    place.execute(f"CREATE ROLE {role} LOGIN REPLICATION PASSWORD 'right'")
-    place.server.ask_password_of(role)
+def test_rights_that_are_missing_are_told_before_it_starts(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    role = f"reader_{database.name}"
+    database.execute(f"CREATE ROLE {role} LOGIN REPLICATION PASSWORD 'right'")
+    database.server.ask_password_of(role)
     mine = {"database_user": role, "database_password": "right", "publication_autocreate_mode": "filtered"}
     assert (
-        "password authentication failed" in place.problems(**mine | {"database_password": "wrong"})["database.password"]
+        "password authentication failed"
+        in database.problems(**mine | {"database_password": "wrong"})["database.password"]
     )
-    problems = place.problems(**mine)
+    problems = database.problems(**mine)
     assert f'GRANT SELECT ON "public"."t" TO "{role}"' in problems["database.user"]
     assert "GRANT CREATE ON DATABASE" in problems["publication.autocreate.mode"]
-    place.execute(f"GRANT SELECT ON t TO {role}; GRANT CREATE ON DATABASE {place.name} TO {role}")
-    assert "does not own" in place.problems(**mine)["publication.autocreate.mode"]
-    place.execute(f"ALTER TABLE t OWNER TO {role}")
-    assert place.problems(**mine) == {}
+    database.execute(f"GRANT SELECT ON t TO {role}; GRANT CREATE ON DATABASE {database.name} TO {role}")
+    assert "does not own" in database.problems(**mine)["publication.autocreate.mode"]
+    database.execute(f"ALTER TABLE t OWNER TO {role}")
+    assert database.problems(**mine) == {}
 
 
-def test_a_slot_that_another_connector_reads_is_told_before_it_starts(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    bench = place.bench()
+def test_a_slot_that_another_connector_reads_is_told_before_it_starts(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    bench = database.bench()
     with bench.task() as running:
         bench.commit(settled(running.task))
-        assert place.problems() == {}  # it is the connector's own task
-        assert "slot.name of its own" in place.problems(topic_prefix="other")["slot.name"]
+        assert database.problems() == {}  # it is the connector's own task
+        assert "slot.name of its own" in database.problems(topic_prefix="other")["slot.name"]
 
 
 def test_tries_are_counted() -> None:
@@ -235,11 +238,11 @@ def test_tries_are_counted() -> None:
             running.task.poll()
 
 
-def test_keys_that_say_how_much_is_read_and_told(place: Place) -> None:
-    place.execute("CREATE TABLE a (id int PRIMARY KEY); CREATE TABLE b (id int PRIMARY KEY)")
-    place.execute("COMMENT ON COLUMN b.id IS 'a number'")
-    place.execute("INSERT INTO b SELECT generate_series(1, 3000); INSERT INTO a VALUES (1); ANALYZE a; ANALYZE b")
-    bench = place.bench(
+def test_keys_that_say_how_much_is_read_and_told(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE a (id int PRIMARY KEY); CREATE TABLE b (id int PRIMARY KEY)")
+    database.execute("COMMENT ON COLUMN b.id IS 'a number'")
+    database.execute("INSERT INTO b SELECT generate_series(1, 3000); INSERT INTO a VALUES (1); ANALYZE a; ANALYZE b")
+    bench = database.bench(
         snapshot_tables_order_by_row_count="descending",
         snapshot_locking_mode="shared",
         streaming_delay_ms="1",
@@ -253,7 +256,7 @@ def test_keys_that_say_how_much_is_read_and_told(place: Place) -> None:
         batches = settled(running.task)
         assert running.task._connection.execute("SHOW statement_timeout").fetchone() == ("1min",)
         bench.commit(batches)
-        place.execute("INSERT INTO a VALUES (2), (3)")
+        database.execute("INSERT INTO a VALUES (2), (3)")
         changed = settled(running.task)
     rows = [r for batch in batches for r in batch.records()]
     assert len(rows) == 3001 and rows[0].value["source"]["table"] == "b"
@@ -279,29 +282,29 @@ def test_keys_that_say_how_much_is_read_and_told(place: Place) -> None:
         ("slot.stream.params", "streaming=parallel"),
     ],
 )
-def test_what_is_not_supported_is_refused(key: str, value: str) -> None:
+def test_unsupported_settings_are_refused(key: str, value: str) -> None:
     config = {"database.hostname": "h", "database.user": "u", "database.dbname": "d", "topic.prefix": "t", key: value}
     assert [error for entry in validate(PostgresSource.config_class, config) for error in entry.errors]
 
 
-def test_a_slot_that_another_reads_is_told(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    bench = place.bench()
+def test_a_slot_that_another_reads_is_told(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    bench = database.bench()
     with bench.task() as running:
         bench.commit(settled(running.task))
-        again = place.bench(slot_max_retries="0")
+        again = database.bench(slot_max_retries="0")
         with again.task() as other, pytest.raises(ConnectError, match=r"is taken.*slot\.name"):
             while True:
                 other.task.poll()
 
 
-def test_a_position_whose_slot_is_gone_is_told_or_read_anew(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
-    bench = place.bench()
+def test_a_position_whose_slot_is_gone_is_told_or_read_anew(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    bench = database.bench()
     with bench.task() as running:
         bench.commit(settled(running.task))
-    drop_slot(place.connection, place.name)
-    place.execute("INSERT INTO t VALUES (2)")
+    drop_slot(database.connection, database.name)
+    database.execute("INSERT INTO t VALUES (2)")
     with bench.task() as running, pytest.raises(ConnectError, match="when_needed"):
         running.task.poll()
     bench.properties["snapshot.mode"] = "when_needed"
@@ -309,24 +312,28 @@ def test_a_position_whose_slot_is_gone_is_told_or_read_anew(place: Place) -> Non
         assert values(settled(running.task)) == [("r", 1), ("r", 2)]
 
 
-def test_a_slot_made_again_under_its_name_is_noticed(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
-    bench = place.bench()
+def test_a_slot_made_again_under_its_name_is_noticed(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    bench = database.bench()
     with bench.task() as running:
         bench.commit(settled(running.task))
-    drop_slot(place.connection, place.name)
-    place.execute("INSERT INTO t VALUES (2)")
-    place.execute(f"SELECT pg_create_logical_replication_slot('{place.name}', 'pgoutput')")
+    drop_slot(database.connection, database.name)
+    database.execute("INSERT INTO t VALUES (2)")
+    database.execute(f"SELECT pg_create_logical_replication_slot('{database.name}', 'pgoutput')")
     with bench.task() as running, pytest.raises(ConnectError, match="made again.*when_needed"):
         running.task.poll()
 
 
-def test_large_transactions_come_whole_in_the_order_of_their_commits(place: Place) -> None:
-    place.execute("CREATE TABLE t (id int PRIMARY KEY, word text)")
-    place.execute(f"ALTER DATABASE {place.name} SET logical_decoding_work_mem = '64kB'")
-    bench = place.bench(max_queue_size="1000")
+def test_large_transactions_come_whole_in_the_order_of_their_commits(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, word text)")
+    database.execute(f"ALTER DATABASE {database.name} SET logical_decoding_work_mem = '64kB'")
+    bench = database.bench(max_queue_size="1000")
     rows = "INSERT INTO t SELECT g, repeat('x', 100) FROM generate_series({}, {}) g"
-    with place.server.connect(place.name) as first, place.server.connect(place.name) as second, bench.task() as running:
+    with (
+        database.server.connect(database.name) as first,
+        database.server.connect(database.name) as second,
+        bench.task() as running,
+    ):
         bench.commit(settled(running.task))
         for connection in (first, second):
             connection.execute("BEGIN")
@@ -336,15 +343,17 @@ def test_large_transactions_come_whole_in_the_order_of_their_commits(place: Plac
         first.execute(rows.format(2001, 4000).encode())
         first.execute(b"ROLLBACK TO s")
         first.execute(rows.format(4001, 5000).encode())
-        place.execute("INSERT INTO t VALUES (0, 'small')")
+        database.execute("INSERT INTO t VALUES (0, 'small')")
         second.execute(b"COMMIT")
         first.execute(b"COMMIT")
-        with place.server.connect(place.name) as third:
+        with database.server.connect(database.name) as third:
             third.execute(b"BEGIN")
             third.execute(rows.format(20001, 23000).encode())
             third.execute(b"ROLLBACK")
         batches = settled(running.task)
-        streamed = place.execute(f"SELECT stream_txns FROM pg_stat_replication_slots WHERE slot_name = '{place.name}'")
+        streamed = database.execute(
+            f"SELECT stream_txns FROM pg_stat_replication_slots WHERE slot_name = '{database.name}'"
+        )
     expected = [0, *range(10001, 12001), *range(1, 2001), *range(4001, 5001)]
     assert values(batches) == [("c", number) for number in expected]
     assert max(len(batch) for batch in batches) < 2000

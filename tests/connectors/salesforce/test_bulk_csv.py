@@ -56,7 +56,7 @@ values = st.fixed_dictionaries(
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(values, min_size=1, max_size=5))
-def test_what_is_written_is_read_again(rows):
+def test_written_values_are_read_back(rows):
     batch = RecordBatch.from_records([Record("t", row, SCHEMA) for row in rows])
     table = text_columns(batch).select(NAMES)
     data = to_csv(table)

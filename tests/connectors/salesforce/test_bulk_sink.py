@@ -110,7 +110,7 @@ def test_refused_records_are_told_one_by_one_whatever_order_they_come_in(org: Bu
     assert "REQUIRED_FIELD_MISSING:Required fields" in str(context.errant[0][1])
 
 
-def test_what_salesforce_could_not_take_just_now_is_written_again_alone(org: BulkOrg) -> None:
+def test_only_temporarily_refused_rows_are_written_again(org: BulkOrg) -> None:
     locked = {"b"}
     org.refuse = lambda row: "UNABLE_TO_LOCK_ROW:unable to obtain exclusive access:--" if row["Name"] in locked else ""
     sink, context = task()
@@ -207,7 +207,7 @@ def test_the_preview_shows_the_file(org: BulkOrg) -> None:
         ({"salesforce.object": "A__e", **UPSERT}, "salesforce.sink.object.operation"),
     ],
 )
-def test_what_is_not_done_is_refused_at_validation(more: Mapping[str, str], key: str) -> None:
+def test_unsupported_settings_are_refused_at_validation(more: Mapping[str, str], key: str) -> None:
     judged = validate(BulkSinkConfig, {**LOGIN, "salesforce.object": "Thing__c", **more})
     assert [value.key.name for value in judged if value.errors] == [key]
 

@@ -138,7 +138,7 @@ def test_the_next_window_has_what_changed_since_and_nothing_twice(org: BulkOrg) 
     assert ids(read(made)) == []
 
 
-def test_it_goes_on_within_a_page_and_after_a_break(org: BulkOrg) -> None:
+def test_reading_resumes_within_a_page_and_after_a_break(org: BulkOrg) -> None:
     holding(org, [row(n, n) for n in range(5)])
     whole = read(reader(org))
     positions = [offset for batch in whole for offset in batch.source_offsets or ()]
@@ -182,7 +182,7 @@ def test_large_pages_make_batches_within_bounds(org: BulkOrg) -> None:
         ({"fields": ["Id", "SystemModstamp", "Address"]}, "Address of Thing__c is of type address"),
     ],
 )
-def test_what_cannot_be_read_is_said_before_anything_runs(org: BulkOrg, more: Mapping[str, Any], words: str) -> None:
+def test_an_unreadable_object_is_reported_at_validation(org: BulkOrg, more: Mapping[str, Any], words: str) -> None:
     with pytest.raises(ConnectError, match=words):
         reader(org, **more)
 

@@ -71,7 +71,7 @@ def test_changes_arrive_in_the_form_of_confluents_connector(table: Table, login:
     assert other.value["Name"] == "Bob"
 
 
-def test_it_goes_on_after_the_last_event(table: Table, login: Mapping[str, str]) -> None:
+def test_reading_resumes_after_the_last_event(table: Table, login: Mapping[str, str]) -> None:
     made = bench(login, table.event)
     assert len(read(made, 4)) == 4
     table.write({"op": "c", "after": ROW | {"id": 3, "name": "Cid"}})

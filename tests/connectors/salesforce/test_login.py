@@ -91,7 +91,7 @@ def test_the_assertion_is_signed_with_the_stores_key(app: JwtApp, store: Path) -
     assert (claims["iss"], claims["sub"]) == ("app", "u")
 
 
-def test_what_a_grant_needs_and_what_no_store_is_are_said_at_validation() -> None:
+def test_missing_keys_of_a_grant_and_invalid_key_stores_are_reported_at_validation() -> None:
     for more, key in (
         ({}, "salesforce.jwt.keystore.path"),
         ({"salesforce.jwt.keystore.file": "app.jks"}, "salesforce.jwt.keystore.file"),

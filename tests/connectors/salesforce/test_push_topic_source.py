@@ -108,7 +108,7 @@ def test_a_push_topic_is_created_and_followed(org: Org) -> None:
     assert len(org.push_topics) == 1
 
 
-def test_one_that_is_there_has_to_be_of_the_object(org: Org) -> None:
+def test_an_existing_push_topic_must_be_of_the_same_object(org: Org) -> None:
     org.push_topics = [{"Query": "select Id from Account"}]
     with pytest.raises(ConnectError, match="Leads is of Account, not of Lead"), bench().task():
         pass

@@ -84,6 +84,6 @@ def test_granularity(granularity: str, kind: SchemaType, expected: object) -> No
         (pa.array([2**62], pa.int64()).cast(pa.timestamp("us")), Schema.date()),
     ],
 )
-def test_what_does_not_fit_is_refused_by_name(column: pa.Array, schema: Schema) -> None:
+def test_a_value_that_does_not_fit_is_refused_with_the_columns_name(column: pa.Array, schema: Schema) -> None:
     with pytest.raises(DataError, match="column 'amount' holds a value that does not fit its type"):
         to_connect(column, schema, name="amount")

@@ -62,7 +62,7 @@ def test_several_hosts_reach_sqlalchemy_too() -> None:
         ("jdbc:postgresql://h:notaport/d", "'h:notaport' is not a host"),
     ],
 )
-def test_what_is_wrong_is_said(url: str, message: str) -> None:
+def test_errors_are_reported(url: str, message: str) -> None:
     with pytest.raises(ConnectError, match=message):
         parse_jdbc_url(url)
 

@@ -75,7 +75,7 @@ def test_names_of_tables_are_taken_apart(name: str, table: tuple[str | None, ...
     assert tuple(parse_table(name)) == table
 
 
-def test_what_no_column_takes_is_told() -> None:
+def test_a_type_without_a_column_type_is_refused() -> None:
     with pytest.raises(ConnectError, match="is not a table's name"):
         parse_table("a.b.c.d")
     with pytest.raises(DataError, match=r"field 'x' is a map.*Flatten"):

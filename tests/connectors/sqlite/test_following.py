@@ -26,7 +26,7 @@ from tests.support.debezium.workload import rebuilt
 from tidegate.kit.config import parse
 
 
-class Place:
+class SourceDatabase:
     """A database, a connection of the application's and a connector for it."""
 
     def __init__(self, path: Path, journal: str = "wal") -> None:
@@ -51,8 +51,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path / "shop.db")
+def database(tmp_path: Path) -> Iterator[SourceDatabase]:
+    made = SourceDatabase(tmp_path / "shop.db")
     yield made
     made.connection.close()
 
@@ -85,10 +85,10 @@ def events(batches: list[RecordBatch]) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("seed", range(effort(1, 20)))
 def test_tables_are_rebuilt_over_restarts_and_changes_of_structure(tmp_path: Path, seed: int, journal: str) -> None:
     dice = random.Random(seed)
-    place = Place(tmp_path / "shop.db", journal)
-    work = SqliteWorkload(place.path, seed)
+    database = SourceDatabase(tmp_path / "shop.db", journal)
+    work = SqliteWorkload(database.path, seed)
     work.prepare(journal)
-    bench = place.bench(max_queue_size="25", skipped_operations="none")
+    bench = database.bench(max_queue_size="25", skipped_operations="none")
     seen: list[RecordBatch] = []
     for _ in range(effort(6, 60)):
         with bench.task() as running:
@@ -111,7 +111,7 @@ def test_tables_are_rebuilt_over_restarts_and_changes_of_structure(tmp_path: Pat
         running.task.poll()
     tables = rebuilt(seen)
     for name, key in TABLES.items():
-        batches = place.execute(f"SELECT * FROM {name}")
+        batches = database.execute(f"SELECT * FROM {name}")
         columns = [c[0] for c in batches.description]
         truth = {tuple(row[columns.index(k)] for k in key): dict(zip(columns, row, strict=True)) for row in batches}
         made = tables[name]
@@ -120,51 +120,53 @@ def test_tables_are_rebuilt_over_restarts_and_changes_of_structure(tmp_path: Pat
             defaults = {c: int(c.removeprefix("extra")) for c in columns if c.startswith("extra")}
             # a column that was added with a default later is not repeated for rows that rest
             assert {**defaults, **made[number]} == row
-    assert place.execute("SELECT count(*) FROM tidegate_changes WHERE op <> 'p'").fetchone() == (0,)
+    assert database.execute("SELECT count(*) FROM tidegate_changes WHERE op <> 'p'").fetchone() == (0,)
     work.connection.close()
-    place.connection.close()
+    database.connection.close()
 
 
-def test_rows_that_were_replaced_are_deleted_and_rolled_back_ones_never_seen(place: Place) -> None:
-    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, code TEXT UNIQUE COLLATE NOCASE)")
-    bench = place.bench(tombstones_on_delete="false")
+def test_rows_that_were_replaced_are_deleted_and_rolled_back_ones_never_seen(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, code TEXT UNIQUE COLLATE NOCASE)")
+    bench = database.bench(tombstones_on_delete="false")
     with bench.task() as running:
         settled(running.task)
-        place.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
-        place.execute("BEGIN")
-        place.execute("DELETE FROM t")
-        place.execute("ROLLBACK")
-        place.execute("INSERT OR REPLACE INTO t VALUES (3, 'A')")
-        place.execute("INSERT OR IGNORE INTO t VALUES (4, 'B')")
-        place.execute("UPDATE OR REPLACE t SET code = 'B' WHERE id = 3")
+        database.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+        database.execute("BEGIN")
+        database.execute("DELETE FROM t")
+        database.execute("ROLLBACK")
+        database.execute("INSERT OR REPLACE INTO t VALUES (3, 'A')")
+        database.execute("INSERT OR IGNORE INTO t VALUES (4, 'B')")
+        database.execute("UPDATE OR REPLACE t SET code = 'B' WHERE id = 3")
         with pytest.raises(sqlite3.IntegrityError):
-            place.execute("INSERT INTO t VALUES (5, 'b')")
-        place.execute("PRAGMA recursive_triggers = ON")
-        place.execute("INSERT OR REPLACE INTO t VALUES (6, 'b')")
+            database.execute("INSERT INTO t VALUES (5, 'b')")
+        database.execute("PRAGMA recursive_triggers = ON")
+        database.execute("INSERT OR REPLACE INTO t VALUES (6, 'b')")
         changes = [(op, key) for _, op, key, _ in events(settled(running.task))]
     assert changes == [("c", 1), ("c", 2), ("d", 1), ("c", 3), ("d", 2), ("u", 3), ("d", 3), ("c", 6)]
 
 
-def test_the_row_that_an_application_s_trigger_left_is_told_last(place: Place) -> None:
-    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT)")
-    bench = place.bench()
+def test_the_row_that_an_application_s_trigger_left_is_told_last(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT)")
+    bench = database.bench()
     with bench.task() as running:
         settled(running.task)
-        place.execute("CREATE TRIGGER mine AFTER INSERT ON t BEGIN UPDATE t SET word = 'mine' WHERE id = NEW.id; END")
-        place.execute("INSERT INTO t VALUES (1, 'theirs')")
+        database.execute(
+            "CREATE TRIGGER mine AFTER INSERT ON t BEGIN UPDATE t SET word = 'mine' WHERE id = NEW.id; END"
+        )
+        database.execute("INSERT INTO t VALUES (1, 'theirs')")
         changes = events(settled(running.task))
     assert changes[-1][-1] == {"id": 1, "word": "mine"}
 
 
-def test_a_changed_structure_begins_with_the_right_record(place: Place) -> None:
-    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT)")
-    place.execute("INSERT INTO t VALUES (1, 'one'), (2, 'two')")
-    bench = place.bench(skipped_operations="none")
+def test_a_changed_structure_begins_with_the_right_record(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT)")
+    database.execute("INSERT INTO t VALUES (1, 'one'), (2, 'two')")
+    bench = database.bench(skipped_operations="none")
     with bench.task() as running:
         bench.commit(settled(running.task))
-        place.execute("UPDATE t SET word = 'uno' WHERE id = 1")
-        place.execute("ALTER TABLE t ADD COLUMN n INT DEFAULT 7")
-        place.execute("INSERT INTO t VALUES (3, 'three', 3)")
+        database.execute("UPDATE t SET word = 'uno' WHERE id = 1")
+        database.execute("ALTER TABLE t ADD COLUMN n INT DEFAULT 7")
+        database.execute("INSERT INTO t VALUES (3, 'three', 3)")
         batches = settled(running.task)
         bench.commit(batches)
         # what the old triggers wrote has the old columns; rows with more than the default are told again
@@ -175,19 +177,19 @@ def test_a_changed_structure_begins_with_the_right_record(place: Place) -> None:
         ]
         told = batches[-1].value_schema
         assert told is not None and told.field("after").schema.field("n").schema.default == 7
-        place.execute("UPDATE t SET n = 8 WHERE id = 1")
+        database.execute("UPDATE t SET n = 8 WHERE id = 1")
         assert events(settled(running.task)) == [("t", "u", 1, {"id": 1, "word": "uno", "n": 8})]
     # long offline: a rename, a table that is made again, one that is new, one that is gone
-    place.execute("ALTER TABLE t RENAME COLUMN word TO text")
-    place.execute("CREATE TABLE fresh (id INTEGER PRIMARY KEY)")
-    place.execute("INSERT INTO fresh VALUES (1)")
+    database.execute("ALTER TABLE t RENAME COLUMN word TO text")
+    database.execute("CREATE TABLE fresh (id INTEGER PRIMARY KEY)")
+    database.execute("INSERT INTO fresh VALUES (1)")
     bench.commit(batches)
     with bench.task() as running:
         batches = settled(running.task)
         bench.commit(batches)
     assert ("t", "u", 3, {"id": 3, "text": "three", "n": 3}) in events(batches)
     assert ("fresh", "r", 1, {"id": 1}) in events(batches)
-    place.connection.executescript(
+    database.connection.executescript(
         "CREATE TABLE again (id INTEGER PRIMARY KEY, text TEXT); INSERT INTO again SELECT id, text FROM t WHERE id > 1; "
         "DROP TABLE t; ALTER TABLE again RENAME TO t; DROP TABLE fresh; INSERT INTO t VALUES (9, 'nine')"
     )
@@ -196,14 +198,14 @@ def test_a_changed_structure_begins_with_the_right_record(place: Place) -> None:
     assert [event[:3] for event in events(batches)] == [("t", "t", None), ("t", "r", 2), ("t", "r", 3), ("t", "r", 9)]
 
 
-def test_a_snapshot_and_the_log_meet_without_a_gap(place: Place) -> None:
-    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT)")
-    place.connection.executemany("INSERT INTO t VALUES (?, 'old')", [(n,) for n in range(1000)])
-    bench = place.bench(max_queue_size="100")
+def test_a_snapshot_and_the_log_meet_without_a_gap(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT)")
+    database.connection.executemany("INSERT INTO t VALUES (?, 'old')", [(n,) for n in range(1000)])
+    bench = database.bench(max_queue_size="100")
     with bench.task() as running:
         first = list(running.task.poll())
-        place.execute("UPDATE t SET word = 'new' WHERE id >= 500")
-        place.execute("DELETE FROM t WHERE id < 10")
+        database.execute("UPDATE t SET word = 'new' WHERE id >= 500")
+        database.execute("DELETE FROM t WHERE id < 10")
         batches = [*first, *settled(running.task)]
     marks = [r.value["source"]["snapshot"] for b in batches for r in b.records() if r.value is not None]
     assert marks[:1000] == ["first", *["true"] * 998, "last"]
@@ -211,14 +213,14 @@ def test_a_snapshot_and_the_log_meet_without_a_gap(place: Place) -> None:
     assert len(tables["t"]) == 990 and tables["t"][(999,)]["word"] == "new"
 
 
-def test_a_position_that_the_log_does_not_have_is_told_or_read_anew(place: Place) -> None:
-    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
-    place.execute("INSERT INTO t VALUES (1)")
-    bench = place.bench()
+def test_a_position_that_the_log_does_not_have_is_told_or_read_anew(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    database.execute("INSERT INTO t VALUES (1)")
+    bench = database.bench()
     with bench.task() as running:
         bench.commit(settled(running.task))
     assert SqliteSource.alter_offsets(bench.properties, [({"server": "t"}, None)])
-    assert place.execute("SELECT name FROM sqlite_schema WHERE name LIKE '%tidegate%'").fetchall() == []
+    assert database.execute("SELECT name FROM sqlite_schema WHERE name LIKE '%tidegate%'").fetchall() == []
     with bench.task() as running, pytest.raises(ConnectError, match="when_needed"):
         running.task.poll()
     bench.properties["snapshot.mode"] = "when_needed"
@@ -228,21 +230,21 @@ def test_a_position_that_the_log_does_not_have_is_told_or_read_anew(place: Place
         SqliteSource.alter_offsets(bench.properties, [({"server": "t"}, {"seq": 1})])
 
 
-def test_tables_that_are_not_captured_any_more_lose_their_triggers(place: Place) -> None:
-    place.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, secret TEXT, word TEXT)")
-    place.execute("CREATE TABLE b (id INTEGER PRIMARY KEY)")
+def test_tables_that_are_not_captured_any_more_lose_their_triggers(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, secret TEXT, word TEXT)")
+    database.execute("CREATE TABLE b (id INTEGER PRIMARY KEY)")
 
     def triggers() -> set[str]:
-        return {row[0] for row in place.execute("SELECT tbl_name FROM sqlite_schema WHERE type = 'trigger'")}
+        return {row[0] for row in database.execute("SELECT tbl_name FROM sqlite_schema WHERE type = 'trigger'")}
 
-    bench = place.bench(column_exclude_list="main.a.secret", column_mask_with_3_chars="main.a.word")
+    bench = database.bench(column_exclude_list="main.a.secret", column_mask_with_3_chars="main.a.word")
     with bench.task() as running:
         bench.commit(settled(running.task))
-        place.execute("INSERT INTO a VALUES (1, 'secret', 'word')")
+        database.execute("INSERT INTO a VALUES (1, 'secret', 'word')")
         assert events(settled(running.task)) == [("a", "c", 1, {"id": 1, "word": "***"})]
-        assert "secret" not in str(place.execute("SELECT * FROM tidegate_changes").fetchall())
+        assert "secret" not in str(database.execute("SELECT * FROM tidegate_changes").fetchall())
     assert triggers() == {"a", "b"}
-    place.execute("ALTER TABLE a DROP COLUMN secret")
+    database.execute("ALTER TABLE a DROP COLUMN secret")
     bench.properties["table.include.list"] = "main.b"
     with bench.task() as running:
         settled(running.task)
@@ -253,37 +255,40 @@ def test_tables_that_are_not_captured_any_more_lose_their_triggers(place: Place)
     assert triggers() == set()
 
 
-def test_what_is_wrong_is_told_before_it_starts(place: Place, tmp_path: Path) -> None:
-    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
-    assert place.problems() == {}
-    assert "main.t" in place.problems(table_include_list="t")["table.include.list"]
-    assert "no file" in place.problems(database_path=str(tmp_path / "none.db"))["database.path"]
+def test_validation_reports_problems_of_the_database(database: SourceDatabase, tmp_path: Path) -> None:
+    database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    assert database.problems() == {}
+    assert "main.t" in database.problems(table_include_list="t")["table.include.list"]
+    assert "no file" in database.problems(database_path=str(tmp_path / "none.db"))["database.path"]
     (tmp_path / "text.db").write_text("hello " * 1000)
-    assert "not a database" in place.problems(database_path=str(tmp_path / "text.db"))["database.path"]
-    assert "not captured" in place.problems(message_key_columns="main.t:nothing")["message.key.columns"]
-    place.execute("BEGIN IMMEDIATE")
-    assert "lock" in place.problems(database_busy_timeout_ms="1")["database.path"]
-    bench = place.bench(database_busy_timeout_ms="1")
+    assert "not a database" in database.problems(database_path=str(tmp_path / "text.db"))["database.path"]
+    assert "not captured" in database.problems(message_key_columns="main.t:nothing")["message.key.columns"]
+    database.execute("BEGIN IMMEDIATE")
+    assert "lock" in database.problems(database_busy_timeout_ms="1")["database.path"]
+    bench = database.bench(database_busy_timeout_ms="1")
     with bench.task() as running, pytest.raises(RetriableConnectError, match="another process"):
         running.task.poll()
-    place.execute("COMMIT")
+    database.execute("COMMIT")
     with bench.task() as running:
         settled(running.task)
-    assert "topic.prefix=t" in place.problems(topic_prefix="other")["change.log.name"]
-    other = Bench(SqliteSource, place.properties(topic_prefix="other"))
+    assert "topic.prefix=t" in database.problems(topic_prefix="other")["change.log.name"]
+    other = Bench(SqliteSource, database.properties(topic_prefix="other"))
     with other.task() as running, pytest.raises(ConnectError, match=r"change\.log\.name"):
         running.task.poll()
 
 
-def test_a_value_that_its_column_cannot_hold_is_named(place: Place) -> None:
-    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INT)")
-    place.execute("INSERT INTO t VALUES (1, 'many')")
-    with place.bench().task() as running, pytest.raises(DataError, match=r"'n' of table main\.t.*'many' is no integer"):
+def test_a_value_that_its_column_cannot_hold_is_named(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INT)")
+    database.execute("INSERT INTO t VALUES (1, 'many')")
+    with (
+        database.bench().task() as running,
+        pytest.raises(DataError, match=r"'n' of table main\.t.*'many' is no integer"),
+    ):
         settled(running.task)
 
 
-def test_writers_in_other_processes_are_followed_while_they_write(place: Place) -> None:
-    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, who INT)")
+def test_writers_in_other_processes_are_followed_while_they_write(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, who INT)")
     code = (
         "import sqlite3, sys\n"
         "connection = sqlite3.connect(sys.argv[1], timeout=60)\n"
@@ -292,19 +297,19 @@ def test_writers_in_other_processes_are_followed_while_they_write(place: Place) 
         "    connection.execute('INSERT INTO t (who) VALUES (?)', [sys.argv[2]])\n"
         "    connection.commit()\n"
     )
-    bench = place.bench()
+    bench = database.bench()
     with bench.task() as running:
         settled(running.task)
-        writers = [subprocess.Popen([sys.executable, "-c", code, place.path, str(n)]) for n in range(2)]
+        writers = [subprocess.Popen([sys.executable, "-c", code, database.path, str(n)]) for n in range(2)]
         rows = running.poll_rows(200, timeout_s=120)
         assert [writer.wait(60) for writer in writers] == [0, 0]
     told = [r.value["after"]["id"] for b in rows for r in b.records()]
     assert told == list(range(1, 201))
 
 
-def test_stop_ends_a_poll_that_waits(place: Place) -> None:
-    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
-    bench = place.bench(poll_interval_ms="3600000")
+def test_stop_ends_a_poll_that_waits(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    bench = database.bench(poll_interval_ms="3600000")
     with bench.task() as running:
         while running.task.poll():  # the snapshot
             pass
@@ -370,10 +375,10 @@ def test_any_value_has_its_column_s_form_or_is_refused(declared: str, modes: Mod
         )
 
 
-def test_changes_read_before_a_heartbeat_query_that_failed_are_delivered(place: Place) -> None:
-    place.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+def test_changes_read_before_a_heartbeat_query_that_failed_are_delivered(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
     beats = {"heartbeat_interval_ms": "1", "heartbeat_action_query": "INSERT INTO beats VALUES (1)"}
-    bench = place.bench(table_include_list="main.t", **beats)
+    bench = database.bench(table_include_list="main.t", **beats)
     seen: list[int] = []
     failures = 0
     with bench.task() as running:
@@ -389,13 +394,13 @@ def test_changes_read_before_a_heartbeat_query_that_failed_are_delivered(place: 
 
         for n in range(5):
             if n:
-                place.execute("INSERT INTO t VALUES (?)", n)
+                database.execute("INSERT INTO t VALUES (?)", n)
             while failures <= n:  # each heartbeat fails, after the changes were read
                 time.sleep(0.002)
                 poll()
-        place.execute("INSERT INTO t VALUES (0)")
+        database.execute("INSERT INTO t VALUES (0)")
         assert seen == []
-        place.execute("CREATE TABLE beats (n INTEGER)")
+        database.execute("CREATE TABLE beats (n INTEGER)")
         deadline = time.monotonic() + 20
         while len(seen) < 5 and time.monotonic() < deadline:
             poll()

@@ -45,7 +45,7 @@ def test_rights_are_patterns_of_names() -> None:
         user.require(Permission.VIEW_SETUP)
 
 
-def test_who_customizes_sees_the_setup_and_every_event_but_reads_none() -> None:
+def test_a_customizer_sees_the_setup_and_every_event_but_reads_none() -> None:
     user = User("u", None, permissions=frozenset({Permission.CUSTOMIZE}))
     user.require(Permission.VIEW_SETUP)
     assert user.may_see("Order_Shipped__e")

@@ -39,7 +39,7 @@ def error(said: Any) -> tuple[str, str]:
     return said[0]["errorCode"], said[0]["message"]
 
 
-def test_who_may_create_publishes_and_the_event_says_who_it_was(service: EventsThread) -> None:
+def test_a_user_who_may_create_publishes_under_their_own_name(service: EventsThread) -> None:
     status, said = publish(service, "writer")
     assert status == 201, said
     stored = service.memory_log.records(EVENT)[-1]
@@ -71,7 +71,7 @@ def test_a_collection_and_a_tree_refuse_each_record(service: EventsThread) -> No
         assert (status, said["results"][0]["errors"][0]["statusCode"]) == (400, code)
 
 
-def test_all_or_none_is_none(service: EventsThread) -> None:
+def test_all_or_none_publishes_none_when_one_right_is_missing(service: EventsThread) -> None:
     sub = {"method": "POST", "url": f"{DATA}/sobjects/{EVENT}", "referenceId": "a", "body": {"Order_Number__c": "1"}}
     body = {"allOrNone": True, "compositeRequest": [sub]}
     before = len(service.memory_log.records(EVENT))
@@ -128,7 +128,7 @@ def test_events_are_described_to_who_may_see_them(service: EventsThread) -> None
         ("DELETE", f"{DATA}/tooling/sobjects/ManagedEventSubscription/0YL000000000000AAA"),
     ],
 )
-def test_what_is_set_up_needs_a_permission(service: EventsThread, method: str, path: str) -> None:
+def test_setup_needs_a_permission(service: EventsThread, method: str, path: str) -> None:
     status, said = call(service, "reader", method, path, json={})
     assert (status, said[0]["errorCode"]) == (403, "INSUFFICIENT_ACCESS")
     assert call(service, "builder", method, path, json={})[0] != 403

@@ -216,7 +216,7 @@ def test_a_program_without_a_secret_proves_itself_with_pkce(service: EventsThrea
     assert exchange(service, bare, client_secret="", **page)[1]["error"] == "invalid_client"
 
 
-def test_what_is_wrong_with_an_authorization_is_said_where_it_belongs(service: EventsThread) -> None:
+def test_authorization_errors_are_reported_to_the_page_or_the_app(service: EventsThread) -> None:
     assert log_in(service, response_type="token")["error"] == ["unsupported_response_type"]
     assert log_in(service, scope="sudo")["error"] == ["invalid_scope"]
     assert log_in(service, user="frozen@shop", password=SECRET)["error"] == ["inactive_user"]

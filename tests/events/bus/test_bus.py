@@ -69,7 +69,7 @@ async def test_latest_skips_what_was_published_before(bus: EventBus) -> None:
     assert await receive(subscription, 1) == [b"new"]
 
 
-async def test_what_an_open_transaction_holds_is_new_when_it_is_committed(
+async def test_events_held_back_by_an_open_transaction_are_new_when_it_commits(
     bus: EventBus, log: MemoryLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await publish(bus, b"old")
@@ -106,7 +106,7 @@ async def test_an_id_whose_successors_are_gone_is_refused(bus: EventBus, log: Me
     assert await receive(await bus.subscribe(TOPIC, EARLIEST), 1) == [b"5"]
 
 
-async def test_gaps_are_passed_over(bus: EventBus, log: MemoryLog) -> None:
+async def test_gaps_are_skipped(bus: EventBus, log: MemoryLog) -> None:
     await publish(bus, b"a")
     log.skip(TOPIC, 7)
     await publish(bus, b"b")

@@ -73,14 +73,14 @@ async def test_an_id_that_comes_again_is_stored_once_and_answered_the_same(servi
     assert len(service.stored) == 5
 
 
-async def test_it_is_so_for_requests_at_the_same_time(service: Service) -> None:
+async def test_concurrent_requests_store_an_id_once(service: Service) -> None:
     answers = await asyncio.gather(*(service.publish("x", f"own-{number}") for number in range(20)))
     assert {answer[0] for answer in answers} == {Published("x", 0)}
     assert sorted(service.stored) == sorted(["x", *(f"own-{number}" for number in range(20))])
 
 
 @pytest.mark.parametrize("lost", ["nothing", "the last writes", "the file", "its content"])
-async def test_it_is_so_across_a_restart(service: Service, lost: str) -> None:
+async def test_an_id_is_stored_once_across_a_restart(service: Service, lost: str) -> None:
     await service.publish("a", "b")
     if lost == "the last writes":  # killed between the log's acknowledgement and ours
         await service.bus.publish(TOPIC, [Outgoing("c", 1, b"x")])
@@ -161,7 +161,7 @@ async def test_doubts_without_end_are_told(service: Service, monkeypatch: pytest
         await service.publish("b")
 
 
-async def test_what_was_published_without_our_knowing_is_found_when_it_comes_again(
+async def test_an_id_published_without_an_answer_is_found_when_it_is_repeated(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await service.publish("a")

@@ -134,7 +134,7 @@ def test_changes_reach_subscribers_of_both_protocols(service: EventsThread, tabl
     pubsub.channel.close()
 
 
-def test_all_entities_come_together_and_a_channel_of_ones_own_filters_and_enriches(
+def test_change_events_has_all_entities_and_a_custom_channel_filters_and_enriches(
     service: EventsThread, table: Table
 ) -> None:
     org = Org(service)

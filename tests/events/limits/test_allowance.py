@@ -17,7 +17,7 @@ class Clock:
         return self.now
 
 
-def test_what_was_used_comes_back_when_its_hour_is_over() -> None:
+def test_used_allowance_returns_after_an_hour() -> None:
     clock = Clock()
     allowance = Allowance(10, HOUR_MS, clock)
     assert allowance.take(7) == 7
@@ -29,7 +29,7 @@ def test_what_was_used_comes_back_when_its_hour_is_over() -> None:
     assert allowance.shown == (10, 10)
 
 
-def test_what_was_not_used_after_all_is_given_back() -> None:
+def test_unused_allowance_is_given_back() -> None:
     allowance = Allowance(10, HOUR_MS, Clock())
     allowance.take(4)
     allowance.give_back(3)

@@ -58,7 +58,7 @@ def test_events_beyond_the_hourly_limit_are_refused_and_the_rest_is_true(limited
     assert (single.status_code, single.json()[0]["errorCode"]) == (403, "LIMIT_EXCEEDED")
 
 
-def test_all_or_none_beyond_the_limit_is_none(limited: EventsThread) -> None:
+def test_all_or_none_beyond_the_limit_publishes_none(limited: EventsThread) -> None:
     said = collection(limited, "1", "2", "3", "4", allOrNone=True)
     assert said[0]["errorCode"] == "LIMIT_EXCEEDED"
     assert limits(limited)["HourlyPublishedPlatformEvents"]["Remaining"] == 3
@@ -66,7 +66,7 @@ def test_all_or_none_beyond_the_limit_is_none(limited: EventsThread) -> None:
     assert limits(limited)["HourlyPublishedPlatformEvents"]["Remaining"] == 1
 
 
-def test_what_the_log_does_not_take_is_not_counted(limited: EventsThread) -> None:
+def test_events_that_the_log_refuses_are_not_counted(limited: EventsThread) -> None:
     limited.memory_log.down = True
     call(limited, "POST", f"{DATA}/sobjects/{EVENT}", json={"Order_Number__c": "1"})
     limited.memory_log.down = False

@@ -163,7 +163,7 @@ def test_a_plain_record_is_read() -> None:
         ),
     ],
 )
-def test_what_no_event_could_have_is_refused_by_name(schema: object, message: str) -> None:
+def test_an_invalid_field_is_refused_by_name(schema: object, message: str) -> None:
     with pytest.raises(InvalidDefinition, match=message):
         from_avro(schema)
 

@@ -61,7 +61,7 @@ def rows(values: list[dict[str, Any]] = ROWS) -> pa.StructArray:
         ("CreatedById = null", [0, 1, 2]),
     ],
 )
-def test_what_passes(text: str, passing: list[int]) -> None:
+def test_a_filter_passes_the_matching_events(text: str, passing: list[int]) -> None:
     mask = Filter(text, ORDER_SHIPPED).mask(rows())
     assert [index for index, passes in enumerate(mask.to_pylist()) if passes] == passing
     assert mask.null_count == 0
@@ -88,7 +88,7 @@ def test_what_passes(text: str, passing: list[int]) -> None:
         ("x" * 200_000, "characters"),
     ],
 )
-def test_what_cannot_be_read_says_where_and_why(text: str, said: str) -> None:
+def test_a_syntax_error_says_where_and_why(text: str, said: str) -> None:
     with pytest.raises(InvalidFilter) as refused:
         Filter(text, ORDER_SHIPPED)
     assert said in str(refused.value)

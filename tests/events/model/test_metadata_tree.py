@@ -126,7 +126,7 @@ FIELDS = st.builds(
 
 @settings(deadline=None, max_examples=40)
 @given(NAMES, st.lists(FIELDS, max_size=4, unique_by=lambda field: field.name.lower()), WORDS)
-def test_what_is_exported_is_read_back_the_same(name: str, fields: list[EventField], words: str) -> None:
+def test_exported_metadata_is_read_back_unchanged(name: str, fields: list[EventField], words: str) -> None:
     definition = EventDefinition(f"{name}__e", tuple(fields), label=words, description=words)
     assert read_object(definition.name, object_xml(definition)) == definition
     files = sfdx_files(definition)

@@ -24,7 +24,7 @@ def shown(**body: Any) -> dict[str, Any]:
     return SCHEMA.to_json(encode(**body), timestamp_ms=0)
 
 
-def test_what_is_left_out_is_null_or_the_default() -> None:
+def test_an_omitted_field_is_null_or_its_default() -> None:
     assert shown() == {
         "CreatedDate": "2026-01-01T00:00:00.123Z",
         "CreatedById": "005",

@@ -53,7 +53,7 @@ def appender(producer: Producer, timeout_s: float = 60) -> Appender:
     return Appender(cast(BatchProducer, cast(Any, producer)), compression="none", timeout_s=timeout_s)
 
 
-async def test_what_comes_while_a_batch_is_on_its_way_shares_the_next_one(producer: Producer) -> None:
+async def test_events_that_arrive_during_an_append_share_the_next_batch(producer: Producer) -> None:
     made = appender(producer)
     asked = [asyncio.create_task(made.append("t", [RECORD] * count)) for count in (1, 2, 3)]
     await turn()
@@ -80,7 +80,7 @@ async def test_a_refusal_is_told_to_the_requests_of_its_batch(producer: Producer
     assert await made.append("t", []) == []
 
 
-async def test_what_was_sent_may_still_be_there_and_what_was_not_is_not_sent(producer: Producer) -> None:
+async def test_sent_events_may_be_stored_and_waiting_ones_are_not_sent_after_a_timeout(producer: Producer) -> None:
     made = appender(producer, timeout_s=0.01)
     sent = asyncio.create_task(made.append("t", [RECORD]))
     await turn()
@@ -124,7 +124,7 @@ async def test_at_the_end_what_waits_is_refused(producer: Producer) -> None:
 
 
 @pytest.mark.parametrize("turns", range(8))
-async def test_nothing_is_owed_by_a_caller_who_leaves_while_the_answer_comes(producer: Producer, turns: int) -> None:
+async def test_a_caller_that_leaves_while_the_answer_arrives_owes_nothing(producer: Producer, turns: int) -> None:
     made = appender(producer, timeout_s=0.05)
     asked = asyncio.create_task(made.append("t", [RECORD]))
     await turn()

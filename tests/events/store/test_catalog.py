@@ -138,7 +138,7 @@ async def test_a_topic_with_several_partitions_is_unfit(schemas: Flaky) -> None:
     assert schemas.versions == {}
 
 
-async def test_what_is_no_event_does_not_hide_the_others(schemas: Flaky) -> None:
+async def test_an_invalid_definition_does_not_hide_the_others(schemas: Flaky) -> None:
     log = MemoryLog()
     catalog = Catalog(schemas, log)
     await catalog.define(ORDER_SHIPPED, retention_ms=-1)

@@ -38,7 +38,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidegateBroker]
     made.stop()
 
 
-class Place:
+class Project:
     """A project folder, an events service to publish with, and processes' worth of triggers beside it."""
 
     def __init__(self, folder: Path, service: EventsThread, broker: TidegateBroker) -> None:
@@ -75,30 +75,30 @@ class Place:
 
 
 @pytest.fixture
-def place(broker: TidegateBroker, tmp_path: Path) -> Iterator[Place]:
+def project(broker: TidegateBroker, tmp_path: Path) -> Iterator[Project]:
     with EventsThread(tmp_path / "events", real="log", **{"bootstrap.servers": broker.bootstrap_servers}) as service:
         service.define()
-        yield Place(tmp_path, service, broker)
+        yield Project(tmp_path, service, broker)
 
 
 @pytest.mark.proof
-def test_another_process_stands_by_and_a_new_layout_loses_nothing(place: Place) -> None:
-    place.write(partitions=1)
-    first, second = place.start("first"), place.start("second")
+def test_another_process_stands_by_and_a_new_layout_loses_nothing(project: Project) -> None:
+    project.write(partitions=1)
+    first, second = project.start("first"), project.start("second")
     numbers = [f"a-{number}" for number in range(20)]
-    place.publish(*numbers)
-    until(lambda: set(place.noted()) == set(numbers), "the first events are noted")
-    assert place.noted() == Counter(numbers)
-    place.stop(first)
+    project.publish(*numbers)
+    until(lambda: set(project.noted()) == set(numbers), "the first events are noted")
+    assert project.noted() == Counter(numbers)
+    project.stop(first)
     more = [f"b-{number}" for number in range(20)]
-    place.publish(*more)
-    until(lambda: set(place.noted()) == {*numbers, *more}, "who stood by has taken over")
-    place.stop(second)
-    place.publish("while none ran")
-    place.write(partitions=3)
-    third = place.start("first")
+    project.publish(*more)
+    until(lambda: set(project.noted()) == {*numbers, *more}, "who stood by has taken over")
+    project.stop(second)
+    project.publish("while none ran")
+    project.write(partitions=3)
+    third = project.start("first")
     last = [f"c-{number}" for number in range(20)]
-    place.publish(*last)
-    until(lambda: set(place.noted()) == {*numbers, *more, *last, "while none ran"}, "three partitions have it all")
-    place.stop(third)
-    assert place.noted() == Counter([*numbers, *more, *last, "while none ran"])
+    project.publish(*last)
+    until(lambda: set(project.noted()) == {*numbers, *more, *last, "while none ran"}, "three partitions have it all")
+    project.stop(third)
+    assert project.noted() == Counter([*numbers, *more, *last, "while none ran"])

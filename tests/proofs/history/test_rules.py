@@ -48,7 +48,7 @@ def read(records: list[list[int]]) -> Event:
     return {"who": "group-0", "do": "read", **where, "records": records}
 
 
-def test_what_is_right_is_right() -> None:
+def test_a_correct_history_has_no_violations() -> None:
     assert judge(History(events())) == []
 
 
@@ -69,7 +69,7 @@ def test_what_is_right_is_right() -> None:
         ({"read": [[0, 1], [1, 2], [2, 11]]}, "groups skip nothing: group-0 committed offset 4"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said(changed: dict[str, Any], rule: str) -> None:
+def test_errors_are_reported(changed: dict[str, Any], rule: str) -> None:
     violations = judge(History(events(**changed)))
     assert any(line.startswith(rule) for line in violations), violations
 

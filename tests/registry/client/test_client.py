@@ -113,7 +113,7 @@ def test_the_next_address_is_tried(url: str) -> None:
         assert client.subjects() == []
 
 
-def test_nobody_there_is_unavailable() -> None:
+def test_an_unreachable_registry_is_unavailable() -> None:
     with (
         RegistryClient("http://127.0.0.1:1", attempts=2) as client,
         pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"),

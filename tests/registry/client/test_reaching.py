@@ -145,7 +145,7 @@ def test_tokens_of_an_issuer_are_asked_for_once() -> None:
 
 
 @responses.activate
-def test_what_answered_last_is_asked_first() -> None:
+def test_the_url_that_answered_last_is_tried_first() -> None:
     responses.get("http://a/subjects", json={"error_code": 50003, "message": "forwarding"}, status=500)
     responses.get("http://b/subjects", json=["s"])
     client = RegistryClient("http://a,http://b")

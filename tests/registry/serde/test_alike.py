@@ -143,7 +143,7 @@ def test_another_schema_reads_both_alike(evolution: tuple[Table, AvroSchema]) ->
 
 @pytest.mark.proof
 @pytest.mark.timeout(3600)
-def test_many_drawn_schemas() -> None:
+def test_random_schemas_are_coded_as_by_fastavro() -> None:
     many = everyday(effort(150, 20_000))
     many(given(tables())(hold_written_and_read))()
     many(given(tables(), st.data())(hold_broken))()
@@ -190,7 +190,7 @@ def test_a_tree_is_read_with_another_schema() -> None:
         ({"type": "map", "values": "int"}, b"\x02\x02\xff\x00\x00", "field v{}: not UTF-8"),
     ],
 )
-def test_what_fastavro_would_take_for_a_value_is_an_error(type_: Any, body: bytes, words: str) -> None:
+def test_a_value_that_only_fastavro_accepts_is_an_error(type_: Any, body: bytes, words: str) -> None:
     schema = AvroSchema.parse(json.dumps({"type": "record", "name": "R", "fields": [{"name": "v", "type": type_}]}))
     message = b"\0\0\0\0\7" + body
     for error in (in_columns(message, schema), as_record_of(message, schema)):
@@ -209,7 +209,7 @@ def test_what_fastavro_would_take_for_a_value_is_an_error(type_: Any, body: byte
         ({"type": "string", "logicalType": "uuid"}, b"\x02x", "is no uuid: badly formed"),
     ],
 )
-def test_what_python_has_no_value_for_names_its_field(type_: Any, body: bytes, words: str) -> None:
+def test_an_error_about_a_value_without_a_python_form_names_its_field(type_: Any, body: bytes, words: str) -> None:
     schema = AvroSchema.parse(json.dumps({"type": "record", "name": "R", "fields": [{"name": "v", "type": type_}]}))
     with pytest.raises(CorruptRecord, match=f"field v: .*{words}"):
         decode_record(b"\0\0\0\0\7" + body, {7: schema}.__getitem__)

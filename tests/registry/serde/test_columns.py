@@ -214,7 +214,7 @@ def test_corrupt_bytes_name_row_and_field(type_: Any, body: bytes, words: str) -
 
 
 @pytest.mark.parametrize("message", [b"", b"\0\0\0\0", b"\1\0\0\0\1\0", b"hello there"])
-def test_what_is_not_framed_says_so(message: bytes) -> None:
+def test_a_message_without_a_frame_is_reported(message: bytes) -> None:
     values = pa.array([None, message], pa.binary())
     with pytest.raises(CorruptRecord, match="row 1: not in Confluent framing"):
         decode_columns(values, unknown)
@@ -360,7 +360,7 @@ def evolutions(draw: st.DrawFn) -> tuple[AvroSchema, AvroSchema, list[Any]]:
 
 @settings(max_examples=80, deadline=None)
 @given(evolutions())
-def test_what_a_reader_sees_is_what_fastavro_sees(evolution: tuple[AvroSchema, AvroSchema, list[Any]]) -> None:
+def test_readers_get_the_same_values_as_with_fastavro(evolution: tuple[AvroSchema, AvroSchema, list[Any]]) -> None:
     writer, reader, rows = evolution
     values = encode_columns(writer, pa.array(rows, arrow_type(writer)), 7)
     (run,) = decode_columns(values, {7: writer}.__getitem__, reader)

@@ -46,12 +46,12 @@ def hold_to_java(every: int) -> None:
     assert records * every > 1000 and refused * every > 100
 
 
-def test_what_java_reads_we_read() -> None:
+def test_we_read_the_messages_that_java_reads() -> None:
     hold_to_java(every=3)
 
 
 @pytest.mark.proof
-def test_all_that_java_reads_we_read() -> None:
+def test_we_read_every_schema_pair_that_java_reads() -> None:
     hold_to_java(every=1)
 
 

@@ -43,7 +43,7 @@ HOSTILE: list[tuple[Any, bytes]] = [
 
 
 @pytest.mark.parametrize(("type_", "body"), HOSTILE)
-def test_what_bytes_announce_is_not_allocated(type_: Any, body: bytes) -> None:
+def test_announced_lengths_are_not_allocated(type_: Any, body: bytes) -> None:
     schema, messages = parse(type_), pa.array([HEADER + body] * 2)
     allocated = pa.total_allocated_bytes()
     tracemalloc.start()

@@ -202,7 +202,9 @@ def test_the_log_holds_confluents_records(
 
 @pytest.mark.servers
 @pytest.mark.parametrize("make", [pytest.param(KafkaBroker, marks=pytest.mark.proof), TidegateBroker])
-def test_it_waits_for_a_broker_and_refuses_writes_without_one(make: Callable[[Path], Broker], tmp_path: Path) -> None:
+def test_the_registry_waits_for_a_broker_and_refuses_writes_without_one(
+    make: Callable[[Path], Broker], tmp_path: Path
+) -> None:
     broker = or_skip(lambda: make(tmp_path / "kafka"))
     settings = {
         "listeners": "http://127.0.0.1:0",

@@ -50,7 +50,7 @@ def test_a_new_connector_passes_the_suite(made, path):
     assert " passed in " in run("test", path, cwd=made)
 
 
-def test_what_is_wrong_is_one_line(made):
+def test_errors_are_one_line(made):
     assert run("new", "my-feed", cwd=made, status=1) == "error: my-feed is there already\n"
     assert run("new", "My_Feed", cwd=made, status=1).startswith("error: 'My_Feed' cannot name a connector: use words")
     (made / "wrong.json").write_text('{"connector.class": "NoSuch", "topic": "t"}')

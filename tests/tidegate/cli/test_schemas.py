@@ -150,7 +150,7 @@ NESTED = {
 }  # fmt: skip
 
 
-def test_what_is_deep_inside_is_named(run: Run) -> None:
+def test_an_error_deep_inside_names_its_path(run: Run) -> None:
     run("register", "deep", run.file("old.avsc", NESTED))
     changed = json.loads(
         json.dumps(NESTED)

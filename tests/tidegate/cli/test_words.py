@@ -134,7 +134,7 @@ def test_a_data_folder_that_cannot_be_made_is_named(tmp_path):
         ),
     ],
 )
-def test_what_a_tidegate_toml_gets_wrong_is_named(text, words, tmp_path):
+def test_errors_in_tidegate_toml_are_named(text, words, tmp_path):
     (tmp_path / "tidegate.toml").write_text(text)
     failed = tidegate("up", "--data", tmp_path / "data", "--config", tmp_path / "tidegate.toml", check=False)
     assert (failed.returncode, failed.stderr) == (1, f"error: {tmp_path}/tidegate.toml: {words}\n")

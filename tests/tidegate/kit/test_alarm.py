@@ -37,7 +37,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["set", "clear", "cancel", "pass"]), 
 
 
 @given(STEPS)
-def test_it_rings_at_the_time_set_last_and_at_no_other(steps: list[tuple[str, int]]) -> None:
+def test_an_alarm_rings_only_at_the_time_set_last(steps: list[tuple[str, int]]) -> None:
     async def work() -> None:
         loop: Any = asyncio.get_running_loop()
         rung: list[float] = []

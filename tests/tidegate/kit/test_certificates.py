@@ -47,7 +47,7 @@ def test_keys_are_the_owners_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["ca.key", CA_FILE, "server.key", "server.pem"])
 @pytest.mark.parametrize("content", ["nothing", "half", "another's"])
-def test_what_a_kill_left_behind_is_made_anew(tmp_path: Path, name: str, content: str) -> None:
+def test_files_left_by_a_kill_are_recreated(tmp_path: Path, name: str, content: str) -> None:
     certificates(tmp_path / "other", [])
     certificates(tmp_path / "tls", [])
     file = tmp_path / "tls" / name

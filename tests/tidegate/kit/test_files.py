@@ -50,7 +50,7 @@ def test_a_write_that_fails_at_any_step_leaves_the_old_content_and_nothing_else(
         assert os.listdir(tmp_path) == ["file"]
 
 
-def test_what_another_process_left_does_not_matter(tmp_path: Path) -> None:
+def test_leftovers_of_another_process_do_not_matter(tmp_path: Path) -> None:
     (tmp_path / f".file.{os.getpid()}.new").write_text("half")
     write_whole(tmp_path / "file", "whole")
     assert (tmp_path / "file").read_text() == "whole"

@@ -112,7 +112,7 @@ def test_half_a_surrogate_pair_comes_back_as_it_went():
     assert answer.json() == "a\ud800"
 
 
-def test_what_an_answer_is_made_of_leaves_in_one_piece():
+def test_the_parts_of_an_answer_are_sent_in_one_write():
     async def run():
         beneath = MemoryTransport()
         joining = JoiningTransport(beneath)

@@ -98,7 +98,7 @@ def run(work: Any) -> None:
         (b"d" * (MOST_BODY + 1), f'"application {MOST_BODY + 1}"'),
     ],
 )
-def test_what_is_not_answered_directly_is_the_applications(body: bytes, said: str) -> None:
+def test_other_requests_are_passed_to_the_application(body: bytes, said: str) -> None:
     async def work() -> None:
         async with served(Taker()) as (reader, writer):
             for _ in range(3):

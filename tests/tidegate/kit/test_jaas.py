@@ -40,7 +40,7 @@ def test_a_login_module_has_options(text: str, options: dict[str, str]) -> None:
         ("= required;", "a login module's class"),
     ],
 )
-def test_other_text_is_refused(text: str, told: str) -> None:
+def test_invalid_jaas_text_is_refused(text: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         login_module(text)
 
@@ -51,7 +51,7 @@ VALUES = st.text(st.characters(exclude_characters="\n\r", exclude_categories=["C
 
 @settings(max_examples=60, deadline=None)
 @given(WORDS, st.dictionaries(WORDS, VALUES))
-def test_what_is_quoted_comes_back(name: str, options: dict[str, str]) -> None:
+def test_quoted_values_are_read_back(name: str, options: dict[str, str]) -> None:
     def quoted(value: str) -> str:
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 

@@ -61,7 +61,7 @@ def test_patterns_match_what_java_matches() -> None:
     assert not wrong, f"{len(wrong)} of {len(CASES)}\n" + "\n".join(wrong[:50])
 
 
-def test_what_java_refuses_is_refused() -> None:
+def test_patterns_that_java_refuses_are_refused() -> None:
     taken = set()
     for case in CASES:
         if "error" in case:

@@ -13,7 +13,7 @@ def test_a_pattern_matches_in_time_that_grows_with_the_text():
 @pytest.mark.parametrize(
     "pattern, why", [("(a", "missing \\): \\(a"), ("(?=a)", "invalid perl operator"), ("\ud800", "surrogates")]
 )
-def test_what_is_none_is_refused_with_the_reason(pattern, why, capfd):
+def test_an_unsupported_pattern_is_refused_with_the_reason(pattern, why, capfd):
     with pytest.raises(PatternError, match=why):
         compiled(pattern)
     assert capfd.readouterr().err == ""

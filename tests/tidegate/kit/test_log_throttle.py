@@ -29,7 +29,7 @@ def test_a_flood_of_one_kind_is_counted() -> None:
     assert following is not None and "suppressed" not in following.msg
 
 
-def test_one_connectors_flood_does_not_hide_another() -> None:
+def test_a_flood_from_one_connector_does_not_hide_another() -> None:
     lines = Lines()
     for n in range(100):
         lines.log({"event": "task failed", "connector": "a", "error": str(n)})
@@ -46,7 +46,7 @@ def test_lines_of_libraries_are_told_apart_by_their_words() -> None:
     assert after is not None and "7 lines like this were suppressed" in after.getMessage()
 
 
-def test_what_is_no_warning_is_always_written() -> None:
+def test_entries_below_warning_are_always_written() -> None:
     lines = Lines()
     assert all(lines.log({"event": "task started"}, logging.INFO) for _ in range(100))
 

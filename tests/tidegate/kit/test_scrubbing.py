@@ -59,14 +59,14 @@ def test_an_empty_secret_hides_nothing() -> None:
         ({"transforms.x.api_key": "s3cret-one"}, "s3cret-one"),
     ],
 )
-def test_what_keys_mostly_hold_is_hidden_whoever_declares_them(properties: dict[str, str], text: str) -> None:
+def test_keys_with_well_known_secret_names_are_always_hidden(properties: dict[str, str], text: str) -> None:
     with knowing(Secrets()):
         noted_config(properties)
         assert text not in scrubbed(f"it said {text}!")
         assert scrubbed("jdbc:x://h/d?user=u") == "jdbc:x://h/d?user=u"
 
 
-def test_what_is_known_in_one_piece_of_work_is_not_in_another() -> None:
+def test_secrets_known_in_one_context_are_unknown_in_another() -> None:
     with knowing(Secrets()):
         Password("s3cret-one")
         seen: list[str] = []

@@ -24,7 +24,7 @@ def manager():
     shutil.rmtree(folder)
 
 
-def test_it_is_said_twice_in_the_time_that_systemd_gives(manager):
+def test_the_watchdog_notifies_twice_per_interval(manager):
     notifier = Notifier({"NOTIFY_SOCKET": manager.getsockname(), "WATCHDOG_USEC": "20000"})
     notifier.say("READY=1")
     assert manager.recv(100) == b"READY=1"
@@ -49,7 +49,7 @@ def test_systemd_may_listen_on_an_abstract_socket():
         assert sock.recv(100) == b"READY=1"
 
 
-def test_who_does_not_read_stops_nobody(manager):
+def test_an_unread_notification_socket_blocks_nothing(manager):
     notifier = Notifier({"NOTIFY_SOCKET": manager.getsockname()})
     for _ in range(2_000):
         notifier.say("WATCHDOG=1" * 100)

@@ -93,7 +93,7 @@ def test_an_instance_that_comes_back_with_another_protocol_begins_a_rebalance(cl
     assert state(cluster) is GroupState.PREPARING_REBALANCE
 
 
-def test_who_is_replaced_while_it_joins_is_fenced(cluster: Cluster) -> None:
+def test_a_member_replaced_while_it_joins_is_fenced(cluster: Cluster) -> None:
     first, second = two_instances(cluster)
     parked = cluster.join(member_id=first.member_id, instance_id="a", session_timeout_ms=60_000)
     back = cluster.join(instance_id="a", session_timeout_ms=60_000)
@@ -102,7 +102,7 @@ def test_who_is_replaced_while_it_joins_is_fenced(cluster: Cluster) -> None:
     assert value(back).generation == 2
 
 
-def test_who_is_replaced_while_the_leader_assigns_makes_all_join_again(cluster: Cluster) -> None:
+def test_replacing_a_member_while_the_leader_assigns_makes_all_join_again(cluster: Cluster) -> None:
     joins = [cluster.join(instance_id=name) for name in ("a", "b")]
     cluster.clock.advance(0)
     follower = cluster.sync(value(joins[1]))

@@ -25,7 +25,7 @@ def test_topics_are_read_whatever_follows_them(topics: list[str], rest: bytes) -
     "metadata",
     [b"", b"\0", subscription("t", version=-1), subscription("topic", rest=b"")[:-1], b"\0\0\xff\xff\xff\xff"],
 )
-def test_what_is_no_subscription_is_not_known(metadata: bytes) -> None:
+def test_an_unreadable_subscription_counts_as_unknown(metadata: bytes) -> None:
     assert subscribed_topics(metadata) is None
 
 

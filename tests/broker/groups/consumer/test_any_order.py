@@ -284,5 +284,5 @@ def test_partitions_are_with_one_member_and_all_are_given_out(steps: list[tuple[
 @pytest.mark.timeout(1200)
 @settings(max_examples=effort(60, 3000), deadline=None)
 @given(steps)
-def test_the_same_for_long(steps: list[tuple[int, int, int]]) -> None:
+def test_long_random_sequences_converge(steps: list[tuple[int, int, int]]) -> None:
     run(steps)

@@ -44,6 +44,6 @@ def test_bytes_that_are_none_are_refused(data: bytes) -> None:
             decode(data)
 
 
-def test_nothing_is_no_subscription() -> None:
+def test_empty_bytes_are_no_subscription() -> None:
     with pytest.raises(InconsistentGroupProtocol):
         decode_subscription(b"")

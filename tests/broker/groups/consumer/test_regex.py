@@ -18,7 +18,7 @@ def test_topics_that_may_not_be_seen_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("expression", ["(", "a{2000}", "(?=a)", "\\1", "*"])
-def test_what_is_not_one_is_refused(expression: str) -> None:
+def test_an_invalid_regex_is_refused(expression: str) -> None:
     with pytest.raises(InvalidRegularExpression, match="is not a valid regular expression"):
         check(expression)
     assert resolve([expression], ["a"], None) == {expression: set()}

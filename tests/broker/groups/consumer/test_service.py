@@ -140,7 +140,7 @@ def test_epochs_are_checked(cluster: Cluster) -> None:
         ({"epoch": -1}, GroupIdNotFound),
     ],
 )
-def test_what_makes_no_sense_is_refused(cluster: Cluster, more: dict[str, Any], error: type[BrokerError]) -> None:
+def test_invalid_heartbeats_are_refused(cluster: Cluster, more: dict[str, Any], error: type[BrokerError]) -> None:
     assert isinstance(failure(beat(cluster, "a", **more)), error)
 
 
@@ -260,7 +260,7 @@ def test_a_group_is_deleted_and_its_offsets_with_it(cluster: Cluster) -> None:
         assert coordinator.fetch_offsets("g") == {}
 
 
-def test_nothing_changes_if_the_log_refuses(cluster: Cluster) -> None:
+def test_the_group_stays_unchanged_if_the_log_refuses(cluster: Cluster) -> None:
     join(cluster, "a")
     before = describe(cluster)
     cluster.log.refusal = KafkaStorageError("the disk is full")

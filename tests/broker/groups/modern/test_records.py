@@ -44,7 +44,7 @@ def test_every_type_of_kafka_4_3_is_known() -> None:
 
 
 @given(st.data())
-def test_what_is_written_is_read(data: st.DataObject) -> None:
+def test_a_written_record_is_read_back(data: st.DataObject) -> None:
     key_class, value_class = TYPES[data.draw(st.sampled_from(sorted(TYPES)))]
     record = data.draw(messages(key_class)), data.draw(st.none() | messages(value_class))
     assert decode_entry(TYPES, *encode_entry(record)) == record

@@ -105,7 +105,7 @@ def test_a_group_whose_offsets_are_pending_does_not_expire(cluster: Cluster) -> 
     assert cluster.coordinator.list_groups() == []
 
 
-def test_who_may_commit_in_a_transaction(cluster: Cluster) -> None:
+def test_only_current_members_may_commit_in_a_transaction(cluster: Cluster) -> None:
     (member,) = cluster.stable(1)
     commits = cluster.coordinator.commit_transaction_offsets
     offsets = {HERE: CommittedOffset(1)}

@@ -52,7 +52,7 @@ def test_an_internal_topic_of_another_size_does_not_fit() -> None:
     assert detail == "Existing topic app-changelog has different number of partitions: expected 2, found 3"
 
 
-def test_what_is_joined_is_partitioned_alike() -> None:
+def test_joined_topics_get_the_same_number_of_partitions() -> None:
     assert missing(joining(), ListTopics(clicks=7, users=3, pages=3)) == {"app-clicks": 3, "app-store": 3}
     code, detail = problem(joining(), ListTopics(clicks=7, users=3, pages=4))
     assert code is StatusCode.INCORRECTLY_PARTITIONED_TOPICS

@@ -62,7 +62,7 @@ def test_a_zip_of_metadata_defines_all_its_events_and_a_definition_is_shown_as_m
         ("text/plain", "x", 415, "UNSUPPORTED_MEDIA_TYPE"),
     ],
 )
-def test_what_is_no_definition_is_refused(
+def test_an_invalid_definition_is_refused(
     service: EventsThread, kind: str, body: str | bytes, status: int, code: str
 ) -> None:
     answer = call(service, "POST", "", kind, data=body)

@@ -284,7 +284,7 @@ def test_a_session_without_a_connect_is_cleared_away(tmp_path_factory: pytest.Te
         assert client.connect()[0]["error"] == "403::Unknown client"
 
 
-def test_there_are_only_so_many_sessions(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_number_of_sessions_is_limited(tmp_path_factory: pytest.TempPathFactory) -> None:
     with EventsThread(tmp_path_factory.mktemp("limit"), **{"cometd.max.sessions": 2}) as service:
         assert [Bayeux(service).handshake["successful"] for _ in range(3)] == [True, True, False]
 

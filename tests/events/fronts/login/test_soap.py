@@ -76,7 +76,7 @@ def test_a_session_says_whose_it_is_and_ends(service: EventsThread) -> None:
         (b"\xff" * 100_000, "MALFORMED_XML"),
     ],
 )
-def test_what_is_no_login_is_a_fault(service: EventsThread, body: str | bytes, code: str) -> None:
+def test_an_invalid_login_gets_a_soap_fault(service: EventsThread, body: str | bytes, code: str) -> None:
     assert fault_code(post(service, body)) == code
 
 
@@ -177,7 +177,7 @@ def test_only_who_has_a_session_may_send_much(service: EventsThread) -> None:
     assert "with its headers and its name" in create(service, GOOD, headers=headers).text
 
 
-def test_elements_are_counted(service: EventsThread) -> None:
+def test_the_number_of_xml_elements_is_limited(service: EventsThread) -> None:
     answer = create(service, f"<n:sObjects>{'<a/>' * 250_001}</n:sObjects>")
     assert fault_code(answer) == "MALFORMED_XML"
     assert "more than 250000 elements" in answer.text

@@ -106,7 +106,7 @@ def test_a_subscription_goes_on_after_what_was_committed(client: Client, name: s
     second.end()
 
 
-def test_one_that_never_committed_begins_where_its_definition_says(client: Client, tooling: Tooling) -> None:
+def test_a_subscription_without_commits_begins_where_its_definition_says(client: Client, tooling: Tooling) -> None:
     client.publish("kept")
     made = f"E{uuid.uuid4().hex}"
     said = tooling.define(made, defaultReplay="EARLIEST")
@@ -261,7 +261,7 @@ def test_workers_of_a_shared_subscription_get_each_event_once(client: Client, sh
         worker.end()
 
 
-def test_what_a_worker_did_not_commit_goes_to_another(client: Client, shared: str) -> None:
+def test_uncommitted_events_of_a_worker_go_to_another(client: Client, shared: str) -> None:
     dying = Managed(client, 4, developer_name=shared)
     next(dying.responses)
     client.publish("d-1", "d-2", "d-3", "d-4")
@@ -306,7 +306,7 @@ def test_a_worker_that_does_not_commit_gets_no_more_and_holds_up_nobody(
     stuck.end()
 
 
-def test_what_is_kept_of_a_shared_subscription_does_not_grow_with_what_is_done(
+def test_the_state_of_a_shared_subscription_does_not_grow_with_its_commits(
     service: EventsThread, client: Client, shared: str
 ) -> None:
     first = Managed(client, 1, developer_name=shared)
@@ -331,7 +331,7 @@ def test_what_is_kept_of_a_shared_subscription_does_not_grow_with_what_is_done(
     again.end()
 
 
-def test_one_server_deals_a_shared_subscription_out_until_its_lease_ends(
+def test_one_server_distributes_a_shared_subscription_until_its_lease_ends(
     service: EventsThread, client: Client, shared: str
 ) -> None:
     managed, now = service.server.managed, time.time_ns() // 1_000_000

@@ -56,7 +56,7 @@ def test_later_requests_have_results_of_earlier_ones_in_them(service: EventsThre
     assert answers[1]["body"]["id"].encode() in values[1]
 
 
-def test_what_refers_to_a_failed_request_is_halted_and_the_rest_goes_on(service: EventsThread) -> None:
+def test_requests_that_refer_to_a_failed_one_are_halted_and_the_rest_runs(service: EventsThread) -> None:
     before = stored(service)
     answers = composite(service, post("bad", None), post("after", "@{bad.id}"), post("good", "fine"))
     assert [answer["httpStatusCode"] for answer in answers] == [400, 400, 201]

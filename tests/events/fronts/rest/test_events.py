@@ -178,7 +178,7 @@ def test_versions_need_no_session(service: EventsThread) -> None:
         ("GET", f"{EVENTS}/eventSchema?payloadFormat=ROUND", 400, "INVALID_TYPE"),
     ],
 )
-def test_what_is_not_there_is_said_as_salesforce_says_it(
+def test_missing_resources_get_salesforces_errors(
     service: EventsThread, method: str, path: str, status: int, code: str
 ) -> None:
     answer = call(service, method, path)

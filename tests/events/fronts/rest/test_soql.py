@@ -59,7 +59,7 @@ def test_fields_come_as_the_rows_name_them() -> None:
         "SELECT a FROM x WHERE b LIKE 'c'",
     ],
 )
-def test_what_cannot_be_done_is_refused(text: str) -> None:
+def test_unsupported_queries_are_refused(text: str) -> None:
     with pytest.raises(MalformedSelect, match="unexpected token"):
         parse_select(text)
 

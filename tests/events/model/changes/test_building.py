@@ -129,7 +129,7 @@ def test_rows_of_a_snapshot_are_events_only_where_they_are_asked_for() -> None:
     assert values["ChangeEventHeader"]["changeType"] == "CREATE"
 
 
-def test_what_cannot_be_said_is_a_gap() -> None:
+def test_a_change_that_cannot_be_represented_becomes_a_gap_event() -> None:
     values, _, shown = made({"op": "t"}) or ({}, {}, {})
     assert values["ChangeEventHeader"]["changeType"] == "GAP_OVERFLOW"
     assert values["ChangeEventHeader"]["recordIds"] == ["000000000000000AAA"]

@@ -71,6 +71,6 @@ def test_normalized_texts_and_messages_are_confluents() -> None:
 
 @pytest.mark.proof
 @pytest.mark.servers
-def test_what_is_kept_is_what_java_says() -> None:
+def test_the_recorded_answers_are_those_of_java() -> None:
     answers: list[dict[str, Any]] = or_skip(avro.entries)
     assert answers == list(read("avro"))

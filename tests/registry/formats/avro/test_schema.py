@@ -81,7 +81,7 @@ def test_written_json_is_json(value: Any) -> None:
         ),
     ],
 )
-def test_what_is_no_schema_says_why(text: str, words: str) -> None:
+def test_an_invalid_schema_says_why(text: str, words: str) -> None:
     with pytest.raises(InvalidSchema) as caught:
         AvroSchema.parse(text)
     assert words in str(caught.value)

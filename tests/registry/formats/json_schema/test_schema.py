@@ -76,7 +76,7 @@ TEXT = {"type": "string"}
         ({"const": None}, {"const": None}, True, ""),
     ],
 )
-def test_changes(old: Any, new: Any, compatible: bool, change: str) -> None:
+def test_each_change_is_classified(old: Any, new: Any, compatible: bool, change: str) -> None:
     assert [kind for kind in kinds(old, new) if kind.startswith(change)] or not change
     assert (problems(old, new) == []) is compatible
 
@@ -116,13 +116,13 @@ def test_messages_are_confluents() -> None:
         ("[" * 100_000, "nested too deep"),
     ],
 )
-def test_what_is_no_schema_says_where_and_why(text: str, words: str) -> None:
+def test_an_invalid_schema_says_where_and_why(text: str, words: str) -> None:
     with pytest.raises(InvalidSchema) as caught:
         JsonSchema.parse(text)
     assert words in str(caught.value)
 
 
-def test_what_is_stored_is_only_read_until_it_is_compared() -> None:
+def test_a_stored_schema_is_only_parsed_when_it_is_compared() -> None:
     stored = JsonSchema.parse('{"type":"strin"}', strict=False)
     assert stored.canonical == '{"type":"strin"}'
     with pytest.raises(InvalidSchema):

@@ -55,7 +55,7 @@ ENTITIES = [Entity(path, "sr_field") for path in FIELDS] + [Entity(path, "sr_rec
 
 
 @pytest.mark.parametrize("entity", ENTITIES, ids=lambda entity: entity.path)
-def test_what_is_tagged_is_found_by_its_path_and_untagged_as_before(entity: Entity) -> None:
+def test_tags_are_found_by_path_and_removed_again(entity: Entity) -> None:
     text = json.dumps(SCHEMA, separators=(",", ":"))
     changed = with_tags(text, {entity: ["PII", "T"]}, {entity: ["T"]})
     assert tagged(changed) == {entity: ["PII"]}

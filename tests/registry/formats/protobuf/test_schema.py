@@ -50,7 +50,7 @@ def test_types_are_listed_in_confluents_order() -> None:
          "MULTIPLE_FIELDS_MOVED_TO_ONEOF #/M/o"),
     ],
 )  # fmt: skip
-def test_changes(old: str, new: str, change: str | None) -> None:
+def test_each_change_is_classified(old: str, new: str, change: str | None) -> None:
     assert changes(old, new) == ([] if change is None else changes(old, new))
     assert change is None or change in changes(old, new)
 
@@ -90,7 +90,7 @@ def test_messages_are_confluents() -> None:
         ("message M { optional " + "map<string," * 3000 + "int32 a = 1; }", "deep"),
     ],
 )
-def test_what_is_no_file_says_where_and_why(text: str, words: str) -> None:
+def test_an_invalid_file_says_where_and_why(text: str, words: str) -> None:
     with pytest.raises(InvalidSchema) as caught:
         ProtobufSchema.parse(text)
     assert words in str(caught.value)
@@ -148,7 +148,7 @@ def test_a_file_that_only_passes_another_on_is_that_other() -> None:
     assert schema.name == "shop.Line" and schema.message_indexes("shop.Order.Part") == [1, 0]
 
 
-def test_what_no_runtime_accepts_comes_to_light_when_fields_are_checked() -> None:
+def test_errors_that_every_runtime_refuses_are_found_when_fields_are_checked() -> None:
     schema = ProtobufSchema.parse('syntax = "proto3"; message M { int32 a = 1; int64 a = 1; }')
     with pytest.raises(InvalidSchema):
         schema.check_fields()

@@ -36,7 +36,7 @@ def test_assignments_are_confluents_json() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"3", b'{"host":"h"}', b'{"host":"h","port":"1"}', b'{"host":"h","port":99999}', b"\xff"]
 )
-def test_what_is_no_identity_is_refused(data: bytes) -> None:
+def test_an_invalid_identity_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidAssignment):
         Identity.decode(data)
 

@@ -122,7 +122,7 @@ def test_a_thing_not_found_is_looked_for_in_what_was_written_meanwhile() -> None
     run(test)
 
 
-def test_one_that_cannot_catch_up_says_so() -> None:
+def test_a_replica_that_cannot_catch_up_reports_it() -> None:
     async def test(world: World, client: httpx.AsyncClient) -> None:
         world.office.outcome.set(OTHER)
         world.log.deaf = True
@@ -165,7 +165,7 @@ def test_a_write_waits_until_this_registry_is_elected_itself() -> None:
     run(test)
 
 
-def test_nobody_to_write_is_50004_and_nobody_to_answer_50003() -> None:
+def test_no_writer_is_50004_and_no_answer_50003() -> None:
     async def test(world: World, client: httpx.AsyncClient) -> None:
         answer = await client.post("/subjects/s/versions", json=SCHEMA)
         assert (answer.status_code, answer.json()) == (500, {"error_code": 50004, "message": "Leader not known."})
@@ -213,7 +213,7 @@ def test_a_deletion_that_may_have_been_done_is_not_repeated() -> None:
     run(test)
 
 
-def test_one_that_was_elected_but_is_not_confirmed_writes_nothing() -> None:
+def test_an_unconfirmed_leader_writes_nothing() -> None:
     async def test(world: World, client: httpx.AsyncClient) -> None:
         world.office.confirmed = False
         world.office.outcome.set(ME)

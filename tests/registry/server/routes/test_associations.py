@@ -116,7 +116,7 @@ def test_weak_associations_share_a_subject(client: TestClient) -> None:
         (request({"lifecycle": "STRONG"}), "schema", "schema must be provided when creating a frozen association"),
     ],
 )
-def test_what_makes_no_association_is_42212(client: TestClient, body: Any, member: str, says: str) -> None:
+def test_an_invalid_association_is_42212(client: TestClient, body: Any, member: str, says: str) -> None:
     error = Error(422, 42212, f"an invalid value for property: '{member}', detail: ")
     run(client, [("POST", "/associations", body, error), ("POST", "/associations", body, Error(422, 42212, says))])
 

@@ -139,7 +139,9 @@ def test_a_body_that_is_not_json_is_400(client: TestClient) -> None:
         ("GET", "/subjects?limit=x", (404, 404)),
     ],
 )
-def test_what_is_not_there_says_so(client: TestClient, method: str, path: str, expected: tuple[int, int]) -> None:
+def test_missing_subjects_and_versions_are_reported(
+    client: TestClient, method: str, path: str, expected: tuple[int, int]
+) -> None:
     register(client, "s", A)
     assert error(client.request(method, path)) == expected
 

@@ -74,7 +74,7 @@ def register(client: TestClient, subject: str, user: tuple[str, str], schema: st
     return int(answer.json()["id"])
 
 
-def test_who_has_no_password_gets_nothing(client: TestClient) -> None:
+def test_requests_without_a_password_are_refused(client: TestClient) -> None:
     for method, path in (("GET", "/subjects"), ("POST", "/subjects/s/versions"), ("GET", "/metrics"), ("GET", "/")):
         refused = client.request(method, path)
         assert refused.status_code == 401, path
@@ -191,7 +191,7 @@ def test_hashes_are_karapaces_own(file: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, change: Any, told: str) -> None:
+def test_errors_in_a_file_are_named(tmp_path: Path, change: Any, told: str) -> None:
     path = tmp_path / "auth.json"
     path.write_text(change if isinstance(change, str) else json.dumps(change))
     with pytest.raises(ConfigError, match=told):
@@ -221,7 +221,7 @@ def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, v
         pass
 
 
-def test_who_needs_no_password_needs_no_right(file: Path, log: MemoryLog) -> None:
+def test_paths_without_a_password_need_no_right(file: Path, log: MemoryLog) -> None:
     keys = parse(SecurityConfig, {"registry_authfile": str(file), "authentication.skip.paths": "/schemas/types,/v1/*"})
     with TestClient(served(log, guards=guards(keys))) as client:
         assert client.get("/schemas/types").status_code == 200

@@ -40,7 +40,7 @@ def client(log: MemoryLog, file: Path) -> Iterator[TestClient]:
         yield started
 
 
-def test_nobody_gets_anything_without_a_password(client: TestClient) -> None:
+def test_every_request_without_a_password_is_refused(client: TestClient) -> None:
     for method, path in (
         ("GET", "/"),
         ("GET", "/subjects"),
@@ -64,7 +64,7 @@ def test_rights_on_subjects_decide(client: TestClient) -> None:
     assert client.get("/subjects", auth=READER).json() == ["orders-value"]
 
 
-def test_what_is_global_needs_a_right_on_the_platform(client: TestClient) -> None:
+def test_global_settings_need_a_right_on_the_platform(client: TestClient) -> None:
     body = {"compatibility": "NONE"}
     assert [client.get("/config", auth=user).status_code for user in (READER, WRITER, ROOT)] == [200, 403, 200]
     assert [client.put("/config", json=body, auth=user).status_code for user in (READER, WRITER, ROOT)] == [
@@ -74,7 +74,7 @@ def test_what_is_global_needs_a_right_on_the_platform(client: TestClient) -> Non
     ]
 
 
-def test_what_changes_counts_at_once(client: TestClient, file: Path) -> None:
+def test_changed_rights_count_at_once(client: TestClient, file: Path) -> None:
     assert client.get("/subjects", auth=READER).status_code == 200
     write_users(file, read_users(file).without("reader"))
     assert client.get("/subjects", auth=READER).status_code == 401

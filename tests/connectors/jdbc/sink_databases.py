@@ -17,11 +17,11 @@ __all__ = [
     "KEY",
     "PLACE",
     "ROW",
-    "DuckDbPlace",
-    "MariaDbPlace",
-    "PostgresPlace",
-    "SinkPlace",
-    "SqlitePlace",
+    "DuckDbDatabase",
+    "MariaDbDatabase",
+    "PostgresDatabase",
+    "SinkDatabase",
+    "SqliteDatabase",
     "batch",
     "put",
     "row",
@@ -64,7 +64,7 @@ def put(running: Any, batches: Sequence[RecordBatch]) -> None:
     running.task.flush()
 
 
-class SinkPlace:
+class SinkDatabase:
     """A database, or a schema of one, that is empty."""
 
     url: str
@@ -86,7 +86,7 @@ class SinkPlace:
         raise NotImplementedError
 
 
-class SqlitePlace(SinkPlace):
+class SqliteDatabase(SinkDatabase):
     exact_times = False
 
     def __init__(self, folder: Path) -> None:
@@ -108,7 +108,7 @@ class SqlitePlace(SinkPlace):
         return self._cursor(sql)
 
 
-class DuckDbPlace(SinkPlace):
+class DuckDbDatabase(SinkDatabase):
     def __init__(self, folder: Path) -> None:
         self.path = folder / "sink.duckdb"
         self.url = f"jdbc:duckdb:{self.path}"
@@ -123,7 +123,7 @@ class DuckDbPlace(SinkPlace):
             return list(connection.execute(sql).fetchall())
 
 
-class PostgresPlace(SinkPlace):
+class PostgresDatabase(SinkDatabase):
     def __init__(self, server: Any) -> None:
         self.schema = f"sink_{next(_numbers)}"
         self.connection = server.connect()
@@ -142,7 +142,7 @@ class PostgresPlace(SinkPlace):
         self.connection.close()
 
 
-class MariaDbPlace(SinkPlace):
+class MariaDbDatabase(SinkDatabase):
     def __init__(self, server: Any) -> None:
         self.name = f"sink_{next(_numbers)}"
         self.connection = server.connect()
