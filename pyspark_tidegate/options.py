@@ -29,7 +29,7 @@ _DEFAULT: Final = {
 _KNOWN: Final = (
     "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp",
     "endingoffsetsbytimestamp", "startingtimestamp", "endingtimestamp", "minpartitions", "failondataloss", "includeheaders",
-    "maxoffsetspertrigger", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.message", "key.message", "value.errors", "path",
+    "maxoffsetspertrigger", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.message", "key.message", "value.errors", "errors.deadletterqueue.topic.name", "path",
 )  # fmt: skip
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -66,7 +66,10 @@ class Options:
     """The full name of the Protobuf message that values are read as; empty: the first of the schema."""
     key_message: str
     keep_errors: bool
-    """Whether a value that can't be decoded becomes a null with the reason beside it. Otherwise it ends the job."""
+    """Whether a value that can't be decoded becomes a null with the reason beside it. Otherwise it ends the job, unless there is
+    a topic for it."""
+    dead_letter_topic: str
+    """The topic for records whose value can't be decoded; empty: none."""
     kafka: Mapping[str, str] = field(repr=False)
     registry: Mapping[str, str] = field(repr=False)
 
@@ -95,6 +98,13 @@ class Options:
                 raise UsageError(f"the format {format_} needs the option schema.registry.url")
             if format_ == "json" and not options.get(f"{side}.schema"):
                 raise UsageError(f"{side}.format json needs the option {side}.schema: a JSON Schema of the {side}s")
+        errors = choice(options, "value.errors", ("fail", "null", "dead-letter"), "fail")
+        dead_letter_topic = options.get("errors.deadletterqueue.topic.name", "")
+        if bool(dead_letter_topic) != (errors == "dead-letter"):
+            raise UsageError(
+                f"the option value.errors is {errors!r}, and errors.deadletterqueue.topic.name {dead_letter_topic!r}: dead-letter "
+                "needs a topic, and nothing else takes one"
+            )
         return cls(
             topics=tuple(name.strip() for name in options.get("subscribe", "").split(",") if name.strip()),
             pattern=options.get("subscribepattern", ""),
@@ -115,7 +125,8 @@ class Options:
             key_schema=options.get("key.schema", ""),
             value_message=options.get("value.message", ""),
             key_message=options.get("key.message", ""),
-            keep_errors=choice(options, "value.errors", ("fail", "null"), "fail") == "null",
+            keep_errors=errors == "null",
+            dead_letter_topic=dead_letter_topic,
             kafka=kafka,
             registry=registry,
         )

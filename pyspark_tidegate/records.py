@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.client.blocking import BatchConsumer
 from pyspark_tidegate.columns import Decode, Side, decode_each, decoder
+from pyspark_tidegate.dead_letters import DeadLetters
 from pyspark_tidegate.offsets import OffsetRange, config_of
 from pyspark_tidegate.options import Options
 from pyspark_tidegate.types import converted
@@ -90,55 +92,58 @@ class _Decoder:
 
     def __init__(self, options: Options, target: pa.Schema, key: Side, value: Side, part: OffsetRange) -> None:
         self._options, self._target, self._part = options, target, part
-        self._names = arrow_schema(options, key, value).names
+        self._dead_letters = DeadLetters(options, part) if options.dead_letter_topic else None
         needed = key.asks_registry or value.asks_registry
         self._client = RegistryClient.from_properties(options.registry) if needed else None
         self._key, self._value = decoder(key, self._client), decoder(value, self._client)
 
     def __enter__(self) -> Self:
+        if self._dead_letters is not None:
+            self._dead_letters.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._client is not None:
             self._client.close()
+        if self._dead_letters is not None:
+            self._dead_letters.__exit__()
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        part = self._part
-        inside = pc.and_(pc.greater_equal(columns.offsets, part.start), pc.less(columns.offsets, part.stop))
-        rows = pc.indices_nonzero(inside)
-        if not len(rows):
-            return
-
-        def chosen(column: pa.Array) -> pa.Array:
-            return column if len(rows) == len(column) else column.take(rows)
-
-        offsets, values = chosen(columns.offsets), chosen(columns.values)
-        reasons: list[str | None] = []
+        inside = pc.and_(pc.greater_equal(columns.offsets, self._part.start), pc.less(columns.offsets, self._part.stop))
+        chosen = _taken(columns, pc.indices_nonzero(inside))
+        value, reasons = None, list[str | None]()
         if self._options.keep_errors:
-            decoded, reasons = decode_each(self._value, values)
-        else:
-            decoded = self._all(self._value, values, offsets)
-        count = len(offsets)
-        arrays: list[Any] = [
-            self._all(self._key, chosen(columns.keys), offsets),
-            decoded,
-            pa.repeat(pa.scalar(part.topic), count),
-            pa.repeat(pa.scalar(part.partition, pa.int32()), count),
-            offsets,
-            chosen(columns.timestamps_ms).cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC")),
-        ]
-        if self._options.include_headers:
-            headers = columns.headers
-            arrays.append(
-                pa.nulls(count, HEADERS) if headers is None else _null_if_empty(chosen(headers).cast(HEADERS))
-            )
-        if self._options.keep_errors:
-            errors = pa.array(reasons, pa.string())
-            arrays += [errors, pc.if_else(pc.is_valid(errors), values.cast(pa.binary()), pa.scalar(None, pa.binary()))]
-        by_name = dict(zip(self._names, arrays, strict=True))
-        yield pa.RecordBatch.from_arrays(
-            [converted(by_name[field.name], field.type) for field in self._target], names=self._target.names
-        )
+            value, reasons = decode_each(self._value, chosen.values)
+        elif self._dead_letters is not None:
+            value, reasons = decode_each(self._value, chosen.values)
+            self._dead_letters.write(chosen, reasons)
+            good = pa.array([row for row, reason in enumerate(reasons) if reason is None], pa.int64())
+            chosen, value = _taken(chosen, good), value.take(good)
+        if len(chosen):
+            arrays = [converted(self._column(field.name, chosen, value, reasons), field.type) for field in self._target]
+            yield pa.RecordBatch.from_arrays(arrays, names=self._target.names)
+
+    def _column(self, name: str, records: Columns, value: pa.Array | None, reasons: list[str | None]) -> pa.Array:
+        """A column of the source; only those that the job asks for are made. ``value`` is there where it is decoded already."""
+        if name == "value":
+            return self._all(self._value, records.values, records.offsets) if value is None else value
+        if name == "key":
+            return self._all(self._key, records.keys, records.offsets)
+        if name == "topic":
+            return pa.repeat(pa.scalar(self._part.topic), len(records))
+        if name == "partition":
+            return pa.repeat(pa.scalar(self._part.partition, pa.int32()), len(records))
+        if name == "offset":
+            return records.offsets
+        if name == "timestamp":
+            return records.timestamps_ms.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
+        if name == "headers":
+            headers = records.headers
+            return pa.nulls(len(records), HEADERS) if headers is None else _null_if_empty(headers.cast(HEADERS))
+        errors = pa.array(reasons, pa.string())
+        if name == "error":
+            return errors
+        return pc.if_else(pc.is_valid(errors), records.values.cast(pa.binary()), pa.scalar(None, pa.binary()))
 
     def _all(self, decode: Decode, column: pa.Array, offsets: pa.Array) -> pa.Array:
         """The column decoded; the error of a value that can't be names its record."""
@@ -150,6 +155,14 @@ class _Decoder:
             _, reasons = decode_each(decode, column)
             failed.row = next((row for row, reason in enumerate(reasons) if reason is not None), 0)
         raise failed.located(Origin(self._part.topic, self._part.partition, offsets[failed.row].as_py())) from None
+
+
+def _taken(columns: Columns, rows: pa.Array) -> Columns:
+    if len(rows) == len(columns):
+        return columns
+    names = (field.name for field in dataclasses.fields(columns))
+    arrays = {name: None if (array := getattr(columns, name)) is None else array.take(rows) for name in names}
+    return dataclasses.replace(columns, **arrays)
 
 
 def _null_if_empty(headers: pa.Array) -> pa.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -67,9 +68,7 @@ class _Writer:
         self._options, self._run = options, uuid.uuid4().hex
         self._layout: Layout = layout_of(options, pa.schema(_arrow(schema)))
         self._schemas = self._registered()
-        self._mark = self._claimed() if options.transactions else None
-        """Fenced when the write is aborted. A task that only then gets its producer would leave a transaction that nobody ends:
-        it looks at the mark first."""
+        self._mark: TransactionalProducer | None = None
 
     def _registered(self) -> dict[tuple[str, str], WriteSchema]:
         """The schemas of the topic, if all rows have one; registered before any task runs."""
@@ -90,12 +89,6 @@ class _Writer:
             return {
                 (options.topic, side): write_schema(options, client, options.topic, type_, side) for side, type_ in avro
             }
-
-    def _claimed(self) -> TransactionalProducer:
-        from broker.client.blocking import Admin
-
-        with Admin(_config(self._options)) as admin:
-            return admin.claim_producer(self._transactional_id("job"))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task."""
@@ -147,10 +140,13 @@ class _Writer:
         """Spark has given the job up: abort the transactions of all of them, so that readers need not wait for their timeout."""
         from broker.client.blocking import Admin
 
-        if self._options.transactions:
-            with Admin(_config(self._options)) as admin:
-                admin.fence_producers([self._transactional_id("job")])
-                admin.fence_producers(self._transactional_id(task) for task in range(len(messages)))
+        if not self._options.transactions:
+            return
+        with Admin(_config(self._options)) as admin:
+            if self._mark is not None:
+                admin.fence_producers([self._mark.transactional_id])
+            left = {message.transaction.transactional_id for message in messages if message and message.transaction}
+            admin.fence_producers(left | {self._transactional_id(task) for task in range(len(messages))})
 
     def _transactional_id(self, task: int | str) -> str:
         return f"{self._options.kafka.get('transactional.id', 'tidegate-spark')}-{self._run}-{task}"
@@ -159,9 +155,28 @@ class _Writer:
 class BatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
     """``df.write.format("tidegate")``."""
 
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        from broker.client.blocking import Admin
+
+        super().__init__(options, schema)
+        if options.transactions:
+            # Fenced when the write is aborted. A task that only then gets its producer would leave a transaction that nobody
+            # ends, so it looks at the mark first.
+            with Admin(_config(options)) as admin:
+                self._mark = admin.claim_producer(self._transactional_id("job"))
+
 
 class StreamWriter(_Writer, _ArrowStream):  # type: ignore[misc]
-    """``df.writeStream.format("tidegate")``."""
+    """``df.writeStream.format("tidegate")``.
+
+    Spark makes another writer to commit or abort a batch than that of its tasks. The transactional ids are those of the
+    checkpoint, so both know them, and a query that is restarted aborts what its forerunner left open.
+    """
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        if options.checkpoint:
+            self._run = hashlib.sha256(options.checkpoint.encode()).hexdigest()[:32]
 
 
 def _config(options: WriteOptions) -> ClientConfig:

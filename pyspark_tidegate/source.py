@@ -5,7 +5,7 @@ Spark pickles everything that it sends to executors: options, schemas and ranges
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -135,14 +135,28 @@ class _Reader:
 
 
 class _BatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
+    def __init__(self, options: Options, schema: StructType) -> None:
+        from pyspark_tidegate.filters import Narrowed
+
+        super().__init__(options, schema)
+        self._narrowed = Narrowed()
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
+        """Spark 4.1 calls it where spark.sql.python.filterPushdown.enabled is set. All filters are left to Spark too."""
+        from pyspark_tidegate.filters import narrowed
+
+        self._narrowed = narrowed(filters)
+        return filters
+
     def partitions(self) -> Sequence[InputPartition]:
         from pyspark_tidegate import offsets
 
         with self._admin() as admin:
-            chosen = offsets.selected(admin, self._options)
+            chosen = self._narrowed.partitions(offsets.selected(admin, self._options))
             starts = offsets.start_positions(admin, self._options, chosen)
             stops = offsets.end_positions(admin, self._options, chosen)
-        return self._parts(starts, stops)
+            starts = self._narrowed.starts(admin, starts, stops)
+        return self._parts(starts, self._narrowed.stops(stops))
 
 
 class _StreamReader(_Reader, DataSourceStreamReader):  # type: ignore[misc]

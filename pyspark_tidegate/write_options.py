@@ -37,6 +37,8 @@ class WriteOptions:
     key_strategy: str
     transactions: bool
     """Whether rows are seen by readers of committed records only when all tasks have succeeded."""
+    checkpoint: str
+    """The checkpoint of a stream, where it is an option of the query."""
     kafka: Mapping[str, str] = field(repr=False)
     registry: Mapping[str, str] = field(repr=False)
 
@@ -69,6 +71,7 @@ class WriteOptions:
             value_strategy=_strategy(options, "value.subject.name.strategy"),
             key_strategy=_strategy(options, "key.subject.name.strategy"),
             transactions=flag(options, "transactions", default=False),
+            checkpoint=options.get("checkpointlocation", ""),
             kafka=kafka,
             registry=registry,
         )

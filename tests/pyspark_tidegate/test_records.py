@@ -29,6 +29,7 @@ from tests.pyspark_tidegate.test_reading import FLIGHT, RICH, WIDER, Topic
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.broker import BrokerThread
 from tests.support.registry import RegistryThread
+from tidegate.kit.errors import UsageError
 
 # Confluent's registry client leaves connections to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -197,3 +198,36 @@ def test_a_union_of_thousands_of_records_is_refused_by_its_size(topic: Topic) ->
     topic.write_raw(b"\x00")
     with pytest.raises(UnsupportedSchema, match="has 1650[0-9] columns.*more than 10000"):
         rows(topic, 1)
+
+
+def test_records_that_cannot_be_decoded_go_to_a_topic_of_their_own(topic: Topic) -> None:
+    letters = Topic(topic.broker, topic.registry, partitions=1)
+    topic.write(FLIGHT, [{"id": 1, "month": 1}])
+    topic.write_raw(b"rubbish", key=b"k", headers=[("h", b"1")], timestamp=1000)
+    topic.write(FLIGHT, [{"id": 2, "month": 2}])
+    to_letters = {"value.errors": "dead-letter", "errors.deadletterqueue.topic.name": letters.name}
+    assert [row["value"]["id"] for row in rows(topic, 3, **to_letters)] == [1, 2]
+    (letter,) = rows(letters, 1, includeHeaders="true", **{"value.format": "binary"})
+    headers = {header["key"]: header["value"].decode() for header in letter["headers"]}
+    reason = headers.pop("__connect.errors.exception.message")
+    assert "not in Confluent framing" in reason
+    assert headers == {
+        "h": "1", "__connect.errors.topic": topic.name, "__connect.errors.partition": "0", "__connect.errors.offset": "1",
+        "__connect.errors.stage": "VALUE_CONVERTER",
+    }  # fmt: skip
+    assert (letter["key"], letter["value"], letter["timestamp"].timestamp()) == (b"k", b"rubbish", 1)
+    for wrong in ({"value.errors": "dead-letter"}, {"errors.deadletterqueue.topic.name": "x"}):
+        with pytest.raises(UsageError, match="dead-letter needs a topic, and nothing else takes one"):
+            rows(topic, 3, **wrong)
+
+
+def test_a_column_that_is_not_asked_for_is_not_decoded(topic: Topic) -> None:
+    topic.write(FLIGHT, [{"id": 1, "month": 1}])
+    topic.write_raw(b"rubbish")
+    options = Options.parse(topic.options(), stream=False)
+    key, value = sides(options)
+    target = pa.schema([pa.field("offset", pa.int64()), pa.field("topic", pa.string())])
+    read = records.read(options, key, value, OffsetRange(topic.name, 0, 0, 2), target)
+    assert [row for batch in read for row in batch.to_pylist()] == [
+        {"offset": n, "topic": topic.name} for n in range(2)
+    ]

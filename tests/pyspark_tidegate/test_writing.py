@@ -262,19 +262,28 @@ def test_readers_of_committed_records_see_the_rows_of_a_job_that_succeeded_and_n
 
 def test_a_stream_writes_each_row_once_over_restarts(spark: SparkSession, topic: Topic, folder: Path) -> None:
     source = Topic(topic.broker, topic.registry)
-    begin = source.options(startingOffsets="earliest", **{"value.schema": json.dumps(FLIGHT)})
+    begin = source.options(
+        startingOffsets="earliest", maxOffsetsPerTrigger="6", groupId=topic.name, **{"value.schema": json.dumps(FLIGHT)}
+    )
     stream = spark.readStream.format("tidegate").options(**begin).load()
     options = {"kafka.bootstrap.servers": topic.broker.bootstrap_servers, "schema.registry.url": topic.registry.url}
 
     def run() -> None:
         query = stream.selectExpr("value.id", "value.month * 2 as month").writeStream.format("tidegate")
         query = query.options(**options, topic=topic.name, transactions="true", **{"key.fields": "id"})
-        running = query.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
-        assert running.awaitTermination(120)
+        running = query.option("checkpointLocation", str(folder / "checkpoint")).start()
+        try:
+            running.processAllAvailable()
+        finally:
+            running.stop()
+
+    def batches() -> int:
+        return len([path for path in (folder / "checkpoint" / "commits").iterdir() if path.name.isdigit()])
 
     for start in (0, 10):
         source.write(FLIGHT, [{"id": n, "month": n} for n in range(start, start + 10)], start // 10)
         run()
+    assert batches() > 2
     decode = decoder(topic)
     values = sorted((decode(m.value()) for m in messages(topic, committed=True)), key=lambda value: value["id"])
     assert values == [{"id": n, "month": 2 * n} for n in range(20)]
