@@ -42,7 +42,7 @@ _STATUS_FOR_GOOD: Final = frozenset({"301", "400", "401", "403", "404", "405"})
 
 
 class S3Access(Protocol):
-    """What connecting to a bucket needs from a configuration, independent of the names of its keys."""
+    """The settings that a connection to a bucket needs, independent of the names of a configuration's keys."""
 
     @property
     def bucket(self) -> str: ...

@@ -34,7 +34,7 @@ _OPEN, _CLOSE = "snapshot-window-open", "snapshot-window-close"
 
 
 class Chunks(Protocol):
-    """What the database-specific part has to provide.
+    """The interface that each database has to implement.
 
     ConnectError and DataError mean that this table cannot be read; other errors end the task.
     """
