@@ -31,6 +31,7 @@ BENCHES = (
     "events.publish",
     "events.subscribe",
     "spark_read",
+    "spark_write",
 )
 
 

@@ -70,6 +70,27 @@ def fill(bootstrap: str, schema_id: int) -> None:
     asyncio.run(send())
 
 
+def session(folder: Path) -> Any:
+    """A Spark of two cores with Spark's Kafka and Avro packages."""
+    java = find_java(folder)
+    jars = fetch_jars(java, folder)
+    os.environ |= {"JAVA_HOME": str(java), "PYSPARK_PYTHON": sys.executable}
+
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.jars", ",".join(map(str, jars)))
+        .config("spark.driver.memory", "2g")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
 def main(folder: Path, runs: int, console: Console) -> None:
     with ExitStack() as stack:
         bootstrap = stack.enter_context(apache_broker(folder / "kafka")).bootstrap
@@ -79,24 +100,10 @@ def main(folder: Path, runs: int, console: Console) -> None:
         with RegistryClient.from_properties({"schema.registry.url": registry.url}) as client:
             schema_id = client.register("flights-value", SCHEMA)
         fill(bootstrap, schema_id)
-        java = find_java(folder)
-        jars = fetch_jars(java, folder)
-        os.environ |= {"JAVA_HOME": str(java), "PYSPARK_PYTHON": sys.executable}
+        spark = session(folder)
 
-        from pyspark.sql import SparkSession
         from pyspark.sql import functions as f
         from pyspark.sql.avro.functions import from_avro
-
-        spark = (
-            SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.jars", ",".join(map(str, jars)))
-            .config("spark.driver.memory", "2g")
-            .getOrCreate()
-        )
-        spark.sparkContext.setLogLevel("ERROR")
 
         def timed(frame: Any) -> Measured:
             target = folder / "out.parquet"

@@ -50,7 +50,7 @@ __all__ = ["Broker", "Node"]
 
 
 class Node(NamedTuple):
-    """A broker as clients see it."""
+    """A broker as clients are told of it."""
 
     node_id: int
     host: str
@@ -62,7 +62,8 @@ class Broker:
     """Create it in a running event loop and use it from that loop only. ``open`` blocks while logs are recovered."""
 
     def __init__(self, config: BrokerConfig) -> None:
-        self.config = config
+        self.config = self.settings = config
+        """``settings`` are ``config`` with the dynamic changes made while brokers ran."""
         self.advertised: dict[str, Listener] = {}
         """By listener name; filled when the ports are known."""
         self.protocols: dict[str, SecurityProtocol] = {
@@ -71,60 +72,76 @@ class Broker:
         }
         """By listener name."""
         self.api_versions: Sequence[ApiVersion] = ()
+
         self.logs = LogDirectory(config.log_dirs, config.log_defaults, config.metadata_log_dir)
         self.logs.open()
         self.metadata = ClusterMetadata.open(
             self.logs, node_id=config.node_id, topic_defaults=topic_defaults(config.topic_settings)
         )
-        kinds = {CLIENT_METRICS: NamedKind(Source.CLIENT_METRICS, _subscription_keys, _check_subscription)}
-        self.resources = Resources(config, self.metadata, kinds)
-        self.resources.follow(lambda settings: self.logs.cordon(settings.cordoned_log_dirs))
+        self.metadata_keeper = MetadataKeeper(self.metadata, config)
+        self.every_topic: tuple[tuple[int, int], SharedArray] | None = None
+        """Cached Metadata answer about all topics, with the state of the metadata that it was made in."""
         self.topics = Topics(config, self.metadata, self.logs)
+        self.topic_metrics = TopicMetrics()
+        self.resources = self._new_resources()
+
+        self.users = UsersFile(Path(config.users_file)) if config.users_file else None
+        """The platform's users, in addition to those of the metadata log."""
+        self.authorizer: Authorizer | None = config.authorizer(self.metadata.acls, self.users)
+        """Everything is allowed if this is None."""
+        self.quotas = Quotas(self.metadata.quotas, config)
+
         self.arrivals = Arrivals()
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self.arrivals)
         self.durability = Durability(background_interval_s=config.background_flush_ms / 1000)
         self.record_worker = RecordWorker()
         self.partitions = Partitions(self.topics, self.logs, self.durability, self.arrivals)
-        self.every_topic: tuple[tuple[int, int], SharedArray] | None = None
-        """Cached Metadata answer about all topics, with the state of the metadata that it was made in."""
-        self.users = UsersFile(Path(config.users_file)) if config.users_file else None
-        """The platform's users, in addition to those of the metadata log."""
-        self.authorizer: Authorizer | None = config.authorizer(self.metadata.acls, self.users)
-        """Everything is allowed if this is None."""
-        self.topic_metrics = TopicMetrics()
-        self.quotas = Quotas(self.metadata.quotas, config)
-        self.groups = GroupCoordinator(
-            self._state_topic(
-                OFFSETS_TOPIC,
-                config.offsets_topic_partitions,
-                self.topics.offsets_topic,
-                config.offsets_topic_compression,
-            ),
-            config,
-            MetadataTopics(self.metadata, config.broker_rack),
-            settings=lambda group: self.metadata.configs(GROUP_RESOURCE, group),
-            share_state=lambda: self.share,
-        )
-        self.settings = config
-        """``config`` with the dynamic changes made while brokers ran."""
-        self.resources.follow(self._go_by)
-        self.metadata.watch_topics = self.groups.topic_changed
-        self.metadata_keeper = MetadataKeeper(self.metadata, config)
         self.replica_moves = ReplicaMoves(self.logs, self.metadata)
         self.log_keeper = LogKeeper(
             self.logs,
             starts_moved=self.fetch_sessions.look_at_all,
             producers_kept_ms=lambda: self.settings.producer_id_expiration_ms,
         )
-        self.groups.start()
+
+        self.groups = self._new_groups()
         self.markers = Markers(self.partitions, self.groups, OFFSETS_TOPIC)
-        self.transactions = TransactionCoordinator(
-            self._state_topic(TRANSACTIONS_TOPIC, config.transaction_topic_partitions, self.topics.transactions_topic),
-            self.markers,
+        self.transactions = self._new_transactions()
+        self._start()
+
+    def _new_resources(self) -> Resources:
+        kinds = {CLIENT_METRICS: NamedKind(Source.CLIENT_METRICS, _subscription_keys, _check_subscription)}
+        resources = Resources(self.config, self.metadata, kinds)
+        resources.follow(lambda settings: self.logs.cordon(settings.cordoned_log_dirs))
+        return resources
+
+    def _new_groups(self) -> GroupCoordinator:
+        config, offsets_topic = self.config, self.topics.offsets_topic
+        log = self._state_topic(
+            OFFSETS_TOPIC, config.offsets_topic_partitions, offsets_topic, config.offsets_topic_compression
+        )
+        return GroupCoordinator(
+            log,
             config,
+            MetadataTopics(self.metadata, config.broker_rack),
+            settings=lambda group: self.metadata.configs(GROUP_RESOURCE, group),
+            share_state=lambda: self.share,
+        )
+
+    def _new_transactions(self) -> TransactionCoordinator:
+        partitions, transactions_topic = self.config.transaction_topic_partitions, self.topics.transactions_topic
+        return TransactionCoordinator(
+            self._state_topic(TRANSACTIONS_TOPIC, partitions, transactions_topic),
+            self.markers,
+            self.config,
             new_producer_id=self.metadata.next_producer_id,
             transaction_version=lambda: self.metadata.features.get("transaction.version", 0),
         )
+
+    def _start(self) -> None:
+        """Have the coordinators read their topics and follow changes of settings and topics."""
+        self.resources.follow(self._go_by)
+        self.metadata.watch_topics = self.groups.topic_changed
+        self.groups.start()
         self.transactions.start()
         if SHARE_STATE_TOPIC in self.metadata.topics:
             _ = self.share  # existing share state has to be maintained

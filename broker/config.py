@@ -17,9 +17,9 @@ from broker.security.config import SecurityConfig, SecurityProtocol, listener_pr
 from broker.share_coordinator.config import ShareCoordinatorConfig
 from broker.telemetry.config import TelemetryConfig
 from broker.transactions.config import TransactionConfig
-from broker.unused_keys import refusal
+from broker.unused_keys import REFUSED, UNUSED, refusal
 from tidegate.kit.addresses import is_loopback
-from tidegate.kit.config import KeyType, at_least, between, config, family, key, one_of, parse
+from tidegate.kit.config import KeyType, at_least, between, config, family, key, keys_of, one_of, parse
 from tidegate.kit.errors import ConfigError, Problem
 
 __all__ = ["BrokerConfig", "Listener"]
@@ -278,6 +278,14 @@ class BrokerConfig(
     properties: dict[str, str] = family(
         "", doc="Other keys that Kafka has are kept and shown (DescribeConfigs), and change nothing."
     )
+
+    @classmethod
+    def known_names(cls) -> set[str]:
+        """All keys of a broker, Kafka's and its own, for whoever looks for misspelt ones. Keys of a listener are not among them."""
+        from broker.kafka_keys import KAFKA_KEYS
+
+        declared = {name for known in keys_of(cls) for name in (known.name, *known.aliases)}
+        return declared | set(KAFKA_KEYS) | set(UNUSED) | set(REFUSED)
 
     def problems(self) -> Iterator[Problem]:
         yield from GroupConfig.problems(self)

@@ -93,7 +93,8 @@ def preview(
     try:
         if issubclass(connector, SourceConnector):
             conversion = Conversion(keys, values, policy, headers=headers)
-            _of_source(result, Bench(connector, config), chain, policy, conversion, rows, timeout_s)
+            bench = Bench(connector, connector.preview_properties(config))
+            _of_source(result, bench, chain, policy, conversion, rows, timeout_s)
         else:
             pipeline = SinkPipeline(chain, keys, values, policy, headers=headers)
             _of_sink(result, Bench(connector, config), worker, pipeline, rows)

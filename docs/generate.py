@@ -147,8 +147,8 @@ def kafka_apis_page() -> str:
 def kafka_keys_page() -> str:
     """Every key that Apache Kafka's brokers have, and what it does here."""
     from broker.config import BrokerConfig
+    from broker.kafka_keys import KAFKA_KEYS
     from broker.log.config import BROKER_SYNONYMS
-    from broker.resources.kafka_keys import KAFKA_KEYS
     from broker.unused_keys import REFUSED, UNUSED
 
     of_topics = {name: key for key, names in BROKER_SYNONYMS.items() for name, _ in names}
@@ -170,7 +170,7 @@ def kafka_keys_page() -> str:
         "Kafka's default.\n\n"
     )
     return (
-        heading("Broker keys of Apache Kafka", "`broker.resources.kafka_keys` and `broker.unused_keys`")
+        heading("Broker keys of Apache Kafka", "`broker.kafka_keys` and `broker.unused_keys`")
         + words
         + table(["key", "can be changed at run time", "here"], rows)
     )

@@ -20,6 +20,7 @@ import requests
 from events.errors import MalformedXml
 from events.model import xml
 from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.requests_tls import advice
 
 if TYPE_CHECKING:
     from events.model.definitions import EventDefinition
@@ -92,7 +93,7 @@ class EventsClient:
                 f"no TLS connection to {self._url}: {error}; REQUESTS_CA_BUNDLE names the authorities that are trusted"
             ) from error
         except requests.ConnectionError as error:
-            raise TidegateError(f"no events service answers at {self._url}") from error
+            raise TidegateError(f"no events service answers at {self._url}{advice(self._url, error)}") from error
         except requests.RequestException as error:
             raise TidegateError(f"{self._url} cannot be asked: {error}") from error
 

@@ -18,6 +18,10 @@ DEFAULT_PASSWORD = "tidegate-dev"
 ACCOUNTS_FILE = "accounts.json"
 
 
+def _address_or_nothing(value: str) -> str | None:
+    return valid_address(value) if value else None
+
+
 REGISTRY_PATIENCE: Final = {"http.connect.timeout.ms": "5000", "http.read.timeout.ms": "5000", "max.retries": "2"}
 """Timeout of the registry client, because callers wait for the answer."""
 
@@ -73,7 +77,10 @@ class EventsConfig(BrowserKeys):
         "pubsub.listen", default="127.0.0.1:7443", check=valid_address, doc="The Pub/Sub API (gRPC) over TLS."
     )
     pubsub_plain_listen: str = key(
-        "pubsub.plain.listen", default="127.0.0.1:7080", check=valid_address, doc="The Pub/Sub API (gRPC), plain."
+        "pubsub.plain.listen",
+        default="127.0.0.1:7080",
+        check=_address_or_nothing,
+        doc="The Pub/Sub API (gRPC), plain. Empty: nowhere, as `tidegate up` has it on a platform with users.",
     )
     user: str = key(
         "events.user",
@@ -251,7 +258,7 @@ class EventsConfig(BrowserKeys):
             ("pubsub.listen", self.pubsub_listen),
             ("pubsub.plain.listen", self.pubsub_plain_listen),
         ):
-            if guessed and not is_loopback(host_port(value)[0]):
+            if guessed and value and not is_loopback(host_port(value)[0]):
                 yield Problem(
                     name,
                     f"Invalid value {value} for configuration {name}: others can reach it, and events.password or "

@@ -1,13 +1,16 @@
-"""Kafka topics as DataFrames: ``spark.read.format("tidegate")`` and ``spark.readStream.format("tidegate")``, without a jar.
+"""Kafka topics as DataFrames, read and written with ``format("tidegate")``, in batches and in streams, without a jar.
 
 Spark 4 finds the module by its name (``pyspark.sql.worker.lookup_data_sources`` looks for ``pyspark_*`` with a ``DefaultSource``);
-``spark.dataSource.register(DefaultSource)`` does it by hand. Options bear the names of Spark's own Kafka source, so that a job
+``spark.dataSource.register(DefaultSource)`` does it by hand. Options have the names of Spark's own Kafka source, so that a job
 changes one word; ``schema.registry.url`` makes values columns instead of bytes.
 
-options, and what is wrong with them      ``options.py``
-which offsets of which partitions         ``offsets.py``
-records as Arrow batches of Spark         ``records.py``, ``types.py``
-what Spark calls                          ``source.py``
+options                                   ``options.py``, ``write_options.py``
+offsets of each partition                 ``offsets.py``
+schemas of keys and values                ``schemas.py``
+keys and values as columns                ``columns.py``, ``types.py``
+records as Arrow batches of Spark         ``records.py``
+rows of Spark as keys and values          ``encoding.py``
+classes that Spark calls                  ``source.py``, ``sink.py``
 """
 
 from pyspark_tidegate.source import DefaultSource

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 from broker.client import ClientConfig, TopicPartition
 from broker.client.blocking import Admin
@@ -15,6 +16,8 @@ from tidegate.kit.errors import UsageError
 __all__ = ["OffsetRange", "Positions", "config_of", "end_positions", "ranges", "selected", "split", "start_positions"]
 
 Positions = dict[TopicPartition, int]
+
+_NO_TIME: Final = -1
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,13 @@ class OffsetRange:
 
 
 def config_of(options: Options) -> ClientConfig:
-    """How the cluster is reached; the settings of ``kafka.*`` but for the servers."""
+    """The cluster of the options, and their client settings."""
     rest = {name: value for name, value in options.kafka.items() if name != "bootstrap.servers"}
     return ClientConfig(options.kafka["bootstrap.servers"], rest)
 
 
 def selected(admin: Admin, options: Options) -> list[TopicPartition]:
-    """The partitions that the options name. Raises UsageError for a topic or a partition that is not there."""
+    """The partitions that the options name. Raises UsageError for a topic or a partition that the cluster lacks."""
     if options.pattern:
         try:
             pattern = re.compile(options.pattern)
@@ -44,25 +47,27 @@ def selected(admin: Admin, options: Options) -> list[TopicPartition]:
     else:
         names = list(options.topics or options.assigned)
     described = admin.describe_topics(names) if names else {}
-    there = [TopicPartition(name, part.partition) for name in names for part in described[name].partitions]
+    existing = [TopicPartition(name, part.partition) for name in names for part in described[name].partitions]
     if not options.assigned:
-        return there
+        return existing
     assigned = [TopicPartition(name, number) for name, numbers in options.assigned.items() for number in numbers]
-    missing = [str(partition) for partition in assigned if partition not in there]
+    missing = [str(partition) for partition in assigned if partition not in existing]
     if missing:
         raise UsageError(f"the option assign names {', '.join(missing)}, which the cluster does not have")
     return assigned
 
 
 def start_positions(admin: Admin, options: Options, partitions: Iterable[TopicPartition]) -> Positions:
-    """Where each partition's read starts. An offset that the log has deleted is an error, or with failOnDataLoss=false the
-    log's first."""
+    """The offset at which the read of each partition starts.
+
+    An offset that the log has deleted is an error; with failOnDataLoss=false it is the log's first.
+    """
     chosen = list(partitions)
     first, last = admin.beginning_offsets(chosen), _ends(admin, options, chosen)
     if options.starting_times is not None:
         return _by_time(admin, options.starting_times, chosen, last)
-    made = _resolved("startingOffsets", options.starting, chosen, first, last, default=LATEST)
-    for partition, offset in made.items():
+    starts = _resolved("startingOffsets", options.starting, chosen, first, last)
+    for partition, offset in starts.items():
         if first[partition] <= offset <= last[partition]:
             continue
         if options.fail_on_data_loss:
@@ -70,8 +75,8 @@ def start_positions(admin: Admin, options: Options, partitions: Iterable[TopicPa
                 f"startingOffsets is {offset} for {partition}, whose offsets are {first[partition]} to {last[partition]}: "
                 "records were deleted or never written (failOnDataLoss=false reads what there is)"
             )
-        made[partition] = min(max(offset, first[partition]), last[partition])
-    return made
+        starts[partition] = min(max(offset, first[partition]), last[partition])
+    return starts
 
 
 def end_positions(admin: Admin, options: Options, partitions: Iterable[TopicPartition]) -> Positions:
@@ -80,8 +85,8 @@ def end_positions(admin: Admin, options: Options, partitions: Iterable[TopicPart
     last = _ends(admin, options, chosen)
     if options.ending_times is not None:
         return _by_time(admin, options.ending_times, chosen, last)
-    made = _resolved("endingOffsets", options.ending, chosen, last, last, default=LATEST)
-    return {partition: min(offset, last[partition]) for partition, offset in made.items()}
+    stops = _resolved("endingOffsets", options.ending, chosen, last, last)
+    return {partition: min(offset, last[partition]) for partition, offset in stops.items()}
 
 
 def _ends(admin: Admin, options: Options, partitions: list[TopicPartition]) -> Positions:
@@ -90,37 +95,31 @@ def _ends(admin: Admin, options: Options, partitions: list[TopicPartition]) -> P
 
 
 def _resolved(
-    name: str,
-    asked: int | Offsets,
-    partitions: list[TopicPartition],
-    first: Positions,
-    last: Positions,
-    *,
-    default: int,
+    name: str, asked: int | Offsets, partitions: list[TopicPartition], first: Positions, last: Positions
 ) -> Positions:
-    made = {}
-    for partition in partitions:
-        by_number = {} if isinstance(asked, int) else asked.get(partition.topic, {})
-        offset = asked if isinstance(asked, int) else by_number.get(partition.partition, default)
-        made[partition] = first[partition] if offset == EARLIEST else last[partition] if offset == LATEST else offset
     if not isinstance(asked, int):
         known = {(partition.topic, partition.partition) for partition in partitions}
         strange = [f"{topic}-{n}" for topic, numbers in asked.items() for n in numbers if (topic, n) not in known]
         if strange:
             raise UsageError(f"the option {name} names {', '.join(strange)}, which is not read")
-    return made
+    ends = {EARLIEST: first, LATEST: last}
+    resolved = {}
+    for partition in partitions:
+        offset = _asked(asked, partition, LATEST)
+        resolved[partition] = ends[offset][partition] if offset in ends else offset
+    return resolved
 
 
 def _by_time(admin: Admin, asked: int | Offsets, partitions: list[TopicPartition], last: Positions) -> Positions:
-    """The first offset at or after a time; the log's end where there is none, or no time is given for a partition."""
-    times = {
-        partition: at
-        for partition in partitions
-        if (at := asked if isinstance(asked, int) else asked.get(partition.topic, {}).get(partition.partition))
-        is not None
-    }
-    found = admin.offsets_for_times(times) if times else {}
-    return {p: record.offset if (record := found.get(p)) is not None else last[p] for p in partitions}
+    """The first offset at or after a time. The log's end where there is none, or where the option has no time for a partition."""
+    times = {partition: at for partition in partitions if (at := _asked(asked, partition, _NO_TIME)) != _NO_TIME}
+    at_times = admin.offsets_for_times(times) if times else {}
+    return {p: record.offset if (record := at_times.get(p)) is not None else last[p] for p in partitions}
+
+
+def _asked(asked: int | Offsets, partition: TopicPartition, default: int) -> int:
+    """The number for all partitions, or that of a partition by topic and number."""
+    return asked if isinstance(asked, int) else asked.get(partition.topic, {}).get(partition.partition, default)
 
 
 def ranges(starts: Mapping[TopicPartition, int], stops: Mapping[TopicPartition, int]) -> Iterator[OffsetRange]:

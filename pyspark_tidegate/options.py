@@ -1,29 +1,35 @@
-"""The options of the data source, under the names of Spark's own Kafka source where it has them.
+"""The options of a read, under the names of Spark's own Kafka source where it has them.
 
 Spark gives option names in lower case. Source: Spark's "Structured Streaming + Kafka Integration Guide".
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from pyspark_tidegate.option_values import choice, flag, json_of, number, sorted_out
 from tidegate.kit.errors import UsageError
 
 __all__ = ["EARLIEST", "LATEST", "Offsets", "Options"]
 
 EARLIEST, LATEST = -2, -1
-"""What stands for the two ends in Spark's JSON of offsets."""
+"""These stand for the ends of the log in Spark's JSON of offsets."""
 
-_KAFKA: Final = "kafka."
-_REGISTRY: Final = ("schema.registry.", "basic.auth.", "bearer.auth.")
-_FORMATS: Final = ("avro", "string", "binary")
+_FORMATS: Final = ("avro", "protobuf", "json-schema", "json", "string", "binary")
+_REGISTERED: Final = ("avro", "protobuf", "json-schema")
+_DEFAULT: Final = {
+    ("key", True): "binary",
+    ("key", False): "binary",
+    ("value", True): "avro",
+    ("value", False): "binary",
+}
+"""The format of a side, with a registry and without."""
 _KNOWN: Final = (
     "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp",
     "endingoffsetsbytimestamp", "startingtimestamp", "endingtimestamp", "minpartitions", "failondataloss", "includeheaders",
-    "maxoffsetspertrigger", "groupid", "value.format", "key.format", "value.schema", "key.schema", "value.errors", "path",
+    "maxoffsetspertrigger", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.message", "key.message", "value.errors", "errors.deadletterqueue.topic.name", "path",
 )  # fmt: skip
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -32,10 +38,10 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True)
 class Options:
-    """What a job asks for. ``starting`` and ``ending`` are an end of the log, or offsets or times of partitions."""
+    """The options of a read. ``starting`` and ``ending`` are an end of the log, or offsets or times of partitions."""
 
     topics: tuple[str, ...]
-    """Names; empty where ``pattern`` or ``assigned`` says which."""
+    """Names of topics; empty where ``pattern`` or ``assigned`` chooses them."""
     pattern: str
     assigned: Mapping[str, tuple[int, ...]]
     starting: int | Offsets
@@ -46,103 +52,119 @@ class Options:
     fail_on_data_loss: bool
     include_headers: bool
     max_offsets: int
-    """Of one batch of a stream; 0: no bound."""
+    """The most offsets in a batch of a stream; 0: no bound."""
+    patience_ms: int
+    """A read without progress for so long fails."""
     group: str
-    """The consumer group that a stream commits its positions to; empty: none."""
+    """A stream commits its positions to this consumer group; empty: to none."""
     value_format: str
     key_format: str
     value_schema: str
-    """The reader's schema as Avro JSON; empty: the newest of the subject."""
+    """The text of the schema that values are read as; empty: the newest of the subject."""
     key_schema: str
+    value_message: str
+    """The full name of the Protobuf message that values are read as; empty: the first of the schema."""
+    key_message: str
     keep_errors: bool
-    """Whether a value that can't be decoded is a null with the reason beside it, instead of the end of the job."""
+    """Whether a value that can't be decoded becomes a null with the reason beside it. Otherwise it ends the job, unless there is
+    a topic for it."""
+    dead_letter_topic: str
+    """The topic for records whose value can't be decoded; empty: none."""
     kafka: Mapping[str, str] = field(repr=False)
     registry: Mapping[str, str] = field(repr=False)
 
     @classmethod
     def parse(cls, given: Mapping[str, str], *, stream: bool) -> Options:
         """Raises UsageError that names the option, its value and what would be right."""
-        options = {name.lower(): value for name, value in given.items()}
-        kafka = {name.removeprefix(_KAFKA): value for name, value in options.items() if name.startswith(_KAFKA)}
-        registry = {name: value for name, value in options.items() if name.startswith(_REGISTRY)}
-        unknown = [n for n in options if n not in _KNOWN and not n.startswith((_KAFKA, *_REGISTRY))]
-        if unknown:
-            raise UsageError(
-                f"the option {unknown[0]} is not known: {', '.join(_KNOWN)}, kafka.* and schema.registry.* are"
-            )
-        if not kafka.get("bootstrap.servers"):
-            raise UsageError("the option kafka.bootstrap.servers is missing: give host:port of the cluster")
+        options, kafka, registry = sorted_out(given, _KNOWN)
         named = [name for name in ("subscribe", "subscribepattern", "assign") if options.get(name)]
         if len(named) != 1:
             raise UsageError(
                 f"one of subscribe, subscribePattern and assign says which topics are read, not {len(named)} of them"
             )
+        if stream:
+            _refuse_ends(options)
         group = options.get("groupid", kafka.pop("group.id", ""))
-        if stream and _number(options, "maxoffsetspertrigger") and not group:
+        if stream and number(options, "maxoffsetspertrigger") and not group:
             raise UsageError(
                 "maxOffsetsPerTrigger needs the option groupId: Spark does not tell a Python source where its checkpoint is, and the "
                 "positions of the group do"
             )
-        value_format = _choice(options, "value.format", "avro" if registry else "binary")
-        if "avro" in (value_format, _choice(options, "key.format", "binary")) and not registry.get(
-            "schema.registry.url"
-        ):
-            raise UsageError("the format avro needs the option schema.registry.url")
+        formats = {
+            side: _format(options, f"{side}.format", _DEFAULT[side, bool(registry)]) for side in ("key", "value")
+        }
+        for side, format_ in formats.items():
+            if format_ in _REGISTERED and not registry.get("schema.registry.url"):
+                raise UsageError(f"the format {format_} needs the option schema.registry.url")
+            if format_ == "json" and not options.get(f"{side}.schema"):
+                raise UsageError(f"{side}.format json needs the option {side}.schema: a JSON Schema of the {side}s")
+        errors = choice(options, "value.errors", ("fail", "null", "dead-letter"), "fail")
+        dead_letter_topic = options.get("errors.deadletterqueue.topic.name", "")
+        if bool(dead_letter_topic) != (errors == "dead-letter"):
+            raise UsageError(
+                f"the option value.errors is {errors!r}, and errors.deadletterqueue.topic.name {dead_letter_topic!r}: dead-letter "
+                "needs a topic, and nothing else takes one"
+            )
         return cls(
             topics=tuple(name.strip() for name in options.get("subscribe", "").split(",") if name.strip()),
             pattern=options.get("subscribepattern", ""),
             assigned=_assigned(options.get("assign", "")),
             starting=_ends(options, "startingoffsets", "latest" if stream else "earliest"),
-            ending=_ends(options, "endingoffsets", "latest"),
+            ending=_ending(options),
             starting_times=_times(options, "starting"),
             ending_times=_times(options, "ending"),
-            min_partitions=_number(options, "minpartitions"),
-            fail_on_data_loss=_flag(options, "failondataloss", default=True),
-            include_headers=_flag(options, "includeheaders", default=False),
-            max_offsets=_number(options, "maxoffsetspertrigger"),
+            min_partitions=number(options, "minpartitions"),
+            fail_on_data_loss=flag(options, "failondataloss", default=True),
+            include_headers=flag(options, "includeheaders", default=False),
+            patience_ms=number(options, "kafkaconsumer.polltimeoutms", 120_000),
+            max_offsets=number(options, "maxoffsetspertrigger"),
             group=group,
-            value_format=value_format,
-            key_format=_choice(options, "key.format", "binary"),
+            value_format=formats["value"],
+            key_format=formats["key"],
             value_schema=options.get("value.schema", ""),
             key_schema=options.get("key.schema", ""),
-            keep_errors=_one_of(options, "value.errors", ("fail", "null"), "fail") == "null",
+            value_message=options.get("value.message", ""),
+            key_message=options.get("key.message", ""),
+            keep_errors=errors == "null",
+            dead_letter_topic=dead_letter_topic,
             kafka=kafka,
             registry=registry,
         )
 
 
-def _choice(options: Mapping[str, str], name: str, default: str) -> str:
-    return _one_of(options, name, _FORMATS, default)
-
-
-def _one_of(options: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> str:
-    value = options.get(name, default).strip().lower()
-    if value not in choices:
-        raise UsageError(f"the option {name} is {value!r}: it must be one of {', '.join(choices)}")
-    return value
-
-
-def _flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
-    return _one_of(options, name, ("true", "false"), str(default).lower()) == "true"
-
-
-def _number(options: Mapping[str, str], name: str) -> int:
-    text = options.get(name, "0").strip()
-    if not (text.isascii() and text.isdigit()):
-        raise UsageError(f"the option {name} is {text!r}: it must be a whole number")
-    return int(text)
+def _format(options: Mapping[str, str], name: str, default: str) -> str:
+    return choice(options, name, _FORMATS, default)
 
 
 def _assigned(text: str) -> dict[str, tuple[int, ...]]:
     if not text:
         return {}
-    value = _json("assign", text)
+    value = json_of("assign", text)
     good = isinstance(value, dict) and all(
         isinstance(ids, list) and all(isinstance(n, int) and n >= 0 for n in ids) for ids in value.values()
     )
     if not good:
         raise UsageError(f'the option assign is {text!r}: it must be like {{"topic":[0,1]}}')
     return {topic: tuple(ids) for topic, ids in value.items()}
+
+
+def _refuse_ends(options: Mapping[str, str]) -> None:
+    """As in Spark's Kafka source."""
+    ends = [name for name in options if name.startswith("ending") and options[name].strip()]
+    if ends:
+        raise UsageError(
+            f"the option {ends[0]} is for a batch read: a stream has no end (stop the query, or read a batch)"
+        )
+
+
+def _ending(options: Mapping[str, str]) -> int | Offsets:
+    ending = _ends(options, "endingoffsets", "latest")
+    numbers = [ending] if isinstance(ending, int) else [at for topic in ending.values() for at in topic.values()]
+    if EARLIEST in numbers:
+        raise UsageError(
+            f"the option endingoffsets is {options['endingoffsets']!r}: a read can't end at the earliest offset"
+        )
+    return ending
 
 
 def _ends(options: Mapping[str, str], name: str, default: str) -> int | Offsets:
@@ -162,7 +184,7 @@ def _times(options: Mapping[str, str], side: str) -> int | Offsets | None:
 
 
 def _offsets(name: str, text: str, *, least: int) -> Offsets:
-    value = _json(name, text)
+    value = json_of(name, text)
     try:
         made = {topic: {int(n): at for n, at in numbers.items()} for topic, numbers in value.items()}
     except (AttributeError, ValueError):
@@ -170,10 +192,3 @@ def _offsets(name: str, text: str, *, least: int) -> Offsets:
     if not made or not all(isinstance(at, int) and at >= least for numbers in made.values() for at in numbers.values()):
         raise UsageError(f'the option {name} is {text!r}: it must be earliest, latest or like {{"topic":{{"0":23}}}}')
     return made
-
-
-def _json(name: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise UsageError(f"the option {name} is {text!r}, which is not JSON") from None

@@ -1,17 +1,26 @@
-"""What Spark calls: the data source and its readers (``pyspark.sql.datasource``, Spark 4).
+"""The data source and its readers, which Spark calls (``pyspark.sql.datasource``, Spark 4).
 
-Everything that Spark sends to executors is pickled: options, schemas and ranges, and no connection.
+Spark pickles everything that it sends to executors: options, schemas and ranges, and no connection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 
 from pyspark_tidegate.options import Options
-from tidegate.kit.errors import UsageError
+from pyspark_tidegate.write_options import WriteOptions
+from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,10 +28,12 @@ if TYPE_CHECKING:
 
     from broker.client import TopicPartition
     from broker.client.blocking import Admin
+    from pyspark_tidegate.columns import Side
     from pyspark_tidegate.offsets import OffsetRange
-    from pyspark_tidegate.records import Side
 
 __all__ = ["DefaultSource"]
+
+logger = get_logger(__name__)
 
 
 class _Part(InputPartition):  # type: ignore[misc]
@@ -32,7 +43,7 @@ class _Part(InputPartition):  # type: ignore[misc]
 
 
 class DefaultSource(DataSource):  # type: ignore[misc]
-    """The format ``tidegate``. ``docs/how-to/spark.md`` has the options."""
+    """The format ``tidegate``. ``docs/how-to/spark-data-source.md`` has the options."""
 
     @classmethod
     def name(cls) -> str:
@@ -43,10 +54,11 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from pyspark.sql.types import StructField, StructType
 
         from pyspark_tidegate.records import arrow_schema
+        from pyspark_tidegate.schemas import sides
         from pyspark_tidegate.types import spark_type
 
         options = Options.parse(self.options, stream=False)
-        columns = arrow_schema(options, *_sides(options))
+        columns = arrow_schema(options, *sides(options))
         return StructType([StructField(column.name, spark_type(column.type), nullable=True) for column in columns])
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -55,55 +67,51 @@ class DefaultSource(DataSource):  # type: ignore[misc]
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         return _StreamReader(Options.parse(self.options, stream=True), schema)
 
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from pyspark_tidegate.sink import BatchWriter
 
-def _sides(options: Options) -> tuple[Side, Side]:
-    """Keys and values with the schemas that they are read as."""
-    from broker.client.blocking import Admin
-    from pyspark_tidegate.offsets import config_of, selected
-    from pyspark_tidegate.records import Side, reader_schema
+        if overwrite:
+            raise UsageError('a topic can only be appended to: write with mode("append")')
+        return BatchWriter(WriteOptions.parse(self.options), schema)
 
-    topics: list[str] = []
-    if "avro" in (options.key_format, options.value_format):
-        topics = list(options.topics or options.assigned)
-        if not topics:
-            with Admin(config_of(options)) as admin:
-                topics = sorted({partition.topic for partition in selected(admin, options)})
-    key = reader_schema(options, topics, "key") if options.key_format == "avro" else ""
-    value = reader_schema(options, topics, "value") if options.value_format == "avro" else ""
-    first = topics[0] if topics else ""
-    return Side(options.key_format, key, first), Side(options.value_format, value, first)
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
+        from pyspark_tidegate.sink import StreamWriter
+
+        return StreamWriter(WriteOptions.parse(self.options), schema)
 
 
 def _target(options: Options, key: Side, value: Side, schema: StructType) -> pa.Schema:
-    """The columns that Spark expects: by their names, since a schema may be registered while the job is planned, and a job may ask
-    for some of them with ``schema``. Raises UsageError for a column that there is not."""
+    """The columns that Spark expects, by their names: a schema may be registered while the job is planned, and a job may ask
+    for some of the columns with ``schema``. Raises UsageError for a column that the source lacks or has in another type."""
+    import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from pyspark_tidegate.records import arrow_schema
+    from pyspark_tidegate.types import converted
 
-    there = arrow_schema(options, key, value).names
-    strange = [name for name in schema.fieldNames() if name not in there]
-    if strange:
-        raise UsageError(f"there is no column {strange[0]}: the columns are {', '.join(there)}")
-    return to_arrow_schema(schema)
+    columns, target = arrow_schema(options, key, value), to_arrow_schema(schema)
+    for field in target:
+        if field.name not in columns.names:
+            raise UsageError(f"there is no column {field.name}: the columns are {', '.join(columns.names)}")
+        type_ = columns.field(field.name).type
+        try:
+            converted(pa.array([], type_), field.type)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+            raise UsageError(
+                f"the column {field.name} is {type_}, which can't be read as {field.type}: {error}"
+            ) from error
+    return target
 
 
-class _BatchReader(DataSourceReader):  # type: ignore[misc]
+class _Reader:
+    """The part that batch and stream have in common."""
+
     def __init__(self, options: Options, schema: StructType) -> None:
+        from pyspark_tidegate.schemas import sides
+
         self._options = options
-        self._key, self._value = _sides(options)
+        self._key, self._value = sides(options)
         self._target = _target(options, self._key, self._value, schema)
-
-    def partitions(self) -> Sequence[InputPartition]:
-        from broker.client.blocking import Admin
-        from pyspark_tidegate import offsets
-
-        options = self._options
-        with Admin(offsets.config_of(options)) as admin:
-            chosen = offsets.selected(admin, options)
-            starts = offsets.start_positions(admin, options, chosen)
-            stops = offsets.end_positions(admin, options, chosen)
-        return [_Part(part) for part in offsets.split(list(offsets.ranges(starts, stops)), options.min_partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from pyspark_tidegate.records import read
@@ -112,8 +120,46 @@ class _BatchReader(DataSourceReader):  # type: ignore[misc]
             return iter(())
         return read(self._options, self._key, self._value, partition.range, self._target)
 
+    def _admin(self) -> Admin:
+        from broker.client.blocking import Admin
+        from pyspark_tidegate.offsets import config_of
 
-class _StreamReader(DataSourceStreamReader):  # type: ignore[misc]
+        return Admin(config_of(self._options))
+
+    def _parts(self, starts: dict[TopicPartition, int], stops: dict[TopicPartition, int]) -> list[InputPartition]:
+        from pyspark_tidegate import offsets
+
+        return [
+            _Part(part) for part in offsets.split(list(offsets.ranges(starts, stops)), self._options.min_partitions)
+        ]
+
+
+class _BatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
+    def __init__(self, options: Options, schema: StructType) -> None:
+        from pyspark_tidegate.filters import Narrowed
+
+        super().__init__(options, schema)
+        self._narrowed = Narrowed()
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
+        """Spark 4.1 calls it where spark.sql.python.filterPushdown.enabled is set. All filters are left to Spark too."""
+        from pyspark_tidegate.filters import narrowed
+
+        self._narrowed = narrowed(filters)
+        return filters
+
+    def partitions(self) -> Sequence[InputPartition]:
+        from pyspark_tidegate import offsets
+
+        with self._admin() as admin:
+            chosen = self._narrowed.partitions(offsets.selected(admin, self._options))
+            starts = offsets.start_positions(admin, self._options, chosen)
+            stops = offsets.end_positions(admin, self._options, chosen)
+            starts = self._narrowed.starts(admin, starts, stops)
+        return self._parts(starts, self._narrowed.stops(stops))
+
+
+class _StreamReader(_Reader, DataSourceStreamReader):  # type: ignore[misc]
     """Offsets are ``{"topic": {"0": 23}}``, as in the checkpoints of Spark's Kafka source. A partition that is new to the stream is
     read from its first offset. When Spark has finished a batch its positions are committed to ``groupId``, so that lag is seen.
 
@@ -123,11 +169,9 @@ class _StreamReader(DataSourceStreamReader):  # type: ignore[misc]
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
-        self._options = options
-        self._key, self._value = _sides(options)
-        self._target = _target(options, self._key, self._value, schema)
+        super().__init__(options, schema)
         self._planned: dict[TopicPartition, int] | None = None
-        """What ``latestOffset`` answered last."""
+        """The last answer of ``latestOffset``."""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         from pyspark_tidegate import offsets
@@ -152,8 +196,6 @@ class _StreamReader(DataSourceStreamReader):  # type: ignore[misc]
         return _to_json(stops)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        from pyspark_tidegate import offsets
-
         starts, stops = _from_json(start), _from_json(end)
         new = [partition for partition in stops if partition not in starts]
         back = next((p for p, stop in stops.items() if stop < starts.get(p, 0)), None)
@@ -173,27 +215,20 @@ class _StreamReader(DataSourceStreamReader):  # type: ignore[misc]
                 "before they were read (failOnDataLoss=false goes on with what there is)"
             )
         starts |= {partition: first[partition] for partition in lost}
-        return [
-            _Part(part) for part in offsets.split(list(offsets.ranges(starts, stops)), self._options.min_partitions)
-        ]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from pyspark_tidegate.records import read
-
-        if not isinstance(partition, _Part):  # Spark asks once where there are no partitions at all
-            return iter(())
-        return read(self._options, self._key, self._value, partition.range, self._target)
+        return self._parts(starts, stops)
 
     def commit(self, end: dict[str, Any]) -> None:
-        if self._options.group:
+        """Commit to the group. The checkpoint has the positions that count, so a failure only costs the display of lag: it is
+        logged. Where ``maxOffsetsPerTrigger`` counts from the group's positions, it ends the query."""
+        if not self._options.group:
+            return
+        try:
             with self._admin() as admin:
                 admin.alter_group_offsets(self._options.group, _from_json(end))
-
-    def _admin(self) -> Admin:
-        from broker.client.blocking import Admin
-        from pyspark_tidegate.offsets import config_of
-
-        return Admin(config_of(self._options))
+        except TidegateError as error:
+            if self._options.max_offsets:
+                raise
+            logger.warning("the positions of the stream are not committed", group=self._options.group, error=str(error))
 
 
 def _to_json(positions: dict[TopicPartition, int]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import fcntl
 import json
 import os
@@ -111,11 +112,16 @@ def make_plan(
     """Determine every address and property.
 
     Tables of the config file are named after components and contain their keys; ``[kafka]`` contains client settings
-    for the log. Triggers run if there is a folder of them.
+    for the log. Triggers run if there is a folder of them. The data folder remembers it until a start without them.
     """
     tables = dict(_read_tables(config_file))
-    if triggers is not None:
-        tables["triggers"] = {**tables.get("triggers", {}), "triggers.dir": str(triggers.absolute())}
+    if "triggers" in without:
+        _remember_triggers(data, None)
+    elif triggers is not None or "triggers.dir" not in tables.get("triggers", {}):
+        folder = triggers.absolute() if triggers is not None else _remembered_triggers(data)
+        if folder is not None:
+            tables["triggers"] = {**tables.get("triggers", {}), "triggers.dir": str(folder)}
+            _remember_triggers(data, folder)
     unknown = [name for name in without if name not in COMPONENTS]
     if unknown:
         raise UsageError(f"--without {unknown[0]!r}: there is no such component; there are: {', '.join(COMPONENTS)}")
@@ -124,7 +130,7 @@ def make_plan(
         names = [name for name in names if name != "triggers"]
     if "broker" not in names and not bootstrap_servers:
         raise UsageError("without the broker --bootstrap-servers must name a Kafka")
-    addresses = {name: address for name, address in listen.items() if address}
+    addresses = _configured_addresses(tables, config_file) | {name: a for name, a in listen.items() if a}
     if any(text.endswith(":0") for text in addresses.values()):
         # If one face has port 0, the others get free ports too, so that several platforms can run.
         addresses = {face.name: "127.0.0.1:0" for name in names for face in COMPONENTS[name].faces} | addresses
@@ -144,7 +150,65 @@ def make_plan(
     connect_users = make_connect_token(data, needed=asks)
     assembly = Assembly(data, listening, kafka, client, security, connect_users)
     properties = {name: {**COMPONENTS[name].properties(assembly), **tables.get(name, {})} for name in names}
+    if security is None and settings["allow.insecure.listeners"] != "true":
+        for name in names:  # the config file may name further listeners
+            for address in COMPONENTS[name].open_addresses(properties[name]):
+                _refuse_open(data, {name: address})
     return Plan(data, properties, kafka, _watchdog_s(tables.get("supervisor", {}), config_file))
+
+
+def _configured_addresses(tables: Mapping[str, Mapping[str, str]], path: Path | None) -> dict[str, str]:
+    """The addresses of faces whose component has ``listeners`` in the config file, so that the others learn them.
+
+    Raises UsageError if the others could not connect there.
+    """
+    addresses = {}
+    for name, table in tables.items():
+        urls = [url.strip() for url in table.get("listeners", "").split(",") if url.strip()]
+        if not urls:
+            continue
+        usable = "PLAINTEXT" if name == "broker" else "http"
+        known = table if name == "broker" else {}
+        protocols = dict(
+            part.split(":", 1) for part in known.get("listener.security.protocol.map", "").split(",") if ":" in part
+        )
+        scheme, _, address = next(
+            (parts for url in urls if protocols.get((parts := url.partition("://"))[0], parts[0]) == usable),
+            ("", "", ""),
+        )
+        if scheme:
+            host, port = host_port(address)
+            addresses[name] = f"127.0.0.1:{port}" if host in ("", "0.0.0.0", "::") else address
+        elif name != "broker" or not tables.get("kafka"):
+            more = " or say in [kafka] how they log in;" if name == "broker" else ""
+            raise UsageError(
+                f"{path}: [{name}] listeners has no {usable} listener, so the other components cannot connect: add "
+                f"{usable}://127.0.0.1:PORT,{more} `tidegate secure init` gives TLS and logins to all of them"
+            )
+    return addresses
+
+
+def _remember_triggers(data: Path, folder: Path | None) -> None:
+    path = data / _TRIGGERS
+    if folder is not None:
+        make_private(data)
+        write_whole(path, f"{folder}\n")
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _remembered_triggers(data: Path) -> Path | None:
+    """The folder of triggers from an earlier start on this data. Raises UsageError if it is gone."""
+    try:
+        folder = Path((data / _TRIGGERS).read_text(encoding="utf-8").strip())
+    except OSError:
+        return None
+    if not folder.is_dir():
+        raise UsageError(
+            f"the triggers and flows of this platform are in {folder}, which is not there: name their folder with --triggers, or "
+            "start with --without triggers, which forgets them"
+        )
+    return folder
 
 
 def _watchdog_s(table: Mapping[str, str], path: Path | None) -> float:
@@ -157,6 +221,9 @@ def _watchdog_s(table: Mapping[str, str], path: Path | None) -> float:
             )
     return float(table.get("watchdog.sec", DEFAULT_WATCHDOG_S))
 
+
+_TRIGGERS: Final = "triggers.folder"
+"""The file in the data folder that names the folder of triggers and flows."""
 
 _SECURITY: Final = {
     "allow.insecure.listeners": ("false", "true"),
@@ -220,9 +287,14 @@ def _refuse_unknown(path: Path, name: str, table: Mapping[str, str]) -> None:
     component = COMPONENTS.get(name)
     if component is None or (cls := component.config_class) is None:
         return
-    unknown = unknown_keys(table, keys_of(cls), [prefix for prefix, _ in families_of(cls) if prefix])
+    if hasattr(cls, "known_names"):  # a broker takes any key and shows it
+        known = cls.known_names()
+        unknown = [key for key in table if key not in known and not key.startswith("listener.name.")]
+        nearest = next(iter(difflib.get_close_matches(unknown[0], known, n=1)), None) if unknown else None
+    else:
+        unknown = unknown_keys(table, keys_of(cls), [prefix for prefix, _ in families_of(cls) if prefix])
+        nearest = nearest_key(unknown[0], keys_of(cls)) if unknown else None
     if unknown:
-        nearest = nearest_key(unknown[0], keys_of(cls))
         hint = f"; did you mean {nearest}?" if nearest else ""
         raise UsageError(f"{path}: [{name}] has no key {unknown[0]}{hint}")
 

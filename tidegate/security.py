@@ -18,19 +18,15 @@ from typing import Final
 from tidegate.kit.certificates import CA_FILE, certificates
 from tidegate.kit.errors import UsageError
 from tidegate.kit.files import make_folder, write_whole
-from tidegate.kit.users import ADMIN, PlatformUser, Right, Users, read_users, with_password, write_users
+from tidegate.kit.users import ADMIN, INTERNAL_USER, PlatformUser, Right, Users, read_users, with_password, write_users
 
 __all__ = [
-    "INTERNAL_USER",
     "Security",
     "connect_token",
     "find_security",
     "init_security",
     "make_connect_token",
 ]
-
-INTERNAL_USER: Final = "tidegate"
-"""The user as whom the components, and the command line of the folder's owner, reach each other."""
 
 _FOLDER: Final = "security"
 _CONNECT_TOKEN: Final = "connect.token"
@@ -76,8 +72,12 @@ class Security:
     def renew(self, hosts: Iterable[str] = ()) -> bool:
         """Make the certificate anew where it runs out or has to name more hosts; whether it was.
 
-        Called at every start of the platform; running components read the file again.
+        Called at every start of the platform; running components read the file again. A file of users from before
+        delegated logins gets its key here.
         """
+        users = self.users
+        if not users.delegation_key:
+            write_users(self.users_file, users.with_delegation_key())
         names = sorted({*self.hosts, *hosts})
         files = certificates(self.folder / "tls", names)
         write_whole(self.folder / _SETTINGS, json.dumps({"hosts": names}) + "\n", mode=_PRIVATE)
@@ -98,6 +98,10 @@ class Security:
         users = self.users
         if users.find(name) is not None:
             raise UsageError(f"there is a user {name!r}: change the password or the rights, or remove the user first")
+        if name.startswith(f"{INTERNAL_USER}/"):
+            raise UsageError(
+                f"{name!r} cannot be a user's name: {INTERNAL_USER}/NAME is how the tasks of user NAME log in"
+            )
         if not name or name != name.strip() or any(c in name for c in ':"\\,=\n'):
             raise UsageError(f"{name!r} cannot be a user's name: leave out blanks at the ends and : \" \\ , =")
         made = PlatformUser(name, rights=_rights(rights))
@@ -188,7 +192,7 @@ def init_security(data: Path, *, hosts: Iterable[str], admin: str, password: str
     internal = secrets.token_urlsafe(32)
     write_whole(made.folder / _PASSWORD, internal + "\n", mode=_PRIVATE)
     user = with_password(PlatformUser(INTERNAL_USER, rights=(ADMIN,)), internal, now_ms=_now_ms())
-    write_users(made.users_file, Users([user]))
+    write_users(made.users_file, Users([user]).with_delegation_key())
     made.add_user(admin, password, ["admin"])
     # Last: what is half made is made anew.
     write_whole(made.folder / _SETTINGS, json.dumps({"hosts": sorted(set(hosts))}) + "\n", mode=_PRIVATE)

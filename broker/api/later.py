@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.api.connection import ConnectionRefusal
+from broker.api.parts import Common
 from broker.api.routes import Answer, Context, Outcome, Pending
 from tidegate.kit.logs import get_logger
 
@@ -21,7 +22,7 @@ class Later:
     Without ``answers`` (acks=0) nothing is sent, and an error closes the connection.
     """
 
-    def __init__(self, context: Context, *, answers: bool = True) -> None:
+    def __init__(self, context: Context[Common], *, answers: bool = True) -> None:
         self._connection = context.connection
         self._answers = answers
         self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()

@@ -8,16 +8,16 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from broker.api.connection import ClientConnection, Promise
+from broker.api.parts import Common
 from broker.errors import BrokerError
 from broker.protocol.api import ApiKey
 from broker.security.access import CLUSTER_NAME, OPERATIONS, Operation, Resource, ResourceType, denied
 from broker.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
     from broker.quotas.quotas import Mutations
 
 __all__ = ["Answer", "AnyRoute", "Context", "DeferredRoute", "Handler", "Outcome", "Pending", "Route", "Routes"]
@@ -38,10 +38,14 @@ class Answer(Protocol):
     def write(self, version: int, out: bytearray) -> list[Any]: ...
 
 
-class Context(NamedTuple):
+P_co = TypeVar("P_co", bound=Common, covariant=True)
+"""The parts of the broker that a handler uses (``broker.api.parts``)."""
+
+
+class Context(NamedTuple, Generic[P_co]):
     """A handler's context: everything but the request itself."""
 
-    broker: Broker
+    broker: P_co
     version: int
     client_id: str
     client_host: str
@@ -120,7 +124,7 @@ class Pending:
 Outcome = Answer | Pending | None
 """A handler's return value. None sends nothing (Produce with acks=0)."""
 
-Handler = Callable[[Context, Any], Outcome]
+Handler = Callable[[Context[Any], Any], Outcome]
 H = TypeVar("H", bound=Handler)
 
 

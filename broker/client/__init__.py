@@ -7,7 +7,15 @@ threads, ``broker.client.columns`` turns Arrow columns into batches and back.
 
 from broker.client.acls_admin import AclBinding
 from broker.client.admin import Admin
-from broker.client.batches import Ack, Batch, EncodedBatch, KafkaRecord, TopicPartition, encode_records
+from broker.client.batches import (
+    Ack,
+    Batch,
+    EncodedBatch,
+    KafkaRecord,
+    TopicPartition,
+    TransactionalProducer,
+    encode_records,
+)
 from broker.client.config import ClientConfig
 from broker.client.consumer import BatchConsumer, RebalanceListener
 from broker.client.descriptions import (
@@ -56,5 +64,6 @@ __all__ = [
     "TopicDescription",
     "TopicPartition",
     "Transaction",
+    "TransactionalProducer",
     "encode_records",
 ]

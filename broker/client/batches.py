@@ -22,6 +22,7 @@ __all__ = [
     "KafkaRecord",
     "Piece",
     "TopicPartition",
+    "TransactionalProducer",
     "codec_of",
     "encode_records",
     "split",
@@ -55,6 +56,14 @@ class Ack(NamedTuple):
     partition: int
     offset: int
     timestamp_ms: int
+
+
+class TransactionalProducer(NamedTuple):
+    """A producer as the transaction coordinator knows it. Whoever has this can commit what the producer has left open."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
 
 
 class KafkaRecord(NamedTuple):

@@ -17,7 +17,7 @@ from aiokafka.structs import TopicPartition as LibraryPartition
 
 from broker.client.batches import TopicPartition
 from broker.client.config import ClientConfig
-from broker.client.errors import IllegalUse, translating
+from broker.client.errors import IllegalUse, TopicAuthorizationFailed, translating
 from broker.client.fetched import FetchedBatches
 from broker.client.fetcher import BatchingConsumer
 from broker.client.network import ClientMeasures, measured
@@ -85,6 +85,7 @@ class BatchConsumer:
         self._consumer: BatchingConsumer | None = None
         self._measures: ClientMeasures | None = None
         self._awaiting: asyncio.Task[None] | None = None
+        self._subscribed = frozenset[str]()
 
     async def start(self) -> Self:
         """Connect. Raises NotReachable."""
@@ -163,7 +164,8 @@ class BatchConsumer:
                 names = list(topics)
                 self._running.subscribe(names, listener=theirs)
                 self._stop_awaiting()
-                self._awaiting = asyncio.create_task(self._await_topics(frozenset(names)), name="await topics")
+                self._subscribed = frozenset(names)
+                self._awaiting = asyncio.create_task(self._await_topics(self._subscribed), name="await topics")
 
     async def _await_topics(self, names: frozenset[str]) -> None:
         """Refresh metadata while topics are missing, as Java's clients do, instead of once every metadata.max.age.ms."""
@@ -179,6 +181,7 @@ class BatchConsumer:
         if self._awaiting is not None:
             self._awaiting.cancel()
             self._awaiting = None
+        self._subscribed = frozenset()
 
     async def unsubscribe(self) -> None:
         """Leave the group, or drop the assigned partitions."""
@@ -195,9 +198,12 @@ class BatchConsumer:
 
         Adds no more entries once ``max_bytes`` are reached; the next call returns the rest. Raises the error of a
         partition (CorruptMessage, OffsetOutOfRange with auto.offset.reset=none, TopicAuthorizationFailed) without
-        moving its position.
+        moving its position. As with Java's client, a subscribed topic that this
+        client may not read raises TopicAuthorizationFailed too.
         """
         consumer = self._running
+        if refused := self._subscribed & consumer._client.cluster.unauthorized_topics:
+            raise TopicAuthorizationFailed(f"Not authorized to access topics: {', '.join(sorted(refused))}")
         fetched: list[FetchedBatches] = []
         size, deadline = 0, time.monotonic() + max_wait_ms / 1000
         with translating("fetching"), _counted(consumer._subscription.fetch_context()):

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
+from broker.client.batches import TopicPartition
+
 __all__ = [
     "ConfigEntry",
     "GroupDescription",
@@ -94,6 +96,8 @@ class MemberDescription:
     client_host: str
     metadata: bytes = b""
     assignment: bytes = b""
+    partitions: tuple[TopicPartition, ...] = ()
+    """The partitions assigned to it; empty if it is not a consumer, or if the assignment can't be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,6 +163,8 @@ def translated(error: BaseException, about: str = "") -> BaseException:
 
 
 def _words(error: BaseException) -> str:
+    if isinstance(error, library.TopicAuthorizationFailedError):  # its text is the name of the topic
+        return "the user has no right to the topic"
     text = "; ".join(str(argument) for argument in error.args if argument)
     return text or getattr(error, "description", "") or type(error).__name__
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest
 from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
 from aiokafka.protocol.group import LeaveGroupRequest
@@ -78,7 +80,17 @@ class GroupsAdmin(Cluster):
             answer = await self.ask_coordinator(group_id, DescribeGroupsRequest([group_id]), about=about)
             code, _, state, protocol_type, protocol, members, *_ = answer.groups[0]
             check(code, about)
-            described = tuple(MemberDescription(*member[:5]) for member in members)
+            described = tuple(
+                MemberDescription(
+                    name,
+                    client,
+                    host,
+                    metadata,
+                    assignment,
+                    _assigned(assignment) if protocol_type == "consumer" else (),
+                )
+                for name, client, host, metadata, assignment, *_ in members
+            )
             group_description = GroupDescription(group_id, state, protocol_type, protocol, described)
             return (
                 group_description
@@ -101,7 +113,17 @@ class GroupsAdmin(Cluster):
                 continue
             check(group.error_code, about)
             members = tuple(
-                MemberDescription(member.member_id, member.client_id, member.client_host) for member in group.members
+                MemberDescription(
+                    member.member_id,
+                    member.client_id,
+                    member.client_host,
+                    partitions=tuple(
+                        TopicPartition(topic.topic_name, partition)
+                        for topic in getattr(getattr(member, "assignment", None), "topic_partitions", ())
+                        for partition in topic.partitions
+                    ),
+                )
+                for member in group.members
             )
             assignor = getattr(group, "assignor_name", "")
             return GroupDescription(group_id, group.group_state, kind, assignor, members, kind)
@@ -183,3 +205,12 @@ class GroupsAdmin(Cluster):
         for _, code in answer.results:
             if not (missing_ok and code == GroupIdNotFound.code):
                 check(code, about)
+
+
+def _assigned(assignment: bytes) -> tuple[TopicPartition, ...]:
+    """The partitions of a member of a classic consumer group (``ConsumerProtocolAssignment``)."""
+    try:
+        decoded = ConsumerProtocolMemberAssignment.decode(assignment)
+        return tuple(TopicPartition(topic, partition) for topic, numbers in decoded.assignment for partition in numbers)
+    except (ValueError, struct.error, UnicodeDecodeError):  # written by the group's leader, which may be any program
+        return ()

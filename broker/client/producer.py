@@ -11,14 +11,14 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.structs import OffsetAndMetadata
 from aiokafka.structs import TopicPartition as LibraryPartition
 
-from broker.client.batches import Ack, EncodedBatch, TopicPartition
+from broker.client.batches import Ack, EncodedBatch, TopicPartition, TransactionalProducer
 from broker.client.config import ClientConfig
 from broker.client.errors import ClientTimeout, IllegalUse, translated, translating
 from broker.client.network import ClientMeasures, measured
 from broker.client.reach import first_connection
 from broker.client.sender import BatchingProducer, FinishedBatch
 from broker.client.windows import MOST_IN_FLIGHT
-from broker.errors import MessageTooLarge, UnknownTopicOrPartition
+from broker.errors import ClusterAuthorizationFailed, MessageTooLarge, UnknownTopicOrPartition
 from tidegate.kit.errors import TidegateError
 
 if TYPE_CHECKING:
@@ -66,6 +66,11 @@ class BatchProducer:
         self._measures = measured(producer.client, "producer")
         try:
             await first_connection(producer.start(), arguments["bootstrap_servers"])
+        except ClusterAuthorizationFailed as error:
+            await producer.stop()
+            raise ClusterAuthorizationFailed(
+                "the user may not write to any topic, so it gets no producer: it needs a right to write to the topic"
+            ) from error
         except BaseException:
             await producer.stop()
             raise
@@ -242,6 +247,22 @@ class BatchProducer:
             raise self._failure
         with translating("committing a transaction"):
             await self._running.commit_transaction()
+
+    async def leave_transaction(self) -> TransactionalProducer | None:
+        """Leave the transaction open, for somebody else to commit; None where nothing was sent in it.
+
+        Returns when everything is acknowledged, and raises the first error of what was sent. Stop the producer after it;
+        another producer with the same transactional.id would abort what is open.
+        """
+        await self.flush()
+        if self._failure is not None:
+            raise self._failure
+        sequences = self._running._txn_manager
+        if sequences is None or sequences.transactional_id is None or not sequences.is_in_transaction():
+            raise IllegalUse("there is no open transaction to leave")
+        if not sequences._txn_partitions:
+            return None
+        return TransactionalProducer(sequences.transactional_id, sequences.producer_id, sequences.producer_epoch)
 
     async def abort_transaction(self) -> None:
         with translating("aborting a transaction"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Coroutine
 from typing import Any, Final
 
@@ -55,10 +56,24 @@ async def first_answer(client: AIOKafkaClient) -> tuple[AIOKafkaConnection, Any]
         except library.BrokerResponseError as error:
             failures.append(translated(error, f"{host}:{port} refuses the connection"))
         except (OSError, library.KafkaError, TimeoutError) as error:
-            where = client._bootstrap_servers
-            failures.append(NotReachable(f"no broker can be reached at {where}: {error or type(error).__name__}"))
+            told = f"no broker can be reached at {client._bootstrap_servers}: {error or type(error).__name__}"
+            failures.append(NotReachable(told + _advice(error, client._security_protocol)))
         connection.close()
     raise failures[0] if failures else NotReachable("no address of a broker is given")
+
+
+def _advice(error: BaseException, protocol: str) -> str:
+    """What may be wrong with the client's settings, where the broker can say nothing or hangs up without a word."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "; ssl.truststore.location names the authorities that are trusted (commands: TIDEGATE_CA)"
+    if isinstance(error, ssl.SSLError):
+        return f"; security.protocol is {protocol}: does the broker take TLS there?"
+    if isinstance(error, ConnectionResetError) or str(error).endswith(" closed"):
+        return (
+            f"; security.protocol is {protocol}: a broker hangs up on a client without the TLS or the login it asks for "
+            "(commands: TIDEGATE_CA, TIDEGATE_USER and TIDEGATE_PASSWORD)"
+        )
+    return ""
 
 
 def _connection(client: AIOKafkaClient, host: str, port: int) -> AIOKafkaConnection:

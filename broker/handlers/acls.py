@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
+from broker.api.parts import Common, WithMetadata
 from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, SecurityDisabled
 from broker.protocol.api import ApiKey
@@ -33,11 +35,16 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithMetadata, Protocol):
+    """What these handlers use of a broker."""
+
+
 _WITHOUT_AUTHORIZER = "The broker has no authorizer: set authorizer.class.name."
 
 
 @routes.handles(ApiKey.DESCRIBE_ACLS, versions=range(1, 4))
-def describe_acls(context: Context, request: DescribeAclsRequest) -> DescribeAclsResponse:
+def describe_acls(context: Context[_Parts], request: DescribeAclsRequest) -> DescribeAclsResponse:
     """List the access control entries that match a filter.
 
     v1 prefixed patterns (KIP-290) · v2 flexible · v3 users as resources (KIP-373)
@@ -71,7 +78,7 @@ def describe_acls(context: Context, request: DescribeAclsRequest) -> DescribeAcl
 
 
 @routes.handles(ApiKey.CREATE_ACLS, versions=range(1, 4))
-def create_acls(context: Context, request: CreateAclsRequest) -> CreateAclsResponse:
+def create_acls(context: Context[_Parts], request: CreateAclsRequest) -> CreateAclsResponse:
     """Add access control entries. Existing ones stay unchanged.
 
     v1 prefixed patterns · v2 flexible · v3 users as resources
@@ -97,7 +104,7 @@ def create_acls(context: Context, request: CreateAclsRequest) -> CreateAclsRespo
 
 
 @routes.handles(ApiKey.DELETE_ACLS, versions=range(1, 4))
-def delete_acls(context: Context, request: DeleteAclsRequest) -> DeleteAclsResponse:
+def delete_acls(context: Context[_Parts], request: DeleteAclsRequest) -> DeleteAclsResponse:
     """Remove the access control entries that match filters, and return them.
 
     v1 prefixed patterns · v2 flexible · v3 users as resources
@@ -122,7 +129,7 @@ def delete_acls(context: Context, request: DeleteAclsRequest) -> DeleteAclsRespo
     return DeleteAclsResponse(filter_results=results)
 
 
-def _refusal(context: Context) -> BrokerError | None:
+def _refusal(context: Context[_Parts]) -> BrokerError | None:
     """The error if nothing may be changed at all: these answers have errors only per entry."""
     try:
         context.require(Operation.ALTER, ResourceType.CLUSTER)

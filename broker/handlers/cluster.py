@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithApiVersions, WithConfig, WithEveryTopic, WithLogs, WithMetadata, WithNode
 from broker.api.routes import Context, Routes
 from broker.errors import (
     BrokerError,
@@ -51,19 +52,21 @@ from broker.protocol.messages.metadata import (
 from broker.protocol.primitives import ZERO_UUID
 from broker.security.access import CLUSTER_NAME, NOT_ASKED, Operation, ResourceType
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 __all__ = ["routes"]
 
 routes = Routes()
+
+
+class _Parts(Common, WithApiVersions, WithConfig, WithEveryTopic, WithLogs, WithMetadata, WithNode, Protocol):
+    """What these handlers use of a broker."""
+
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
 
 
 @routes.handles(ApiKey.API_VERSIONS, versions=range(5))
-def api_versions(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
+def api_versions(context: Context[_Parts], request: ApiVersionsRequest) -> ApiVersionsResponse:
     """List the APIs and versions served. A request of a later version gets an answer in version 0 with the supported
     versions.
 
@@ -100,7 +103,7 @@ _ZERO_LEVELS_SINCE: Final = 4
 
 
 @routes.handles(ApiKey.METADATA, versions=range(14))
-def metadata(context: Context, request: MetadataRequest) -> MetadataResponse:
+def metadata(context: Context[_Parts], request: MetadataRequest) -> MetadataResponse:
     """Return the brokers and the leaders of partitions. A request for a topic may create it
     (`auto.create.topics.enable`).
 
@@ -126,12 +129,17 @@ def metadata(context: Context, request: MetadataRequest) -> MetadataResponse:
 
 
 def _topics(
-    context: Context, topics: Sequence[MetadataRequestTopic], allowed: bool, *, tell: bool
+    context: Context[_Parts], topics: Sequence[MetadataRequestTopic], allowed: bool, *, tell: bool
 ) -> list[MetadataResponseTopic]:
-    return [_topic(context, topic, allowed=allowed, tell=tell) for topic in topics]
+    # What holds for every name is asked once: a request may have 25,000.
+    judged = allowed and (context.broker.authorizer is not None or context.broker.quotas.active)
+    may_create = judged and context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+    return [
+        _topic(context, topic, allowed=allowed, judged=judged, may_create=may_create, tell=tell) for topic in topics
+    ]
 
 
-def _every_topic(context: Context, *, tell: bool) -> Sequence[MetadataResponseTopic]:
+def _every_topic(context: Context[_Parts], *, tell: bool) -> Sequence[MetadataResponseTopic]:
     """Metadata of all topics, cached until something changes. Without the cache if each client may see other topics."""
     broker = context.broker
     if broker.authorizer is not None or tell:
@@ -143,7 +151,7 @@ def _every_topic(context: Context, *, tell: bool) -> Sequence[MetadataResponseTo
     return broker.every_topic[1]
 
 
-def _all_that_may_be_seen(context: Context) -> list[MetadataRequestTopic]:
+def _all_that_may_be_seen(context: Context[_Parts]) -> list[MetadataRequestTopic]:
     return [
         MetadataRequestTopic(name=topic.name)
         for topic in context.broker.topics.all()
@@ -151,7 +159,7 @@ def _all_that_may_be_seen(context: Context) -> list[MetadataRequestTopic]:
     ]
 
 
-def _cluster_operations(context: Context) -> int:
+def _cluster_operations(context: Context[_Parts]) -> int:
     """The operations that the client may perform on the cluster; 0 if it may not know."""
     if not context.allows(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return 0
@@ -159,8 +167,15 @@ def _cluster_operations(context: Context) -> int:
 
 
 def _topic(
-    context: Context, requested_topic: MetadataRequestTopic, *, allowed: bool, tell: bool
+    context: Context[_Parts],
+    requested_topic: MetadataRequestTopic,
+    *,
+    allowed: bool,
+    judged: bool,
+    may_create: bool,
+    tell: bool,
 ) -> MetadataResponseTopic:
+    """One topic; with ``judged`` it is created as rights and quotas let, by ``may_create`` whatever its name is."""
     topics = context.broker.topics
     try:
         if requested_topic.name is None:
@@ -168,8 +183,8 @@ def _topic(
             topic = topics.find(requested_topic.topic_id)
         else:
             context.require_topic(Operation.DESCRIBE, requested_topic.name)
-            if allowed and (context.broker.authorizer is not None or context.broker.quotas.active):
-                _require_creation(context, requested_topic.name)
+            if judged:
+                _require_creation(context, requested_topic.name, may_create)
             topic = topics.find_or_create(requested_topic.name, allowed=allowed)
     except BrokerError as error:
         name = requested_topic.name if context.version >= 12 else requested_topic.name or ""
@@ -207,12 +222,12 @@ def _topic(
     )
 
 
-def _require_creation(context: Context, name: str) -> None:
+def _require_creation(context: Context[_Parts], name: str, may_create: bool) -> None:
     """Check that the client may create a missing topic, on the cluster or the topic, and that its quota has room."""
     broker = context.broker
     if name in broker.metadata.topics or not broker.config.auto_create_topics_enable:
         return
-    if not context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
+    if not may_create:
         context.require(Operation.CREATE, ResourceType.TOPIC, name)
     try:
         context.mutations(strict_since=0).take(broker.config.num_partitions)
@@ -224,7 +239,7 @@ def _require_creation(context: Context, name: str) -> None:
 
 
 @routes.handles(ApiKey.DESCRIBE_CLUSTER, versions=range(3))
-def describe_cluster(context: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
+def describe_cluster(context: Context[_Parts], request: DescribeClusterRequest) -> DescribeClusterResponse:
     """Return the cluster's id and its brokers.
 
     v1 endpoint type (controllers do not answer here) · v2 fenced brokers
@@ -249,7 +264,7 @@ def describe_cluster(context: Context, request: DescribeClusterRequest) -> Descr
 
 @routes.handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=range(1))
 def describe_topic_partitions(
-    context: Context, request: DescribeTopicPartitionsRequest
+    context: Context[_Parts], request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics partition by partition, in pages (KIP-966)."""
     topics = context.broker.topics
@@ -304,7 +319,7 @@ def _described(
     )
 
 
-def _describe(topic: Topic, indexes: range, broker: Broker, operations: int) -> DescribeTopicPartitionsResponseTopic:
+def _describe(topic: Topic, indexes: range, broker: _Parts, operations: int) -> DescribeTopicPartitionsResponseTopic:
     node_id, epochs, offline = broker.metadata.node_id, broker.metadata.leader_epochs, broker.logs.offline
     described = _described(topic.name, topic.id, operations)
     described.is_internal = topic.internal

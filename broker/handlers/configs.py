@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithResources
 from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, InvalidRequest, UnsupportedVersion
 from broker.protocol.api import ApiKey
@@ -35,11 +36,16 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithResources, Protocol):
+    """What these handlers use of a broker."""
+
+
 _DOCUMENTATION_SINCE: Final = 3
 
 
 @routes.handles(ApiKey.DESCRIBE_CONFIGS, versions=range(1, 5))
-def describe_configs(context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+def describe_configs(context: Context[_Parts], request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Show the configuration of topics and of the broker, with the source of each value.
 
     v3 types and documentation · v4 flexible
@@ -48,7 +54,7 @@ def describe_configs(context: Context, request: DescribeConfigsRequest) -> Descr
 
 
 def _describe(
-    context: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    context: Context[_Parts], request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
@@ -83,7 +89,7 @@ def _entry(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfi
 
 
 @routes.handles(ApiKey.ALTER_CONFIGS, versions=range(3))
-def alter_configs(context: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
+def alter_configs(context: Context[_Parts], request: AlterConfigsRequest) -> AlterConfigsResponse:
     """Replace the whole configuration of topics, or of the broker.
 
     v2 flexible
@@ -109,7 +115,7 @@ def alter_configs(context: Context, request: AlterConfigsRequest) -> AlterConfig
 
 @routes.handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=range(2))
 def incremental_alter_configs(
-    context: Context, request: IncrementalAlterConfigsRequest
+    context: Context[_Parts], request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     """Set and remove single keys of topics or of the broker, append to lists and subtract from them.
 
@@ -143,7 +149,7 @@ class _Times(Counter[tuple[int, str]]):
 
 
 @routes.handles(ApiKey.LIST_CONFIG_RESOURCES, versions=range(2))
-def list_config_resources(context: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+def list_config_resources(context: Context[_Parts], request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     """List the resources that have a configuration.
 
     v0 was ListClientMetricsResources, and lists only those · v1 types (KIP-1142)
@@ -169,7 +175,7 @@ _LISTED: Final = (2, 4, 8, 16, 32)
 _SAME_AS: Final = {8: 4}
 
 
-def _require(context: Context, operation: Operation, resource_type: int, name: str) -> None:
+def _require(context: Context[_Parts], operation: Operation, resource_type: int, name: str) -> None:
     """Authorize topics and groups by name, everything else on the cluster."""
     kind = _OF_THEIR_OWN.get(resource_type)
     if kind is None:

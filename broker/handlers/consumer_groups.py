@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import UUID
 
+from broker.api.parts import Common, WithConfig, WithGroups, WithMetadata
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, TopicAuthorizationFailed, UnsupportedVersion
 from broker.groups.consumer.service import ConsumerGroups
@@ -38,6 +39,16 @@ from broker.security.access import NOT_ASKED, Operation, ResourceType
 __all__ = ["partitions_from", "require_feature", "require_topics", "routes"]
 
 routes = Routes()
+
+
+class FeatureParts(Common, WithConfig, WithMetadata, Protocol):
+    """What ``require_feature`` uses of a broker."""
+
+
+class _Parts(FeatureParts, WithGroups, Protocol):
+    """What these handlers use of a broker."""
+
+
 _FEATURE: Final = "group.version"
 _PROTOCOLS: Final = {_FEATURE: "consumer", "streams.version": "streams"}
 """The names of features' protocols in ``group.coordinator.rebalance.protocols``."""
@@ -45,7 +56,7 @@ _PROTOCOLS: Final = {_FEATURE: "consumer", "streams.version": "streams"}
 
 @routes.handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions=range(2))
 def consumer_group_heartbeat(
-    context: Context, request: ConsumerGroupHeartbeatRequest
+    context: Context[_Parts], request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | Pending:
     """Join a consumer group, stay in it and be assigned partitions, or leave it.
 
@@ -61,7 +72,7 @@ def consumer_group_heartbeat(
     return Pending(future, _answer, _failed)
 
 
-def require_feature(context: Context, name: str) -> None:
+def require_feature(context: Context[FeatureParts], name: str) -> None:
     """Raises UnsupportedVersion if the feature is at level 0, or the broker does not serve its protocol."""
     if not context.broker.metadata.features.get(name, 0):
         raise UnsupportedVersion(f"The cluster does not use this protocol: {name} is 0.")
@@ -70,13 +81,13 @@ def require_feature(context: Context, name: str) -> None:
         raise UnsupportedVersion(f"group.coordinator.rebalance.protocols does not name {protocol}.")
 
 
-def require_topics(context: Context, names: Sequence[str]) -> None:
+def require_topics(context: Context[Common], names: Sequence[str]) -> None:
     """Raises TopicAuthorizationFailed unless the client may see all of them. The error does not name the topics."""
     if not all(context.allows(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in dict.fromkeys(names)):
         raise TopicAuthorizationFailed("The client may not describe all of these topics.")
 
 
-def _heartbeat(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerHeartbeat:
+def _heartbeat(context: Context[_Parts], request: ConsumerGroupHeartbeatRequest) -> ConsumerHeartbeat:
     names, owned = request.subscribed_topic_names, request.topic_partitions
     guarded = request.subscribed_topic_regex and context.broker.authorizer is not None
     return ConsumerHeartbeat(
@@ -123,7 +134,9 @@ def _failed(error: BrokerError) -> ConsumerGroupHeartbeatResponse:
 
 
 @routes.handles(ApiKey.CONSUMER_GROUP_DESCRIBE, versions=range(2))
-def consumer_group_describe(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+def consumer_group_describe(
+    context: Context[_Parts], request: ConsumerGroupDescribeRequest
+) -> ConsumerGroupDescribeResponse:
     """Describe consumer groups with their members, current and target assignments.
 
     v1 which protocol a member uses (KIP-1099)
@@ -145,7 +158,7 @@ def consumer_group_describe(context: Context, request: ConsumerGroupDescribeRequ
     return ConsumerGroupDescribeResponse(groups=described)
 
 
-def _check_topics(context: Context, group: DescribedConsumerGroup) -> None:
+def _check_topics(context: Context[_Parts], group: DescribedConsumerGroup) -> None:
     """Hides a group that reads a topic the client may not see."""
     if context.broker.authorizer is None:
         return

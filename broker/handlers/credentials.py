@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Protocol
 
+from broker.api.parts import Common, WithMetadata
 from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, DuplicateResource
 from broker.protocol.api import ApiKey
@@ -26,9 +28,13 @@ __all__ = ["routes"]
 routes = Routes()
 
 
+class _Parts(Common, WithMetadata, Protocol):
+    """What these handlers use of a broker."""
+
+
 @routes.handles(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions=range(1))
 def describe_user_scram_credentials(
-    context: Context, request: DescribeUserScramCredentialsRequest
+    context: Context[_Parts], request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     """List the users that have SCRAM credentials, with their iterations."""
     try:
@@ -65,7 +71,7 @@ def describe_user_scram_credentials(
 
 @routes.handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions=range(1))
 def alter_user_scram_credentials(
-    context: Context, request: AlterUserScramCredentialsRequest
+    context: Context[_Parts], request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
     """Set and remove SCRAM credentials; the password itself is never sent."""
     try:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
+from broker.api.parts import Common, WithArrivals, WithConfig, WithFetchSessions, WithPartitions, WithTopicMetrics
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidFetchSessionEpoch, KafkaStorageError, OffsetOutOfRange
 from broker.fetch_sessions import CachedPartition, FetchSession
@@ -20,6 +21,12 @@ from tidegate.kit.logs import get_logger
 __all__ = ["routes"]
 
 routes = Routes()
+
+
+class _Parts(Common, WithArrivals, WithConfig, WithFetchSessions, WithPartitions, WithTopicMetrics, Protocol):
+    """What these handlers use of a broker."""
+
+
 logger = get_logger(__name__)
 
 _FULL: Final = 0
@@ -27,7 +34,7 @@ _FULL: Final = 0
 
 
 @routes.handles(ApiKey.FETCH, versions=range(4, 19))
-def fetch(context: Context, request: FetchRequest) -> FetchResponse | Pending:
+def fetch(context: Context[_Parts], request: FetchRequest) -> FetchResponse | Pending:
     """Read record batches of several partitions, waiting up to `max_wait_ms` until there are `min_bytes`.
 
     v5 log start offset · v7 sessions (KIP-227) · v9 leader epochs · v11 rack · v12 flexible · v13 topic ids · v15-v18
@@ -46,7 +53,7 @@ def fetch(context: Context, request: FetchRequest) -> FetchResponse | Pending:
 # A fetch that names all its partitions
 
 
-def _full(context: Context, request: FetchRequest) -> FetchResponse | Pending:
+def _full(context: Context[_Parts], request: FetchRequest) -> FetchResponse | Pending:
     result = _read_all(context, request)
     missing = min(request.min_bytes, result.most) - result.size
     if missing <= 0 or result.failed or request.max_wait_ms <= 0:
@@ -59,7 +66,7 @@ def _full(context: Context, request: FetchRequest) -> FetchResponse | Pending:
     return Pending(waiter, lambda _: _full_answer(context, request, _read_all(context, request)))
 
 
-def _full_answer(context: Context, request: FetchRequest, read: _ReadAll) -> FetchResponse:
+def _full_answer(context: Context[_Parts], request: FetchRequest, read: _ReadAll) -> FetchResponse:
     throttle_ms = _throttle_ms(context, read.size)
     if throttle_ms:
         return FetchResponse(throttle_time_ms=throttle_ms)
@@ -94,15 +101,16 @@ class _ReadAll(NamedTuple):
     failed: bool
 
 
-def _read_all(context: Context, request: FetchRequest) -> _ReadAll:
+def _read_all(context: Context[_Parts], request: FetchRequest) -> _ReadAll:
     left = _most_bytes(context, request)
     size, failed = 0, False
     logs: list[PartitionLog | None] = []
     topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]] = []
     for topic, fetches in request.topics:
         results = []
-        for partition in fetches:
-            fetched, log = _read(context, request, topic, partition, left - size, size == 0)
+        refusal = _refusal(context, topic)
+        for partition in _distinct(fetches):
+            fetched, log = _read(context, request, topic, partition, left - size, size == 0, refusal)
             logs.append(log)
             if fetched.diverging is not None or (fetched.error_code and log is not None):
                 failed = True
@@ -111,6 +119,12 @@ def _read_all(context: Context, request: FetchRequest) -> _ReadAll:
             results.append(fetched)
         topics.append((topic, results))
     return _ReadAll(topics, logs, size, left, failed)
+
+
+def _distinct(fetches: list[FetchPartition]) -> Iterable[FetchPartition]:
+    """Of a partition that is named again, the last counts, as in Kafka."""
+    by_number = {fetch.partition: fetch for fetch in fetches}
+    return fetches if len(by_number) == len(fetches) else by_number.values()
 
 
 def _stuck(read: _ReadAll) -> dict[PartitionLog, int]:
@@ -126,7 +140,7 @@ def _stuck(read: _ReadAll) -> dict[PartitionLog, int]:
 # A fetch that continues a session
 
 
-def _incremental(context: Context, request: FetchRequest, session: FetchSession) -> FetchResponse | Pending:
+def _incremental(context: Context[_Parts], request: FetchRequest, session: FetchSession) -> FetchResponse | Pending:
     epoch = session.epoch
     due = _read_due(context, request, session)
     missing = min(request.min_bytes, due.most) - due.size
@@ -144,7 +158,7 @@ def _incremental(context: Context, request: FetchRequest, session: FetchSession)
     return Pending(waiter, answer)
 
 
-def _incremental_answer(context: Context, session: FetchSession, due: _Due) -> FetchResponse:
+def _incremental_answer(context: Context[_Parts], session: FetchSession, due: _Due) -> FetchResponse:
     throttle_ms = _throttle_ms(context, due.size)
     if throttle_ms:
         return FetchResponse(session_id=session.id, throttle_time_ms=throttle_ms)
@@ -166,13 +180,14 @@ class _Due(NamedTuple):
     failed: bool
 
 
-def _read_due(context: Context, request: FetchRequest, session: FetchSession) -> _Due:
+def _read_due(context: Context[_Parts], request: FetchRequest, session: FetchSession) -> _Due:
     """Read the partitions of a session that may have news."""
     left = _most_bytes(context, request)
     size, failed = 0, False
     results: list[tuple[CachedPartition, PartitionFetched]] = []
     for cached in session.due:
-        fetched, log = _read(context, request, cached.topic, cached.requested, left - size, size == 0)
+        refusal = _refusal(context, cached.topic)
+        fetched, log = _read(context, request, cached.topic, cached.requested, left - size, size == 0, refusal)
         if log is not cached.log:
             session.follow(cached, log)
         if fetched.diverging is not None or (fetched.error_code and log is not None):
@@ -183,8 +198,24 @@ def _read_due(context: Context, request: FetchRequest, session: FetchSession) ->
     return _Due(results, size, left, failed)
 
 
+def _refusal(context: Context[_Parts], topic: str | uuid.UUID) -> BrokerError | None:
+    """Why the client may not read a topic."""
+    if context.broker.authorizer is not None:
+        try:
+            context.require_topic(Operation.READ, topic)
+        except BrokerError as error:
+            return error.with_traceback(None)
+    return None
+
+
 def _read(
-    context: Context, request: FetchRequest, topic: str | uuid.UUID, partition: FetchPartition, left: int, first: bool
+    context: Context[_Parts],
+    request: FetchRequest,
+    topic: str | uuid.UUID,
+    partition: FetchPartition,
+    left: int,
+    first: bool,
+    refusal: BrokerError | None,
 ) -> tuple[PartitionFetched, PartitionLog | None]:
     """Read one partition. The log is None if the partition does not exist.
 
@@ -193,9 +224,9 @@ def _read(
     """
     partitions = context.broker.partitions
     log = None
+    if refusal is not None:
+        return PartitionFetched(partition.partition, refusal.code, -1, -1, -1, None, ()), None
     try:
-        if context.broker.authorizer is not None:
-            context.require_topic(Operation.READ, topic)
         log = partitions.find(topic, partition.partition)
         if partition.current_leader_epoch != log.leader_epoch and partition.current_leader_epoch >= 0:
             partitions.find(topic, partition.partition, partition.current_leader_epoch)
@@ -221,7 +252,7 @@ def _read(
     return PartitionFetched(partition.partition, 0, *_offsets(log), records, aborted), log
 
 
-def _count(context: Context, provided: Iterable[tuple[PartitionFetched, PartitionLog | None]]) -> None:
+def _count(context: Context[_Parts], provided: Iterable[tuple[PartitionFetched, PartitionLog | None]]) -> None:
     """Count the bytes that are sent. Reads that are not sent, because they are too few or too many, do not count."""
     metrics = context.broker.topic_metrics
     for fetched, log in provided:
@@ -245,7 +276,7 @@ def _diverging(log: PartitionLog, partition: FetchPartition) -> tuple[int, int] 
     return (epoch, end) if epoch < last or end < partition.fetch_offset else None
 
 
-def _most_bytes(context: Context, request: FetchRequest) -> int:
+def _most_bytes(context: Context[_Parts], request: FetchRequest) -> int:
     most = min(request.max_bytes, context.broker.config.fetch_max_bytes)
     if context.broker.quotas.active:
         # More bytes than the quota can ever allow would be held back forever.
@@ -253,7 +284,7 @@ def _most_bytes(context: Context, request: FetchRequest) -> int:
     return most
 
 
-def _throttle_ms(context: Context, size: int) -> int:
+def _throttle_ms(context: Context[_Parts], size: int) -> int:
     """How long this client has to wait before it gets ``size`` bytes."""
     quotas = context.broker.quotas
     return quotas.fetched(quotas.of(context.principal, context.client_id), size) if quotas.active else 0

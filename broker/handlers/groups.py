@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithGroups, WithNode
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, GroupIdNotFound, InconsistentGroupProtocol, InvalidRequest, UnknownMemberId
 from broker.groups import DescribedGroup as Group
@@ -28,6 +29,11 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithGroups, WithNode, Protocol):
+    """What these handlers use of a broker."""
+
+
 _GROUP: Final = 0
 _PROTOCOL_TOLD_SINCE: Final = 5
 """The version of SyncGroup."""
@@ -37,7 +43,7 @@ _SHARE_SINCE: Final = 6
 
 
 @routes.handles(ApiKey.FIND_COORDINATOR, versions=range(7))
-def find_coordinator(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def find_coordinator(context: Context[_Parts], request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     """Return the broker that coordinates a group or a transactional id: this one.
 
     v1 key type · v3 flexible · v4 several keys (KIP-699) · v5-v6 for later kinds of coordinators
@@ -56,7 +62,7 @@ def find_coordinator(context: Context, request: FindCoordinatorRequest) -> FindC
     )
 
 
-def _coordinator(context: Context, key_type: int, key: str) -> Coordinator:
+def _coordinator(context: Context[_Parts], key_type: int, key: str) -> Coordinator:
     try:
         if key_type == _GROUP:
             context.require(Operation.DESCRIBE, ResourceType.GROUP, key)
@@ -76,7 +82,7 @@ def _coordinator(context: Context, key_type: int, key: str) -> Coordinator:
 
 
 @routes.handles(ApiKey.JOIN_GROUP, versions=range(10))
-def join_group(context: Context, request: JoinGroupRequest) -> JoinGroupResponse | Pending:
+def join_group(context: Context[_Parts], request: JoinGroupRequest) -> JoinGroupResponse | Pending:
     """Join a group, or its next generation. The answer comes when the generation is complete.
 
     v1 rebalance timeout · v4 member id first (KIP-394) · v5 static members (KIP-345) · v6 flexible · v7 protocol type ·
@@ -125,7 +131,7 @@ def _not_joined(member_id: str, no_protocol: str | None, error: BrokerError) -> 
 
 
 @routes.handles(ApiKey.SYNC_GROUP, versions=range(6))
-def sync_group(context: Context, request: SyncGroupRequest) -> SyncGroupResponse | Pending:
+def sync_group(context: Context[_Parts], request: SyncGroupRequest) -> SyncGroupResponse | Pending:
     """Return a member's assignment; the leader's request has the assignments of all.
 
     v3 static members · v4 flexible · v5 protocol type and name
@@ -152,7 +158,7 @@ def _synced(synced: Synced) -> SyncGroupResponse:
 
 
 @routes.handles(ApiKey.HEARTBEAT, versions=range(5))
-def heartbeat(context: Context, request: HeartbeatRequest) -> HeartbeatResponse:
+def heartbeat(context: Context[_Parts], request: HeartbeatRequest) -> HeartbeatResponse:
     """Keep a member in its group, or tell it that a rebalance has begun.
 
     v1 throttle time · v3 static members · v4 flexible
@@ -168,7 +174,7 @@ def heartbeat(context: Context, request: HeartbeatRequest) -> HeartbeatResponse:
 
 
 @routes.handles(ApiKey.LEAVE_GROUP, versions=range(6))
-def leave_group(context: Context, request: LeaveGroupRequest) -> LeaveGroupResponse | Pending:
+def leave_group(context: Context[_Parts], request: LeaveGroupRequest) -> LeaveGroupResponse | Pending:
     """Remove members from a group.
 
     v3 several members, static ones too · v4 flexible · v5 reason
@@ -199,7 +205,7 @@ def _left(results: list[Left], *, batch: bool) -> LeaveGroupResponse:
 
 
 @routes.handles(ApiKey.LIST_GROUPS, versions=range(6))
-def list_groups(context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
+def list_groups(context: Context[_Parts], request: ListGroupsRequest) -> ListGroupsResponse:
     """List groups by state and type.
 
     v3 flexible · v4 states · v5 types (KIP-848)
@@ -221,7 +227,7 @@ def list_groups(context: Context, request: ListGroupsRequest) -> ListGroupsRespo
 
 
 @routes.handles(ApiKey.DESCRIBE_GROUPS, versions=range(7))
-def describe_groups(context: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+def describe_groups(context: Context[_Parts], request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """Describe groups with their members and assignments.
 
     v3 authorized operations · v4 static members · v5 flexible · v6 GROUP_ID_NOT_FOUND for groups that do not exist
@@ -275,7 +281,7 @@ def _described(group: Group, version: int, operations: int) -> DescribedGroup:
 
 
 @routes.handles(ApiKey.DELETE_GROUPS, versions=range(3))
-def delete_groups(context: Context, request: DeleteGroupsRequest) -> DeleteGroupsResponse | Pending:
+def delete_groups(context: Context[_Parts], request: DeleteGroupsRequest) -> DeleteGroupsResponse | Pending:
     """Delete groups without members, and their offsets.
 
     v2 flexible

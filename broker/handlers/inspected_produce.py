@@ -8,8 +8,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithLogs, WithRecordWorker
 from broker.api.routes import Context
 from broker.errors import BrokerError, CorruptMessage
 from broker.log.inspection import Inspected, Rules, inspect, inspect_all
@@ -19,6 +20,11 @@ from broker.security.access import Operation, ResourceType
 from broker.work import ON_THE_LOOP, Allowance, TooMuchWork
 
 __all__ = ["Inspecting", "Inspections", "inspected"]
+
+
+class _Parts(Common, WithLogs, WithRecordWorker, Protocol):
+    """What these handlers use of a broker."""
+
 
 _NamedPartition = tuple[str | uuid.UUID, int]
 """A partition by the topic's name or id, as in the request."""
@@ -32,7 +38,7 @@ class Inspecting:
 
     def __init__(
         self,
-        context: Context,
+        context: Context[_Parts],
         inspected: dict[_NamedPartition, Inspected],
         long: dict[_NamedPartition, tuple[bytes, Rules]],
     ) -> None:
@@ -53,7 +59,7 @@ class Inspecting:
             return {**self._inspected, **_refused(self._long, error)}
 
 
-def inspected(context: Context, request: ProduceRequest) -> Inspections | Inspecting:
+def inspected(context: Context[_Parts], request: ProduceRequest) -> Inspections | Inspecting:
     """Inspect the records of a request. Raises nothing: errors are returned with their partition."""
     result: dict[_NamedPartition, Inspected] | None = None
     long: dict[_NamedPartition, tuple[bytes, Rules]] = {}
@@ -92,7 +98,7 @@ def _refused(long: Mapping[_NamedPartition, tuple[bytes, Rules]], error: BrokerE
     return {where: Inspected(rules, error=error) for where, (_, rules) in long.items()}
 
 
-def _is_worth_it(context: Context, topic: str, records: memoryview, rules: Rules) -> bool:
+def _is_worth_it(context: Context[_Parts], topic: str, records: memoryview, rules: Rules) -> bool:
     """Whether the batch may be appended according to its header. The log reports what is wrong with the others."""
     try:
         header = batch_at(records, 0)

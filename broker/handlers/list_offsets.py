@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
+from broker.api.parts import Common, WithPartitions, WithRecordWorker
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidRequest, UnsupportedVersion
 from broker.log.files import storage_errors
@@ -34,6 +35,11 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithPartitions, WithRecordWorker, Protocol):
+    """What these handlers use of a broker."""
+
+
 _NONE: Final = (-1, -1)
 _EARLIEST: Final = -2
 _SEARCH_BYTES: Final = 1024
@@ -61,7 +67,7 @@ _SINCE: Final[Mapping[int, int]] = {_LATEST: 0, _EARLIEST: 0, _NEWEST: 7, -4: 8,
 
 
 @routes.handles(ApiKey.LIST_OFFSETS, versions=range(1, 12))
-def list_offsets(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse | Pending:
+def list_offsets(context: Context[_Parts], request: ListOffsetsRequest) -> ListOffsetsResponse | Pending:
     """Find offsets by timestamp, or the ends of a partition (-1 latest, -2 earliest, -3 largest timestamp, -4, -5, -6).
 
     v2 isolation level · v4 leader epochs · v6 flexible · v7 -3 · v8 -4 · v9 -5 · v10 timeout · v11 -6
@@ -91,7 +97,7 @@ class _Search(NamedTuple):
     answer: ListOffsetsPartitionResponse
 
 
-def _answered_later(context: Context, response: ListOffsetsResponse, long: Sequence[_Search]) -> Pending:
+def _answered_later(context: Context[_Parts], response: ListOffsetsResponse, long: Sequence[_Search]) -> Pending:
     """Answer when all searches are done. Meanwhile nothing else is read from the connection."""
     searches = [_search(search.partition, search.timestamp).settled() for search in long]
     task = context.broker.record_worker.run(
@@ -128,7 +134,7 @@ def _each_once(partitions: Sequence[ListOffsetsPartition]) -> Iterable[tuple[Lis
 
 
 def _find(
-    context: Context,
+    context: Context[_Parts],
     isolation_level: int,
     topic: str,
     offset_partition: ListOffsetsPartition,
@@ -186,7 +192,9 @@ def _before(end: int, position: Position | None) -> Position:
 
 
 @routes.handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=range(2, 5))
-def offset_for_leader_epoch(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+def offset_for_leader_epoch(
+    context: Context[_Parts], request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
     """Return the end offset of a leader epoch, by which a client notices a truncated log.
 
     A partition stays in one epoch forever, unless an Apache Kafka led it before.
@@ -204,7 +212,7 @@ def offset_for_leader_epoch(context: Context, request: OffsetForLeaderEpochReque
     )
 
 
-def _epoch_end(context: Context, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _epoch_end(context: Context[_Parts], topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
         if not context.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
             context.require_topic(Operation.DESCRIBE, topic)

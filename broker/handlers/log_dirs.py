@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from typing import Protocol
 
+from broker.api.parts import Common, WithLogs, WithMetadata, WithPartitions, WithReplicaMoves
 from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, InvalidReplicaAssignment, KafkaStorageError
 from broker.log.disk import Disk
@@ -28,8 +30,14 @@ __all__ = ["routes"]
 routes = Routes()
 
 
+class _Parts(Common, WithLogs, WithMetadata, WithPartitions, WithReplicaMoves, Protocol):
+    """What these handlers use of a broker."""
+
+
 @routes.handles(ApiKey.ALTER_REPLICA_LOG_DIRS, versions=range(1, 3))
-def alter_replica_log_dirs(context: Context, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+def alter_replica_log_dirs(
+    context: Context[_Parts], request: AlterReplicaLogDirsRequest
+) -> AlterReplicaLogDirsResponse:
     """Move partitions to other data directories of the broker. They stay in use, and the answer does not wait for the
     move.
 
@@ -49,7 +57,7 @@ def alter_replica_log_dirs(context: Context, request: AlterReplicaLogDirsRequest
     )
 
 
-def _move(context: Context, path: str, topic: str, index: int) -> int:
+def _move(context: Context[_Parts], path: str, topic: str, index: int) -> int:
     broker = context.broker
     try:
         context.require(Operation.ALTER, ResourceType.CLUSTER)
@@ -63,7 +71,7 @@ def _move(context: Context, path: str, topic: str, index: int) -> int:
 
 
 @routes.handles(ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6))
-def describe_log_dirs(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def describe_log_dirs(context: Context[_Parts], request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Describe the sizes of partitions on each disk, and the free space.
 
     v2 flexible · v3 top-level error · v4 sizes of the volume · v5 cordoned directories
@@ -77,7 +85,9 @@ def describe_log_dirs(context: Context, request: DescribeLogDirsRequest) -> Desc
     )
 
 
-def _described(context: Context, disk: Disk, topic_partitions: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+def _described(
+    context: Context[_Parts], disk: Disk, topic_partitions: set[tuple[str, int]] | None
+) -> DescribeLogDirsResult:
     path = str(disk.path.absolute())
     if disk.failure is not None:
         return DescribeLogDirsResult(error_code=KafkaStorageError.code, log_dir=path, is_cordoned=disk.is_cordoned)

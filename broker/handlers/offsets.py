@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithGroups, WithLogs
 from broker.api.routes import Context, Pending, Routes
 from broker.coordinator.committed_offset import CommittedOffset, TopicPartition
 from broker.errors import (
@@ -47,12 +48,17 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithGroups, WithLogs, Protocol):
+    """What these handlers use of a broker."""
+
+
 _TOPIC_IDS_SINCE: Final = 10
 _ERROR_SINCE: Final = 2
 
 
 @routes.handles(ApiKey.OFFSET_COMMIT, versions=range(2, 11))
-def offset_commit(context: Context, request: OffsetCommitRequest) -> OffsetCommitResponse | Pending:
+def offset_commit(context: Context[_Parts], request: OffsetCommitRequest) -> OffsetCommitResponse | Pending:
     """Commit a group's offsets.
 
     v2-v4 retention time · v6 leader epochs · v7 static members · v8 flexible · v9 GROUP_ID_NOT_FOUND (KIP-848) · v10
@@ -104,7 +110,7 @@ def offset_commit(context: Context, request: OffsetCommitRequest) -> OffsetCommi
     return Pending(future, answer, failed)
 
 
-def _hidden(context: Context, operation: Operation, topic: str) -> BrokerError | None:
+def _hidden(context: Context[_Parts], operation: Operation, topic: str) -> BrokerError | None:
     """The error if the client may not perform the operation on a topic."""
     try:
         context.require_topic(operation, topic)
@@ -113,7 +119,7 @@ def _hidden(context: Context, operation: Operation, topic: str) -> BrokerError |
     return None
 
 
-def _name_of(context: Context, topic: OffsetCommitRequestTopic) -> str:
+def _name_of(context: Context[_Parts], topic: OffsetCommitRequestTopic) -> str:
     """The topic's name; empty if its id is unknown."""
     if context.version < _TOPIC_IDS_SINCE:
         return topic.name
@@ -148,7 +154,7 @@ def _commit_response(
 
 
 @routes.handles(ApiKey.OFFSET_FETCH, versions=range(1, 11))
-def offset_fetch(context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
+def offset_fetch(context: Context[_Parts], request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Return a group's committed offsets; -1 where it has none.
 
     v2 all topics, error code · v5 leader epochs · v6 flexible · v7 require stable · v8 several groups (KIP-709) · v9
@@ -183,7 +189,7 @@ def _all_failed(request: OffsetFetchRequest, error: BrokerError) -> OffsetFetchR
     )
 
 
-def _fetch_one(context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
+def _fetch_one(context: Context[_Parts], request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Answer versions 1 to 7, which name one group."""
     context.require(Operation.DESCRIBE, ResourceType.GROUP, request.group_id)
     topic_partitions = None
@@ -216,7 +222,7 @@ def _fetch_one(context: Context, request: OffsetFetchRequest) -> OffsetFetchResp
 _NOTHING: Final = CommittedOffset(-1)
 
 
-def _fetch_group(context: Context, group: OffsetFetchRequestGroup, *, stable: bool) -> OffsetFetchResponseGroup:
+def _fetch_group(context: Context[_Parts], group: OffsetFetchRequestGroup, *, stable: bool) -> OffsetFetchResponseGroup:
     """One group of v8 and later. A topic is identified by its name, since v10 by its id."""
     try:
         context.require(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
@@ -244,7 +250,7 @@ def _fetch_group(context: Context, group: OffsetFetchRequestGroup, *, stable: bo
 
 
 def _fetched(
-    context: Context,
+    context: Context[_Parts],
     topic: str | uuid.UUID,
     indexes: Sequence[int],
     offsets: Mapping[TopicPartition, CommittedOffset],
@@ -271,7 +277,7 @@ def _fetched(
 
 
 @routes.handles(ApiKey.OFFSET_DELETE, versions=range(1))
-def offset_delete(context: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse | Pending:
+def offset_delete(context: Context[_Parts], request: OffsetDeleteRequest) -> OffsetDeleteResponse | Pending:
     """Delete committed offsets of topics that the group's members do not subscribe to."""
     context.require(Operation.DELETE, ResourceType.GROUP, request.group_id)
     known: list[TopicPartition] = []

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from typing import Final
+from typing import Final, Protocol
 
 from broker.api.connection import ConnectionRefusal
 from broker.api.later import Later
+from broker.api.parts import (
+    Common,
+    WithLogs,
+    WithPartitions,
+    WithRecordWorker,
+    WithSettings,
+    WithTopicMetrics,
+    WithTransactions,
+)
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, KafkaStorageError, NotEnoughReplicasAfterAppend, UnsupportedCompressionType
 from broker.handlers.inspected_produce import Inspecting, Inspections, inspected
@@ -24,10 +33,16 @@ __all__ = ["routes"]
 routes = Routes()
 
 
+class _Parts(
+    Common, WithLogs, WithPartitions, WithRecordWorker, WithSettings, WithTopicMetrics, WithTransactions, Protocol
+):
+    """What these handlers use of a broker."""
+
+
 # librdkafka assumes no support for record batches if 0-2 are not advertised (KAFKA-18659). Requests in these versions
 # are refused.
 @routes.handles(ApiKey.PRODUCE, versions=range(3, 14), advertised=range(14))
-def produce(context: Context, request: ProduceRequest) -> ProduceResponse | Pending | None:
+def produce(context: Context[_Parts], request: ProduceRequest) -> ProduceResponse | Pending | None:
     """Append record batches; with acks=all the answer waits until they are on disk (`acks.all.durability`).
 
     v3 record batches of format 2 · v5 log start offset · v7 zstd · v8 error messages · v9 flexible · v13 topic ids
@@ -38,7 +53,7 @@ def produce(context: Context, request: ProduceRequest) -> ProduceResponse | Pend
     return _admitted(context, request, inspections)
 
 
-def _produce_later(context: Context, request: ProduceRequest, inspecting: Inspecting) -> Pending | None:
+def _produce_later(context: Context[_Parts], request: ProduceRequest, inspecting: Inspecting) -> Pending | None:
     """Append when the records have been inspected. Meanwhile nothing else is read from the connection."""
     copied, later = request.copied(), Later(context, answers=request.acks != 0)
 
@@ -53,7 +68,9 @@ def _produce_later(context: Context, request: ProduceRequest, inspecting: Inspec
     return later.outcome
 
 
-def _admitted(context: Context, request: ProduceRequest, inspections: Inspections) -> ProduceResponse | Pending | None:
+def _admitted(
+    context: Context[_Parts], request: ProduceRequest, inspections: Inspections
+) -> ProduceResponse | Pending | None:
     if request.transactional_id is None:
         return _Appends(context, request, inspections, None).outcome()
     return admitted(
@@ -67,7 +84,7 @@ class _Appends:
     __slots__ = ("_admission", "_context", "_inspections", "_partitions", "_request", "_topics", "_touched")
 
     def __init__(
-        self, context: Context, request: ProduceRequest, inspections: Inspections, admission: Admission | None
+        self, context: Context[_Parts], request: ProduceRequest, inspections: Inspections, admission: Admission | None
     ) -> None:
         self._context = context
         self._request = request

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithMetadata, WithPartitions, WithTransactions
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidProducerEpoch, InvalidRequest, ProducerFenced
 from broker.protocol.api import ApiKey
@@ -22,12 +23,17 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithMetadata, WithPartitions, WithTransactions, Protocol):
+    """What these handlers use of a broker."""
+
+
 _FENCED_SINCE: Final = 4
 """The first version of InitProducerId whose clients know PRODUCER_FENCED."""
 
 
 @routes.handles(ApiKey.INIT_PRODUCER_ID, versions=range(6))
-def init_producer_id(context: Context, request: InitProducerIdRequest) -> InitProducerIdResponse | Pending:
+def init_producer_id(context: Context[_Parts], request: InitProducerIdRequest) -> InitProducerIdResponse | Pending:
     """Return a producer id: a new one, or that of its `transactional.id` with an epoch that fences earlier producers.
 
     v2 flexible · v3 a producer can raise its epoch (KIP-360) · v4 PRODUCER_FENCED · v5 for `transaction.version` 2
@@ -65,7 +71,7 @@ def init_producer_id(context: Context, request: InitProducerIdRequest) -> InitPr
 
 
 @routes.handles(ApiKey.DESCRIBE_PRODUCERS, versions=range(1))
-def describe_producers(context: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
+def describe_producers(context: Context[_Parts], request: DescribeProducersRequest) -> DescribeProducersResponse:
     """Describe the idempotent and transactional producers known to partitions, so that hanging transactions can be
     found.
     """
@@ -80,7 +86,7 @@ def describe_producers(context: Context, request: DescribeProducersRequest) -> D
     )
 
 
-def _partition(context: Context, topic: str, index: int) -> PartitionResponse:
+def _partition(context: Context[_Parts], topic: str, index: int) -> PartitionResponse:
     try:
         context.require(Operation.READ, ResourceType.TOPIC, topic)
         log = context.broker.partitions.find(topic, index)

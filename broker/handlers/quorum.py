@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
+from broker.api.parts import Common, WithMetadata
 from broker.api.routes import Answer, Context, Routes
 from broker.errors import (
     BrokerError,
@@ -45,11 +46,16 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithMetadata, Protocol):
+    """What these handlers use of a broker."""
+
+
 A = TypeVar("A", bound=Answer)
 
 
 @routes.handles(ApiKey.DESCRIBE_QUORUM, versions=range(3))
-def describe_quorum(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def describe_quorum(context: Context[_Parts], request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Describe the voters of the metadata log and their progress.
 
     v1 times of fetches · v2 directories and addresses of voters
@@ -93,7 +99,7 @@ def _no_quorum(partition: int) -> ResponsePartitionData:
 
 
 @routes.handles(ApiKey.ADD_RAFT_VOTER, versions=range(2))
-def add_raft_voter(context: Context, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
+def add_raft_voter(context: Context[_Parts], request: AddRaftVoterRequest) -> AddRaftVoterResponse:
     """Add a controller to the quorum. Always refused: voters are static, as with `kraft.version` 0.
 
     v1 can answer before the change is committed
@@ -109,7 +115,7 @@ def add_raft_voter(context: Context, request: AddRaftVoterRequest) -> AddRaftVot
 
 
 @routes.handles(ApiKey.REMOVE_RAFT_VOTER, versions=range(1))
-def remove_raft_voter(context: Context, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
+def remove_raft_voter(context: Context[_Parts], request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
     """Remove a controller from the quorum. Always refused: voters are static."""
 
     def refuse() -> RemoveRaftVoterResponse:
@@ -119,7 +125,7 @@ def remove_raft_voter(context: Context, request: RemoveRaftVoterRequest) -> Remo
     return _told(refuse, RemoveRaftVoterResponse)
 
 
-def _check_voter_change(context: Context, cluster_id: str | None, voter_id: int) -> None:
+def _check_voter_change(context: Context[_Parts], cluster_id: str | None, voter_id: int) -> None:
     context.require(Operation.ALTER, ResourceType.CLUSTER)
     own_cluster_id = context.broker.metadata.cluster_id
     if cluster_id is not None and cluster_id != own_cluster_id:
@@ -139,7 +145,7 @@ def _told(make: Callable[[], A], response: type[A]) -> A:
 
 
 @routes.handles(ApiKey.UNREGISTER_BROKER, versions=range(1))
-def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
+def unregister_broker(context: Context[_Parts], request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
     """Remove a broker that is gone permanently. Always refused: the only broker is this one, and it is running."""
 
     def refuse() -> UnregisterBrokerResponse:
@@ -156,7 +162,7 @@ _ALL_OR_NONE: Final = "No feature was updated"
 
 
 @routes.handles(ApiKey.UPDATE_FEATURES, versions=range(3))
-def update_features(context: Context, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+def update_features(context: Context[_Parts], request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     """Raise or lower the levels of features, all of them or none.
 
     v1 types of downgrades, validation only · v2 no result per feature

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
+from broker.api.parts import Common, WithMetadata
 from broker.api.routes import Context, Routes
 from broker.errors import BrokerError
 from broker.protocol.api import ApiKey
@@ -25,8 +27,14 @@ __all__ = ["routes"]
 routes = Routes()
 
 
+class _Parts(Common, WithMetadata, Protocol):
+    """What these handlers use of a broker."""
+
+
 @routes.handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions=range(2))
-def describe_client_quotas(context: Context, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
+def describe_client_quotas(
+    context: Context[_Parts], request: DescribeClientQuotasRequest
+) -> DescribeClientQuotasResponse:
     """List the quotas of entities that match a filter.
 
     v1 flexible
@@ -52,7 +60,7 @@ def describe_client_quotas(context: Context, request: DescribeClientQuotasReques
 
 
 @routes.handles(ApiKey.ALTER_CLIENT_QUOTAS, versions=range(2))
-def alter_client_quotas(context: Context, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+def alter_client_quotas(context: Context[_Parts], request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
     """Set and remove quotas, or only validate the request with `validate_only`.
 
     v1 flexible

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithMetadata
 from broker.api.routes import Context, Routes
 from broker.errors import (
     BrokerError,
@@ -40,12 +41,17 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithMetadata, Protocol):
+    """What these handlers use of a broker."""
+
+
 _PREFERRED: Final = 0
 _UNCLEAN: Final = 1
 
 
 @routes.handles(ApiKey.ELECT_LEADERS, versions=range(3))
-def elect_leaders(context: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
+def elect_leaders(context: Context[_Parts], request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Elect leaders of partitions. No election is needed: the only replica already leads.
 
     v1 unclean elections, top-level error · v2 flexible
@@ -107,7 +113,7 @@ def _check_partition(metadata: ClusterMetadata, topic: str, partition: int) -> N
 
 @routes.handles(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions=range(2))
 def alter_partition_reassignments(
-    context: Context, request: AlterPartitionReassignmentsRequest
+    context: Context[_Parts], request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
     """Move partitions to other brokers. There are none; a request that keeps a partition on this broker succeeds at
     once.
@@ -174,7 +180,7 @@ def _check_replicas(replicas: Sequence[int], node_id: int) -> None:
 
 @routes.handles(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions=range(1))
 def list_partition_reassignments(
-    context: Context, _request: ListPartitionReassignmentsRequest
+    context: Context[_Parts], _request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     """List the partitions that are being moved: always none."""
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER)

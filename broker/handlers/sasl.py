@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.api.parts import Common
 from broker.api.routes import Context, Routes
 from broker.errors import IllegalSaslState
 from broker.protocol.api import ApiKey
@@ -14,7 +15,7 @@ routes = Routes()
 
 
 @routes.handles(ApiKey.SASL_HANDSHAKE, versions=range(2))
-def sasl_handshake(_context: Context, _request: SaslHandshakeRequest) -> SaslHandshakeResponse:
+def sasl_handshake(_context: Context[Common], _request: SaslHandshakeRequest) -> SaslHandshakeResponse:
     """Choose a SASL mechanism. Only valid on listeners with SASL, before all requests but ApiVersions.
 
     v1 the mechanism's messages follow as SaslAuthenticate requests (KIP-152), not bare
@@ -23,7 +24,7 @@ def sasl_handshake(_context: Context, _request: SaslHandshakeRequest) -> SaslHan
 
 
 @routes.handles(ApiKey.SASL_AUTHENTICATE, versions=range(3))
-def sasl_authenticate(_context: Context, _request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+def sasl_authenticate(_context: Context[Common], _request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     """Carry a message of the SASL mechanism. Only valid after a SaslHandshake.
 
     v1 tells how long the session lasts (KIP-368) · v2 flexible

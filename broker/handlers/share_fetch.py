@@ -6,8 +6,9 @@ import asyncio
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+from broker.api.parts import Common, WithConfig, WithLogs, WithMetadata, WithShare, WithTopicMetrics
 from broker.api.routes import Context, Pending, Routes
 from broker.coordinator.futures import fail
 from broker.errors import (
@@ -42,6 +43,11 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithConfig, WithLogs, WithMetadata, WithShare, WithTopicMetrics, Protocol):
+    """What these handlers use of a broker."""
+
+
 _MEMBER_ID_LENGTH: Final = 36
 _EXACTLY: Final = 1
 """The acquire mode ``record_limit`` (KIP-1206); 0 is ``batch_optimized``."""
@@ -54,7 +60,7 @@ Outcomes = Mapping[Partition, BrokerError | None]
 
 
 @routes.handles(ApiKey.SHARE_FETCH, versions=SERVED[ApiKey.SHARE_FETCH])
-def share_fetch(context: Context, request: ShareFetchRequest) -> ShareFetchAnswer | Pending:
+def share_fetch(context: Context[_Parts], request: ShareFetchRequest) -> ShareFetchAnswer | Pending:
     """Acknowledge records of a share group and fetch more, waiting up to `max_wait_ms` until there are `min_bytes`.
 
     v2 acquire mode (KIP-1206), renewal of locks (KIP-1222)
@@ -92,7 +98,7 @@ def share_fetch(context: Context, request: ShareFetchRequest) -> ShareFetchAnswe
     return Pending(_all_done([future, *acknowledged.futures], cancels=future), answer)
 
 
-def _checked(context: Context, group_id: str | None, member_id: str | None) -> tuple[str, str]:
+def _checked(context: Context[_Parts], group_id: str | None, member_id: str | None) -> tuple[str, str]:
     require_feature(context, "share.version")
     if group_id is None:
         raise InvalidRequest("Invalid group id in the request.")
@@ -112,7 +118,7 @@ def _check_renewal(request: ShareFetchRequest) -> None:
 
 
 def _session(
-    context: Context,
+    context: Context[_Parts],
     request: ShareFetchRequest,
     group_id: str,
     member_id: str,
@@ -150,7 +156,7 @@ def _refused_later(wait_ms: int, error: BrokerError) -> Pending:
 class _Fetching:
     """The part of a ShareFetch that fetches records. ``results`` are complete when the future of ``start`` is done."""
 
-    def __init__(self, context: Context, request: ShareFetchRequest, group_id: str, member_id: str) -> None:
+    def __init__(self, context: Context[_Parts], request: ShareFetchRequest, group_id: str, member_id: str) -> None:
         self.context = context
         self.group_id = group_id
         self.member_id = member_id
@@ -204,7 +210,7 @@ class _Fetching:
 class _Acknowledgements:
     """Acknowledgements of one request. ``outcomes`` are complete when all ``futures`` are done."""
 
-    def __init__(self, context: Context, group_id: str, member_id: str, renews: bool) -> None:
+    def __init__(self, context: Context[_Parts], group_id: str, member_id: str, renews: bool) -> None:
         self.context = context
         self.group_id = group_id
         self.member_id = member_id
@@ -292,7 +298,7 @@ def _all_done(
 
 
 def _answered(
-    context: Context, session: ShareSession, group_id: str, results: Sequence[ShareFetched], outcomes: Outcomes
+    context: Context[_Parts], session: ShareSession, group_id: str, results: Sequence[ShareFetched], outcomes: Outcomes
 ) -> ShareFetchAnswer:
     lock_ms = context.broker.share.settings(group_id).record_lock_ms
     topics: dict[uuid.UUID, list[SharePartitionFetched]] = {}
@@ -310,12 +316,12 @@ def _answered(
     return ShareFetchAnswer(topics.items(), acquisition_lock_timeout_ms=lock_ms, throttle_time_ms=throttle_ms)
 
 
-def _throttle_ms(context: Context, size: int) -> int:
+def _throttle_ms(context: Context[_Parts], size: int) -> int:
     quotas = context.broker.quotas
     return quotas.fetched(quotas.of(context.principal, context.client_id), size) if quotas.active else 0
 
 
-def _count_bytes(context: Context, results: Sequence[ShareFetched]) -> None:
+def _count_bytes(context: Context[_Parts], results: Sequence[ShareFetched]) -> None:
     for result in results:
         name = context.broker.topics.name_of(result.topic_id) if result.records is not None else None
         if name is not None and result.records is not None:
@@ -335,7 +341,7 @@ def _fetched(partition: ShareFetched, failure: BrokerError | None) -> ShareParti
 
 
 @routes.handles(ApiKey.SHARE_ACKNOWLEDGE, versions=SERVED[ApiKey.SHARE_ACKNOWLEDGE])
-def share_acknowledge(context: Context, request: ShareAcknowledgeRequest) -> ShareAcknowledgeResponse | Pending:
+def share_acknowledge(context: Context[_Parts], request: ShareAcknowledgeRequest) -> ShareAcknowledgeResponse | Pending:
     """Acknowledge records of a share group without fetching more, or end the session.
 
     v2 renewal of locks (KIP-1222)
@@ -366,7 +372,7 @@ def share_acknowledge(context: Context, request: ShareAcknowledgeRequest) -> Sha
     return Pending(_all_done(acknowledged.futures), answer)
 
 
-def _acknowledged(context: Context, group_id: str, outcomes: Outcomes) -> ShareAcknowledgeResponse:
+def _acknowledged(context: Context[_Parts], group_id: str, outcomes: Outcomes) -> ShareAcknowledgeResponse:
     topics: dict[uuid.UUID, list[PartitionData]] = {}
     for (topic_id, partition), error in outcomes.items():
         topics.setdefault(topic_id, []).append(

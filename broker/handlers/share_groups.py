@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Mapping
+from typing import Protocol
 
+from broker.api.parts import Common, WithConfig, WithGroups, WithMetadata
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import (
     BrokerError,
@@ -60,12 +62,17 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithConfig, WithGroups, WithMetadata, Protocol):
+    """What these handlers use of a broker."""
+
+
 _MEMBER_ID_LENGTH = 36
 
 
 @routes.handles(ApiKey.SHARE_GROUP_HEARTBEAT, versions=SERVED[ApiKey.SHARE_GROUP_HEARTBEAT])
 def share_group_heartbeat(
-    context: Context, request: ShareGroupHeartbeatRequest
+    context: Context[_Parts], request: ShareGroupHeartbeatRequest
 ) -> ShareGroupHeartbeatResponse | Pending:
     """Join a share group, stay in it and be assigned partitions, or leave it."""
     try:
@@ -113,7 +120,7 @@ def _failed(error: BrokerError) -> ShareGroupHeartbeatResponse:
 
 
 @routes.handles(ApiKey.SHARE_GROUP_DESCRIBE, versions=SERVED[ApiKey.SHARE_GROUP_DESCRIBE])
-def share_group_describe(context: Context, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
+def share_group_describe(context: Context[_Parts], request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
     """Describe share groups with their members and assignments."""
     described = []
     for group_id in request.group_ids:
@@ -172,7 +179,7 @@ def _assignment(partitions: Partitions, names: Mapping[uuid.UUID, str]) -> Descr
 
 @routes.handles(ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions=SERVED[ApiKey.ALTER_SHARE_GROUP_OFFSETS])
 def alter_share_group_offsets(
-    context: Context, request: AlterShareGroupOffsetsRequest
+    context: Context[_Parts], request: AlterShareGroupOffsetsRequest
 ) -> AlterShareGroupOffsetsResponse | Pending:
     """Change the start offsets of share-partitions of a group without members."""
     require_feature(context, "share.version")
@@ -230,7 +237,7 @@ def alter_share_group_offsets(
 
 @routes.handles(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions=SERVED[ApiKey.DELETE_SHARE_GROUP_OFFSETS])
 def delete_share_group_offsets(
-    context: Context, request: DeleteShareGroupOffsetsRequest
+    context: Context[_Parts], request: DeleteShareGroupOffsetsRequest
 ) -> DeleteShareGroupOffsetsResponse | Pending:
     """Delete the share-group state of topics for a group without members."""
     require_feature(context, "share.version")

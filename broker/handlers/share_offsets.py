@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
+from broker.api.parts import Common, WithConfig, WithGroups, WithMetadata, WithPartitions, WithShare
 from broker.api.routes import Context, Routes
 from broker.errors import BrokerError, TopicAuthorizationFailed
 from broker.groups.share.service import ShareMembership
@@ -26,12 +28,17 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithConfig, WithGroups, WithMetadata, WithPartitions, WithShare, Protocol):
+    """What these handlers use of a broker."""
+
+
 _UNKNOWN = -1
 
 
 @routes.handles(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=SERVED[ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS])
 def describe_share_group_offsets(
-    context: Context, request: DescribeShareGroupOffsetsRequest
+    context: Context[_Parts], request: DescribeShareGroupOffsetsRequest
 ) -> DescribeShareGroupOffsetsResponse:
     """Return the start offsets of share-partitions.
 
@@ -54,7 +61,7 @@ def describe_share_group_offsets(
     return DescribeShareGroupOffsetsResponse(groups=groups)
 
 
-def _all(context: Context, group_id: str) -> list[DescribeShareGroupOffsetsResponseTopic]:
+def _all(context: Context[_Parts], group_id: str) -> list[DescribeShareGroupOffsetsResponseTopic]:
     """Every partition for which the group has state."""
     initialized = context.broker.groups.service(ShareMembership).initialized(group_id)
     topics = []
@@ -66,7 +73,7 @@ def _all(context: Context, group_id: str) -> list[DescribeShareGroupOffsetsRespo
 
 
 def _named(
-    context: Context, group: DescribeShareGroupOffsetsRequestGroup
+    context: Context[_Parts], group: DescribeShareGroupOffsetsRequestGroup
 ) -> list[DescribeShareGroupOffsetsResponseTopic]:
     topics, missing, denied = [], [], []
     for topic in group.topics or ():
@@ -97,7 +104,7 @@ def _nothing(partition: int, code: int = 0, message: str | None = None) -> Descr
 
 
 def _topic(
-    context: Context, group_id: str, topic: Topic, partitions: Sequence[int]
+    context: Context[_Parts], group_id: str, topic: Topic, partitions: Sequence[int]
 ) -> DescribeShareGroupOffsetsResponseTopic:
     return DescribeShareGroupOffsetsResponseTopic(
         topic_name=topic.name,
@@ -106,7 +113,7 @@ def _topic(
     )
 
 
-def _partition(context: Context, key: ShareKey) -> DescribeShareGroupOffsetsResponsePartition:
+def _partition(context: Context[_Parts], key: ShareKey) -> DescribeShareGroupOffsetsResponsePartition:
     try:
         state = context.broker.share.coordinator.summary(key)
     except BrokerError:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from broker.api.parts import Common, WithShare
 from broker.api.routes import Answer, Context, Pending, Routes
 from broker.errors import BrokerError, NotCoordinator
 from broker.handlers.rooms import SERVED
@@ -46,12 +47,17 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithShare, Protocol):
+    """What these handlers use of a broker."""
+
+
 A = TypeVar("A", bound=Answer)
 
 
 @routes.handles(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions=SERVED[ApiKey.INITIALIZE_SHARE_GROUP_STATE])
 def initialize_share_group_state(
-    context: Context, request: InitializeShareGroupStateRequest
+    context: Context[_Parts], request: InitializeShareGroupStateRequest
 ) -> InitializeShareGroupStateResponse | Pending:
     """Initialize the state of share-partitions."""
 
@@ -70,7 +76,7 @@ def initialize_share_group_state(
 
 @routes.handles(ApiKey.WRITE_SHARE_GROUP_STATE, versions=SERVED[ApiKey.WRITE_SHARE_GROUP_STATE])
 def write_share_group_state(
-    context: Context, request: WriteShareGroupStateRequest
+    context: Context[_Parts], request: WriteShareGroupStateRequest
 ) -> WriteShareGroupStateResponse | Pending:
     """Write the delivery states of records.
 
@@ -103,7 +109,7 @@ def write_share_group_state(
 
 @routes.handles(ApiKey.DELETE_SHARE_GROUP_STATE, versions=SERVED[ApiKey.DELETE_SHARE_GROUP_STATE])
 def delete_share_group_state(
-    context: Context, request: DeleteShareGroupStateRequest
+    context: Context[_Parts], request: DeleteShareGroupStateRequest
 ) -> DeleteShareGroupStateResponse | Pending:
     """Delete the state of share-partitions."""
 
@@ -116,7 +122,7 @@ def delete_share_group_state(
 
 
 def _written(
-    context: Context,
+    context: Context[_Parts],
     request: Any,
     write: Callable[[ShareKey, Any], asyncio.Future[None]],
     response: Callable[..., A],
@@ -171,7 +177,7 @@ def _when_done(future: asyncio.Future[None], callback: Callable[[BrokerError | N
         future.add_done_callback(call)
 
 
-def _refusal(context: Context) -> BrokerError | None:
+def _refusal(context: Context[_Parts]) -> BrokerError | None:
     if context.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         return None
     return denied(Operation.CLUSTER_ACTION, Resource(ResourceType.CLUSTER, CLUSTER_NAME), context.principal)
@@ -183,7 +189,9 @@ def _is_complete(request: Any) -> bool:
 
 
 @routes.handles(ApiKey.READ_SHARE_GROUP_STATE, versions=SERVED[ApiKey.READ_SHARE_GROUP_STATE])
-def read_share_group_state(context: Context, request: ReadShareGroupStateRequest) -> ReadShareGroupStateResponse:
+def read_share_group_state(
+    context: Context[_Parts], request: ReadShareGroupStateRequest
+) -> ReadShareGroupStateResponse:
     """Read the state of share-partitions, for the leaders of the partitions."""
 
     def read(key: ShareKey, partition: reading.PartitionData) -> reading.PartitionResult:
@@ -209,7 +217,7 @@ def read_share_group_state(context: Context, request: ReadShareGroupStateRequest
 
 @routes.handles(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions=SERVED[ApiKey.READ_SHARE_GROUP_STATE_SUMMARY])
 def read_share_group_state_summary(
-    context: Context, request: ReadShareGroupStateSummaryRequest
+    context: Context[_Parts], request: ReadShareGroupStateSummaryRequest
 ) -> ReadShareGroupStateSummaryResponse:
     """Read the start offsets of share-partitions.
 
@@ -231,7 +239,7 @@ def read_share_group_state_summary(
 
 
 def _read(
-    context: Context,
+    context: Context[_Parts],
     request: Any,
     read: Callable[[ShareKey, Any], Any],
     topic_result: Callable[..., Any],

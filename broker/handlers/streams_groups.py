@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+from broker.api.parts import Common, WithConfig, WithGroups, WithMetadata
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidTopic, StreamsInvalidTopology, TopicAlreadyExists
 from broker.groups.streams import records as stored
@@ -27,12 +28,18 @@ from broker.storage.partitions import INTERNAL_TOPICS
 __all__ = ["routes"]
 
 routes = Routes()
+
+
+class _Parts(Common, WithConfig, WithGroups, WithMetadata, Protocol):
+    """What these handlers use of a broker."""
+
+
 _FEATURE: Final = "streams.version"
 
 
 @routes.handles(ApiKey.STREAMS_GROUP_HEARTBEAT, versions=SERVED[ApiKey.STREAMS_GROUP_HEARTBEAT])
 def streams_group_heartbeat(
-    context: Context, request: StreamsGroupHeartbeatRequest
+    context: Context[_Parts], request: StreamsGroupHeartbeatRequest
 ) -> StreamsGroupHeartbeatResponse | Pending:
     """Join the group of a Kafka Streams application, stay in it and be assigned tasks, or leave it.
 
@@ -51,7 +58,7 @@ def streams_group_heartbeat(
     return Pending(future, lambda answer: _answer(context, answer), _failed)
 
 
-def _check_topics(context: Context, topology: stored.StreamsGroupTopologyValue) -> None:
+def _check_topics(context: Context[_Parts], topology: stored.StreamsGroupTopologyValue) -> None:
     sinks = [name for subtopology in topology.subtopologies for name in subtopology.repartition_sink_topics]
     names = sorted({*required_topics(topology), *sinks})
     internal = [name for name in names if name in INTERNAL_TOPICS]
@@ -65,7 +72,7 @@ def _check_topics(context: Context, topology: stored.StreamsGroupTopologyValue) 
     require_topics(context, names)
 
 
-def _is_legal(context: Context, name: str) -> bool:
+def _is_legal(context: Context[_Parts], name: str) -> bool:
     try:
         context.broker.metadata.check_name(name)
     except InvalidTopic:
@@ -109,7 +116,7 @@ def _topic_info(topic_info: wire.TopicInfo) -> stored.TopicInfo:
 
 
 def _heartbeat(
-    context: Context, request: StreamsGroupHeartbeatRequest, topology: stored.StreamsGroupTopologyValue | None
+    context: Context[_Parts], request: StreamsGroupHeartbeatRequest, topology: stored.StreamsGroupTopologyValue | None
 ) -> StreamsHeartbeat:
     roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
     tasks_by_role = [None if tasks is None else _tasks(tasks) for tasks in roles]
@@ -156,7 +163,7 @@ def _tasks(task_idses: Sequence[wire.TaskIds]) -> Tasks:
     return {task_ids.subtopology_id: frozenset(task_ids.partitions) for task_ids in task_idses if task_ids.partitions}
 
 
-def _answer(context: Context, answer: StreamsAnswer) -> StreamsGroupHeartbeatResponse:
+def _answer(context: Context[_Parts], answer: StreamsAnswer) -> StreamsGroupHeartbeatResponse:
     status = [_status(context, answer, item) for item in answer.status]
     tasks = answer.assigned
     return StreamsGroupHeartbeatResponse(
@@ -174,14 +181,14 @@ def _answer(context: Context, answer: StreamsAnswer) -> StreamsGroupHeartbeatRes
     )
 
 
-def _status(context: Context, answer: StreamsAnswer, status: Status) -> wire.Status:
+def _status(context: Context[_Parts], answer: StreamsAnswer, status: Status) -> wire.Status:
     detail = status.detail
     if status.code is StatusCode.MISSING_INTERNAL_TOPICS:
         detail += _create(context, answer.missing)
     return wire.Status(status_code=int(status.code), status_detail=detail)
 
 
-def _create(context: Context, missing: Sequence[InternalTopic]) -> str:
+def _create(context: Context[_Parts], missing: Sequence[InternalTopic]) -> str:
     """Create internal topics. Returns the error text for the status. The next heartbeat sees the topics."""
     if not context.allows(Operation.CREATE, ResourceType.CLUSTER, "kafka-cluster"):
         denied = [
@@ -241,7 +248,9 @@ def _failed(error: BrokerError) -> StreamsGroupHeartbeatResponse:
 
 
 @routes.handles(ApiKey.STREAMS_GROUP_DESCRIBE, versions=SERVED[ApiKey.STREAMS_GROUP_DESCRIBE])
-def streams_group_describe(context: Context, request: StreamsGroupDescribeRequest) -> StreamsGroupDescribeResponse:
+def streams_group_describe(
+    context: Context[_Parts], request: StreamsGroupDescribeRequest
+) -> StreamsGroupDescribeResponse:
     """Describe streams groups with their topology, their members, current and target assignments."""
     groups = []
     for group_id in request.group_ids:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithRecordWorker, WithTelemetry
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError
 from broker.handlers.rooms import SERVED
@@ -22,13 +23,18 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithRecordWorker, WithTelemetry, Protocol):
+    """What these handlers use of a broker."""
+
+
 _AT_ONCE: Final = ON_THE_LOOP._replace(unpacked_bytes=64 * 1024)
 """A message of this size is parsed within a few milliseconds, whatever its content."""
 
 
 @routes.handles(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions=SERVED[ApiKey.GET_TELEMETRY_SUBSCRIPTIONS])
 def get_telemetry_subscriptions(
-    context: Context, request: GetTelemetrySubscriptionsRequest
+    context: Context[_Parts], request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
     """Tell a client which metrics to push and how often. Advertised with `client.telemetry.enable`."""
     telemetry = context.broker.telemetry
@@ -45,7 +51,7 @@ def get_telemetry_subscriptions(
 
 
 @routes.handles(ApiKey.PUSH_TELEMETRY, versions=SERVED[ApiKey.PUSH_TELEMETRY])
-def push_telemetry(context: Context, request: PushTelemetryRequest) -> PushTelemetryResponse | Pending:
+def push_telemetry(context: Context[_Parts], request: PushTelemetryRequest) -> PushTelemetryResponse | Pending:
     """Accept the metrics of a client."""
     telemetry, metrics = context.broker.telemetry, bytes(request.metrics or b"")
     instance = telemetry.admit(
@@ -80,7 +86,7 @@ def push_telemetry(context: Context, request: PushTelemetryRequest) -> PushTelem
         return failed(error)
 
 
-def _attributes(context: Context) -> dict[str, str]:
+def _attributes(context: Context[_Parts]) -> dict[str, str]:
     """The attributes that subscriptions match clients by."""
     connection = context.connection
     attributes = {"client_id": context.client_id, "client_source_address": context.client_host}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
+from broker.api.parts import Common, WithProtocols, WithTokens
 from broker.api.routes import Context, Routes
 from broker.errors import (
     BrokerError,
@@ -31,10 +33,15 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithProtocols, WithTokens, Protocol):
+    """What these handlers use of a broker."""
+
+
 _NEVER = -1
 
 
-def _check_allowed(context: Context) -> None:
+def _check_allowed(context: Context[_Parts]) -> None:
     """Raises DelegationTokenRequestNotAllowed for clients that authenticated with a token or not at all."""
     protocol = context.broker.protocols[context.listener]
     anonymous = protocol is SecurityProtocol.SSL and context.principal == ANONYMOUS
@@ -46,7 +53,9 @@ def _check_allowed(context: Context) -> None:
 
 
 @routes.handles(ApiKey.CREATE_DELEGATION_TOKEN, versions=SERVED[ApiKey.CREATE_DELEGATION_TOKEN])
-def create_delegation_token(context: Context, request: CreateDelegationTokenRequest) -> CreateDelegationTokenResponse:
+def create_delegation_token(
+    context: Context[_Parts], request: CreateDelegationTokenRequest
+) -> CreateDelegationTokenResponse:
     """Create a token for the client itself, or for another user.
 
     v2 flexible · v3 owner and requester (KIP-373)
@@ -83,7 +92,9 @@ def create_delegation_token(context: Context, request: CreateDelegationTokenRequ
 
 
 @routes.handles(ApiKey.RENEW_DELEGATION_TOKEN, versions=SERVED[ApiKey.RENEW_DELEGATION_TOKEN])
-def renew_delegation_token(context: Context, request: RenewDelegationTokenRequest) -> RenewDelegationTokenResponse:
+def renew_delegation_token(
+    context: Context[_Parts], request: RenewDelegationTokenRequest
+) -> RenewDelegationTokenResponse:
     """Extend the life of a token. Allowed for its owner and its renewers.
 
     v2 flexible
@@ -97,7 +108,9 @@ def renew_delegation_token(context: Context, request: RenewDelegationTokenReques
 
 
 @routes.handles(ApiKey.EXPIRE_DELEGATION_TOKEN, versions=SERVED[ApiKey.EXPIRE_DELEGATION_TOKEN])
-def expire_delegation_token(context: Context, request: ExpireDelegationTokenRequest) -> ExpireDelegationTokenResponse:
+def expire_delegation_token(
+    context: Context[_Parts], request: ExpireDelegationTokenRequest
+) -> ExpireDelegationTokenResponse:
     """Make a token expire sooner, or at once. Allowed for its owner and its renewers.
 
     v2 flexible
@@ -112,7 +125,7 @@ def expire_delegation_token(context: Context, request: ExpireDelegationTokenRequ
 
 @routes.handles(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions=SERVED[ApiKey.DESCRIBE_DELEGATION_TOKEN])
 def describe_delegation_token(
-    context: Context, request: DescribeDelegationTokenRequest
+    context: Context[_Parts], request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:
     """List tokens: the client's own, and others that it may describe.
 
@@ -130,7 +143,7 @@ def describe_delegation_token(
 
 
 def _visible(
-    context: Context, tokens: Iterable[DelegationToken], owners: list[Principal] | None
+    context: Context[_Parts], tokens: Iterable[DelegationToken], owners: list[Principal] | None
 ) -> list[DelegationToken]:
     return [
         token

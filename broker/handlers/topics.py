@@ -6,8 +6,19 @@ import itertools
 import uuid
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import (
+    Common,
+    WithConfig,
+    WithForgetShares,
+    WithGroups,
+    WithLogs,
+    WithMetadata,
+    WithPartitions,
+    WithResources,
+    WithTopicMetrics,
+)
 from broker.api.routes import Context, Routes
 from broker.errors import (
     BrokerError,
@@ -51,12 +62,28 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(
+    Common,
+    WithConfig,
+    WithForgetShares,
+    WithGroups,
+    WithLogs,
+    WithMetadata,
+    WithPartitions,
+    WithResources,
+    WithTopicMetrics,
+    Protocol,
+):
+    """What these handlers use of a broker."""
+
+
 _MOST_PARTITIONS: Final = 10_000
 """The most partitions that one request may create, because Kafka's controller limits records per request."""
 
 
 @routes.handles(ApiKey.CREATE_TOPICS, versions=range(2, 8))
-def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
+def create_topics(context: Context[_Parts], request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Create topics, or only validate the request with `validate_only`.
 
     v4 default partitions and replicas (KIP-464) · v5 flexible, answers with the configuration · v7 topic ids
@@ -111,7 +138,7 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> CreateTopic
     return CreateTopicsResponse(topics=results, throttle_time_ms=mutations.throttle_time_ms)
 
 
-def _partitions(context: Context, topic: CreatableTopic) -> int:
+def _partitions(context: Context[_Parts], topic: CreatableTopic) -> int:
     if topic.assignments:
         return len(topic.assignments)
     return context.broker.config.num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0)
@@ -122,7 +149,7 @@ def _refuse_too_many(requested: int) -> None:
         raise PolicyViolation(f"{requested} partitions are wanted; one request may make {_MOST_PARTITIONS}.")
 
 
-def _create(context: Context, topic: CreatableTopic, mutations: Mutations, *, validate_only: bool) -> Topic:
+def _create(context: Context[_Parts], topic: CreatableTopic, mutations: Mutations, *, validate_only: bool) -> Topic:
     def create(*, validate_only: bool) -> Topic:
         return context.broker.topics.create(
             topic.name,
@@ -139,7 +166,7 @@ def _create(context: Context, topic: CreatableTopic, mutations: Mutations, *, va
     return create(validate_only=validate_only)
 
 
-def _settled(context: Context, topic: Topic) -> list[CreatableTopicConfigs]:
+def _settled(context: Context[_Parts], topic: Topic) -> list[CreatableTopicConfigs]:
     entries = context.broker.resources.topic_entries(topic.configs)
     return [
         CreatableTopicConfigs(
@@ -150,7 +177,7 @@ def _settled(context: Context, topic: Topic) -> list[CreatableTopicConfigs]:
 
 
 @routes.handles(ApiKey.DELETE_TOPICS, versions=range(1, 7))
-def delete_topics(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+def delete_topics(context: Context[_Parts], request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """Delete topics with all their records, at once.
 
     v4 flexible · v5 error messages · v6 by id
@@ -164,7 +191,7 @@ def delete_topics(context: Context, request: DeleteTopicsRequest) -> DeleteTopic
 
 
 def _sorted_out(
-    context: Context, topics: Sequence[DeleteTopicState]
+    context: Context[_Parts], topics: Sequence[DeleteTopicState]
 ) -> tuple[list[DeleteTopicState], list[DeletableTopicResult]]:
     """The topics that are named once and unambiguously, and answers for the rest, one for all equal names."""
     names = Counter(topic.name for topic in topics if topic.name is not None and topic.topic_id == ZERO_UUID)
@@ -193,7 +220,7 @@ def _sorted_out(
     ]
 
 
-def _delete(context: Context, deletion: DeleteTopicState, mutations: Mutations) -> DeletableTopicResult:
+def _delete(context: Context[_Parts], deletion: DeleteTopicState, mutations: Mutations) -> DeletableTopicResult:
     broker = context.broker
     try:
         topic = deletion.topic_id if deletion.name is None else deletion.name
@@ -213,7 +240,7 @@ def _delete(context: Context, deletion: DeleteTopicState, mutations: Mutations) 
     return DeletableTopicResult(name=gone.name, topic_id=gone.id)
 
 
-def _require_deletion(context: Context, topic: str | uuid.UUID) -> None:
+def _require_deletion(context: Context[_Parts], topic: str | uuid.UUID) -> None:
     if context.allows(Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME):
         return
     context.require_topic(Operation.DESCRIBE, topic)
@@ -222,7 +249,7 @@ def _require_deletion(context: Context, topic: str | uuid.UUID) -> None:
 
 
 @routes.handles(ApiKey.CREATE_PARTITIONS, versions=range(4))
-def create_partitions(context: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+def create_partitions(context: Context[_Parts], request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Give topics more partitions.
 
     v2 flexible
@@ -248,7 +275,7 @@ def _twice(name: str) -> CreatePartitionsTopicResult:
 
 
 def _grow(
-    context: Context, topic: CreatePartitionsTopic, requested: int, mutations: Mutations, *, validate_only: bool
+    context: Context[_Parts], topic: CreatePartitionsTopic, requested: int, mutations: Mutations, *, validate_only: bool
 ) -> CreatePartitionsTopicResult:
     assignment = (
         None
@@ -269,7 +296,7 @@ def _grow(
 
 
 @routes.handles(ApiKey.DELETE_RECORDS, versions=range(3))
-def delete_records(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+def delete_records(context: Context[_Parts], request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Delete the records of partitions below an offset (-1: all).
 
     v2 flexible
@@ -293,7 +320,7 @@ def delete_records(context: Context, request: DeleteRecordsRequest) -> DeleteRec
     return DeleteRecordsResponse(topics=results)
 
 
-def _drop(context: Context, name: str, partition: int, before: int) -> DeleteRecordsPartitionResult:
+def _drop(context: Context[_Parts], name: str, partition: int, before: int) -> DeleteRecordsPartitionResult:
     broker = context.broker
     try:
         context.require(Operation.DELETE, ResourceType.TOPIC, name)

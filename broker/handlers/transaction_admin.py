@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
+from broker.api.parts import Common, WithMarkers, WithTransactions
 from broker.api.routes import Context, Pending, Routes
 from broker.coordinator.committed_offset import TopicPartition
 from broker.errors import BrokerError, InvalidRegularExpression
@@ -30,15 +32,21 @@ __all__ = ["routes"]
 routes = Routes()
 
 
+class _Parts(Common, WithMarkers, WithTransactions, Protocol):
+    """What these handlers use of a broker."""
+
+
 @routes.handles(ApiKey.DESCRIBE_TRANSACTIONS, versions=range(1))
-def describe_transactions(context: Context, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+def describe_transactions(
+    context: Context[_Parts], request: DescribeTransactionsRequest
+) -> DescribeTransactionsResponse:
     """Describe transactional ids with their producers, and the partitions of their transactions."""
     return DescribeTransactionsResponse(
         transaction_states=[_describe(context, transactional_id) for transactional_id in request.transactional_ids]
     )
 
 
-def _describe(context: Context, transactional_id: str) -> described.TransactionState:
+def _describe(context: Context[_Parts], transactional_id: str) -> described.TransactionState:
     try:
         context.require(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         transaction = context.broker.transactions.describe(transactional_id).transaction
@@ -60,7 +68,7 @@ def _describe(context: Context, transactional_id: str) -> described.TransactionS
 
 
 @routes.handles(ApiKey.LIST_TRANSACTIONS, versions=range(3))
-def list_transactions(context: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:
+def list_transactions(context: Context[_Parts], request: ListTransactionsRequest) -> ListTransactionsResponse:
     """List transactional ids, by state, producer, duration, or a pattern of the id.
 
     v1 duration (KIP-994) · v2 pattern in RE2 syntax (KIP-1152)
@@ -99,7 +107,7 @@ def _matcher(pattern: str | None) -> Callable[[str], bool]:
 
 
 @routes.handles(ApiKey.WRITE_TXN_MARKERS, versions=range(1, 3))
-def write_txn_markers(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse | Pending:
+def write_txn_markers(context: Context[_Parts], request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse | Pending:
     """End transactions in single partitions, without their coordinator: for administrators to abort hanging ones.
 
     v1 flexible · v2 transaction version (KIP-1228)

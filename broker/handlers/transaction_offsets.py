@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithGroups, WithLogs, WithSettings, WithTransactions
 from broker.api.routes import Context, Pending, Routes
 from broker.coordinator.committed_offset import CommittedOffset, TopicPartition
 from broker.coordinator.journal import OFFSETS_TOPIC
@@ -34,6 +35,11 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithGroups, WithLogs, WithSettings, WithTransactions, Protocol):
+    """What these handlers use of a broker."""
+
+
 _ADDS_SINCE: Final = 5
 """From this version on (``transaction.version`` 2) clients need no AddOffsetsToTxn first."""
 _ABORTABLE_SINCE: Final = 4
@@ -44,7 +50,7 @@ _Results = Mapping[TopicPartition, BrokerError | None]
 
 
 @routes.handles(ApiKey.TXN_OFFSET_COMMIT, versions=range(6))
-def txn_offset_commit(context: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse | Pending:
+def txn_offset_commit(context: Context[_Parts], request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse | Pending:
     """Commit a group's offsets within a transaction. They take effect when the transaction is committed.
 
     v2 leader epochs · v3 flexible, the member that commits (KIP-447) · v4 TRANSACTION_ABORTABLE · v5 joins the
@@ -85,7 +91,7 @@ class _Commit:
 
     def __init__(
         self,
-        context: Context,
+        context: Context[_Parts],
         request: TxnOffsetCommitRequest,
         offsets: dict[TopicPartition, CommittedOffset],
         refused: _Results,
@@ -151,7 +157,7 @@ class _Commit:
             self._done.set_result({**results, **self._refused})
 
 
-def _answer(context: Context, error: BrokerError) -> BrokerError:
+def _answer(context: Context[_Parts], error: BrokerError) -> BrokerError:
     """The coordinator's error in the terms of TxnOffsetCommit."""
     if isinstance(error, ProducerFenced):
         return InvalidProducerEpoch(error.message)
@@ -164,7 +170,7 @@ def _named(request: TxnOffsetCommitRequest) -> list[TopicPartition]:
     return [(topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions]
 
 
-def _response(context: Context, request: TxnOffsetCommitRequest, results: _Results) -> TxnOffsetCommitResponse:
+def _response(context: Context[_Parts], request: TxnOffsetCommitRequest, results: _Results) -> TxnOffsetCommitResponse:
     def code(where: TopicPartition) -> int:
         error = results[where]
         if isinstance(error, CoordinatorLoadInProgress) and context.version < _LOADING_SINCE:

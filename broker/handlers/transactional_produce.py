@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, Protocol
 
 from broker.api.later import Later
+from broker.api.parts import Common, WithLogs, WithSettings, WithTransactions
 from broker.api.routes import Context, Pending
 from broker.coordinator.committed_offset import TopicPartition
 from broker.errors import (
@@ -35,6 +36,11 @@ from broker.storage.partitions import INTERNAL_TOPICS
 from broker.transactions import EPOCH_BUMP, Producer
 
 __all__ = ["Admission", "admitted"]
+
+
+class _Parts(Common, WithLogs, WithSettings, WithTransactions, Protocol):
+    """What these handlers use of a broker."""
+
 
 _ADDS_SINCE: Final = 12
 _ABORTABLE_SINCE: Final = 11
@@ -68,7 +74,7 @@ class Admission:
 _Produce = Callable[[ProduceRequest, Admission], _Outcome]
 
 
-def admitted(context: Context, request: ProduceRequest, produce: _Produce) -> _Outcome:
+def admitted(context: Context[_Parts], request: ProduceRequest, produce: _Produce) -> _Outcome:
     """``produce`` a transactional request once all its partitions are part of the transaction."""
     admission = Admission(EPOCH_BUMP if context.version >= _ADDS_SINCE else 0)
     transactional = list(_transactional(request))
@@ -102,7 +108,7 @@ def _transactional(request: ProduceRequest) -> Iterable[tuple[_NamedPartition, P
 
 
 def _unknown(
-    context: Context, request: ProduceRequest, transactional: list[tuple[_NamedPartition, Producer]]
+    context: Context[_Parts], request: ProduceRequest, transactional: list[tuple[_NamedPartition, Producer]]
 ) -> tuple[Producer, dict[TopicPartition, _NamedPartition]]:
     """The producer, and the partitions where it has no open transaction yet.
 
@@ -128,7 +134,7 @@ def _unknown(
 
 
 def _verify(
-    context: Context,
+    context: Context[_Parts],
     request: ProduceRequest,
     producer: Producer,
     missing: dict[TopicPartition, _NamedPartition],
@@ -151,7 +157,7 @@ class _Addition:
 
     def __init__(
         self,
-        context: Context,
+        context: Context[_Parts],
         request: ProduceRequest,
         missing: dict[TopicPartition, _NamedPartition],
         admission: Admission,
@@ -190,7 +196,7 @@ class _Addition:
         return self._produce(self._request, self._admission)
 
 
-def _answer(context: Context, error: BrokerError) -> BrokerError:
+def _answer(context: Context[_Parts], error: BrokerError) -> BrokerError:
     """The coordinator's error in the terms of Produce, which clients of the version know."""
     if isinstance(error, ProducerFenced):
         return InvalidProducerEpoch(error.message)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, Protocol
 
+from broker.api.parts import Common, WithGroups, WithLogs, WithTransactions
 from broker.api.routes import Context, Pending, Routes
 from broker.coordinator.committed_offset import TopicPartition
 from broker.coordinator.journal import OFFSETS_TOPIC
@@ -36,6 +37,11 @@ __all__ = ["routes"]
 
 routes = Routes()
 
+
+class _Parts(Common, WithGroups, WithLogs, WithTransactions, Protocol):
+    """What these handlers use of a broker."""
+
+
 _BATCHED_SINCE: Final = 4
 """From this version on AddPartitionsToTxn comes from brokers, for several transactions at once."""
 _FENCED_SINCE: Final = 2
@@ -48,7 +54,9 @@ _Answered = Callable[[int, _Results], None]
 
 
 @routes.handles(ApiKey.ADD_PARTITIONS_TO_TXN, versions=range(6))
-def add_partitions_to_txn(context: Context, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse | Pending:
+def add_partitions_to_txn(
+    context: Context[_Parts], request: AddPartitionsToTxnRequest
+) -> AddPartitionsToTxnResponse | Pending:
     """Add partitions to a transaction, or with `verify_only` only check them; all of them or none.
 
     Clients with `transaction.version` 2 rely on Produce instead.
@@ -95,7 +103,7 @@ def add_partitions_to_txn(context: Context, request: AddPartitionsToTxnRequest) 
 
 
 def _add_partitions(
-    context: Context, transaction: AddPartitionsToTxnTransaction, index: int, answered: _Answered
+    context: Context[_Parts], transaction: AddPartitionsToTxnTransaction, index: int, answered: _Answered
 ) -> None:
     partitions = [(topic.name, partition) for topic in transaction.topics for partition in topic.partitions]
     producer = Producer(transaction.producer_id, transaction.producer_epoch)
@@ -118,7 +126,7 @@ def _add_partitions(
         all_alike(error)
 
 
-def _refusal(context: Context, where: TopicPartition) -> BrokerError | None:
+def _refusal(context: Context[_Parts], where: TopicPartition) -> BrokerError | None:
     """The error that keeps a partition out of a client's transaction, if any."""
     topic, partition = where
     if context.version < _BATCHED_SINCE and (
@@ -129,7 +137,7 @@ def _refusal(context: Context, where: TopicPartition) -> BrokerError | None:
 
 
 def _topic_results(
-    context: Context, results: Mapping[TopicPartition, BrokerError | None]
+    context: Context[_Parts], results: Mapping[TopicPartition, BrokerError | None]
 ) -> list[AddPartitionsToTxnTopicResult]:
     topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
     for (topic, partition), error in results.items():
@@ -142,7 +150,7 @@ def _topic_results(
     ]
 
 
-def _code(context: Context, error: BrokerError | None) -> int:
+def _code(context: Context[_Parts], error: BrokerError | None) -> int:
     if error is None:
         return 0
     fenced = isinstance(error, ProducerFenced) and context.version < _FENCED_SINCE
@@ -150,7 +158,7 @@ def _code(context: Context, error: BrokerError | None) -> int:
 
 
 @routes.handles(ApiKey.ADD_OFFSETS_TO_TXN, versions=range(5))
-def add_offsets_to_txn(context: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse | Pending:
+def add_offsets_to_txn(context: Context[_Parts], request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse | Pending:
     """Add a group's offsets to a transaction; TxnOffsetCommit then writes them.
 
     v2 PRODUCER_FENCED · v3 flexible · v4 TRANSACTION_ABORTABLE
@@ -173,7 +181,7 @@ def add_offsets_to_txn(context: Context, request: AddOffsetsToTxnRequest) -> Add
 
 
 @routes.handles(ApiKey.END_TXN, versions=range(6))
-def end_txn(context: Context, request: EndTxnRequest) -> EndTxnResponse | Pending:
+def end_txn(context: Context[_Parts], request: EndTxnRequest) -> EndTxnResponse | Pending:
     """Commit or abort. The answer comes when the markers are on disk.
 
     v2 PRODUCER_FENCED · v3 flexible · v4 TRANSACTION_ABORTABLE · v5 raises the epoch (`transaction.version` 2, KIP-890)

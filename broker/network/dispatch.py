@@ -9,12 +9,13 @@ from struct import Struct
 from typing import Any, Final
 
 from broker.api.connection import ConnectionRefusal, Promise
+from broker.api.parts import AllParts
 from broker.api.routes import Answer, AnyRoute, Context, Pending
-from broker.broker import Broker
 from broker.errors import BrokerError, UnknownServerError
 from broker.metrics.requests import RequestMetrics, Times, error_codes
 from broker.network.connection import Connection
 from broker.network.slow_requests import SlowRequests
+from broker.network.turns import LARGE_BYTES, Turns
 from broker.protocol.api import ApiKey, RequestHeader, begin_response, peek_request, read_request_header
 from broker.protocol.messages.api_versions import ApiVersionsResponse
 from broker.protocol.primitives import MalformedMessage
@@ -25,6 +26,7 @@ __all__ = ["Dispatcher"]
 logger = get_logger(__name__)
 
 _SIZE: Final = Struct(">i")
+_PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 _BEFORE_THE_PRODUCER: Final = 4
 """How many consumers waiting for records are answered before the producer of these records.
 
@@ -46,7 +48,7 @@ class Exchange:
         connection: Connection,
         route: AnyRoute,
         header: RequestHeader,
-        context: Context,
+        context: Context[AllParts],
         metrics: RequestMetrics,
         size: int,
         began: float,
@@ -67,11 +69,12 @@ class Exchange:
 class Dispatcher:
     """Handles the frames of all connections of a broker."""
 
-    def __init__(self, broker: Broker, routes: Mapping[int, AnyRoute]) -> None:
+    def __init__(self, broker: AllParts, routes: Mapping[int, AnyRoute]) -> None:
         self._broker = broker
         self._arrivals = broker.arrivals
         self._routes = routes
         self._quota_settings = broker.metadata.quotas
+        self._turns: Turns | None = None
         self._slow = SlowRequests(broker.config.slow_request_log_threshold_ms / 1000)
         self.metrics: dict[ApiKey, RequestMetrics] = {
             route.key: RequestMetrics(route.versions.stop - 1) for route in routes.values()
@@ -84,6 +87,35 @@ class Dispatcher:
 
     def __call__(self, connection: Connection, frame: memoryview) -> None:
         """Answer one request. Raises ConnectionRefusal where Kafka closes the connection."""
+        if len(frame) > LARGE_BYTES and frame[:2] != _PRODUCE:
+            self._take_turn(connection, frame)
+        else:
+            self._handle(connection, frame)
+
+    def _take_turn(self, connection: Connection, frame: memoryview) -> None:
+        """Handle a large request when it is its turn; Produce has its own bounds, and its records are large as a rule."""
+        loop = asyncio.get_running_loop()
+        turns = self._turns = self._turns or Turns(loop)
+        if turns.free:
+            turns.run(lambda: self._handle(connection, frame))
+            return
+        handled = loop.create_future()
+
+        def handle() -> None:
+            try:
+                if connection.is_open:
+                    self._handle(connection, frame)
+            except ConnectionRefusal as refusal:
+                connection.close(str(refusal))
+            except OSError as error:
+                connection.close(f"records could not be read: {error}")
+            finally:
+                handled.set_result(None)
+
+        turns.wait(handle)
+        connection.mute_until(handled)
+
+    def _handle(self, connection: Connection, frame: memoryview) -> None:
         began = _now()
         try:
             key, version, correlation_id = peek_request(frame)

@@ -6,7 +6,7 @@ import hashlib
 import socket
 import ssl
 from collections.abc import Callable, Coroutine
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from broker.api.connection import ConnectionRefusal
@@ -16,7 +16,7 @@ from broker.security.principal import Principal
 from broker.security.scram import ScramMechanism
 from tidegate.kit.errors import ConfigError, Problem
 from tidegate.kit.logs import get_logger
-from tidegate.kit.scram import MIN_ITERATIONS, ScramCredential
+from tidegate.kit.scram import MIN_ITERATIONS, ScramCredential, make_credential
 from tidegate.kit.tls import follow_identity
 
 if TYPE_CHECKING:
@@ -35,6 +35,12 @@ logger = get_logger(__name__)
 
 _VALIDATOR = "OAuthBearerValidatorCallbackHandler"
 _UNSECURED = "OAuthBearerUnsecuredValidatorCallbackHandler"
+
+
+@lru_cache(1024)
+def _delegated_credential(digest: str, password: str) -> ScramCredential:
+    """Remembered, since it takes milliseconds and its salt must be the same for each try to log in."""
+    return make_credential(digest, password)
 
 
 class FrontDoor:
@@ -200,12 +206,27 @@ class FrontDoor:
                     delegation_token.owner._replace(token_authenticated=True), delegation_token.expires_at
                 )
                 return Login(self._broker.tokens.credential(user, mechanism), identity)
+        elif (delegated := self._delegated(user, mechanism)) is not None:
+            return delegated
         else:
             credential = self._credential(user, mechanism)
             if credential is not None and credential.iterations >= MIN_ITERATIONS:
                 return Login(credential, Identity(Principal("User", user)))
         secret = hashlib.sha256(self._broker.metadata.properties.directory_id.bytes).digest()
         return nobody(secret, user, mechanism, self._broker.metadata.scram.of(mechanism))
+
+    def _delegated(self, login: str, mechanism: ScramMechanism) -> Login | None:
+        """The login of a connector's task, which is the connector's owner; None for every other name."""
+        from broker.security.sasl.mechanism import Identity
+        from broker.security.sasl.scram import Login
+
+        users = self._broker.users.users if self._broker.users is not None else None
+        owner = users.delegated(login) if users is not None else None
+        if users is None or owner is None:
+            return None
+        credential = _delegated_credential(mechanism.digest, users.delegate_password(owner.name))
+        # As with a delegation token: whoever logged in so cannot get tokens for more.
+        return Login(credential, Identity(Principal("User", owner.name, token_authenticated=True)))
 
     def _credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         """The credential from the platform's user file, otherwise from the metadata log."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.api.parts import Common
 from broker.api.routes import Context
 from broker.metrics.requests import Times
 from broker.protocol.api import ApiKey
@@ -28,7 +29,7 @@ class SlowRequests:
         self.count = 0
         """Number of slow requests, logged or not."""
 
-    def look(self, key: ApiKey, context: Context, times: Times, sizes: tuple[int, int], now: float) -> None:
+    def look(self, key: ApiKey, context: Context[Common], times: Times, sizes: tuple[int, int], now: float) -> None:
         """Log a request if it was slow.
 
         ``sizes`` are those of request and answer in bytes; ``now`` is any clock's seconds.

@@ -17,7 +17,7 @@ from tidegate.kit.errors import ConfigError
 from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
-    from broker.resources.kafka_keys import BrokerKey
+    from broker.kafka_keys import BrokerKey
 
 __all__ = ["BrokerResources"]
 
@@ -97,7 +97,7 @@ class BrokerResources:
         return [self._entry(key) for key in self._keys()]
 
     def _keys(self) -> Iterator[Key]:
-        from broker.resources.kafka_keys import KAFKA_KEYS
+        from broker.kafka_keys import KAFKA_KEYS
 
         for name in {**KAFKA_KEYS, **self._declared, **dict.fromkeys(_OF_OURS)}:
             yield self._key(name)
@@ -122,7 +122,7 @@ class BrokerResources:
 
     @staticmethod
     def _kafka_key(name: str) -> BrokerKey | None:
-        from broker.resources.kafka_keys import KAFKA_KEYS
+        from broker.kafka_keys import KAFKA_KEYS
 
         return KAFKA_KEYS.get(name)
 

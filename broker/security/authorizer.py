@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from broker.security.access import Operation, Resource, ResourceType
@@ -19,6 +20,9 @@ _MOST_REMEMBERED: Final = 20_000
 """The most decisions cached. Names come from clients, so without a limit the cache could grow forever."""
 
 _MOST_TOLD: Final = 1000
+_TOLD_AT_ONCE: Final = 50
+_TOLD_WITHIN_S: Final = 10.0
+"""So many refusals are logged in so many seconds, and the rest counted: a request may name 25,000 topics, a line takes 40 us."""
 
 _ALSO_ALLOWED_BY: Final = {
     Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
@@ -33,15 +37,24 @@ class StandardAuthorizer:
     A denial overrides any allowance. ``allow_if_no_acl`` decides for resources without any entry.
     """
 
-    def __init__(self, acls: AclSource, *, super_users: Iterable[str] = (), allow_if_no_acl: bool = False) -> None:
+    def __init__(
+        self,
+        acls: AclSource,
+        *,
+        super_users: Iterable[str] = (),
+        allow_if_no_acl: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._acls = acls
         self._always_super, self._super_users = frozenset(super_users), frozenset[str]()
         self._allow_if_no_acl = allow_if_no_acl
+        self._clock = clock
         self._decided: dict[tuple[str, str, str, int, int, str], bool] = {}
         self._exact: dict[tuple[int, str], list[AccessControlEntry]] = {}
         self._prefixed: dict[int, list[AccessControlEntry]] = {}
         self._told: set[tuple[str, str, int, Resource]] = set()
         self._seen = -1
+        self._told_since, self._told_now, self._untold = float("-inf"), 0, 0
 
     def allows(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> bool:
         if self._seen != self._acls.changes:
@@ -77,9 +90,9 @@ class StandardAuthorizer:
         return any(not _dominated(entry, denied) for entry in allowed)
 
     def refused(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> None:
-        """Log a refused operation of a client, once until an entry changes."""
+        """Log what a client asked for and may not do: once, until an entry changes, and few in a short time."""
         what = (str(principal), host, int(operation), resource)
-        if what in self._told:
+        if what in self._told or not self._may_tell():
             return
         if len(self._told) >= _MOST_TOLD:
             self._told.clear()
@@ -91,6 +104,17 @@ class StandardAuthorizer:
             operation=operation.name,
             resource=f"{resource.type.name}:{resource.name}",
         )
+
+    def _may_tell(self) -> bool:
+        now = self._clock()
+        if now - self._told_since >= _TOLD_WITHIN_S:
+            if self._untold:
+                logger.info("refused more than is logged", refusals=self._untold)
+            self._told_since, self._told_now, self._untold = now, 0, 0
+        may = self._told_now < _TOLD_AT_ONCE
+        self._told_now += may
+        self._untold += not may
+        return may
 
     def _index(self) -> None:
         self._decided.clear()

@@ -18,6 +18,10 @@ __all__ = ["AclsOfUsers", "entries_of"]
 _LOOK_S: Final = 1.0
 """How often requests check the file for changes. A login checks it each time."""
 
+_SINK_GROUP: Final = "connect-"
+"""Before the name of a sink connector it is the group in which its tasks consume, as in Kafka Connect: who manages the connector manages
+its offsets."""
+
 _RESOURCES: Final = {
     "topic": ResourceType.TOPIC,
     "group": ResourceType.GROUP,
@@ -75,6 +79,8 @@ def entries_of(user: PlatformUser) -> Iterator[AccessControlEntry]:
     if not user.active:
         return
     for right in user.rights:
+        if right.kind == "connector" and right.verb == "manage":
+            right = Right("manage", "group", f"{_SINK_GROUP}{right.name}")
         kind = _RESOURCES.get(right.kind)
         if kind is None:
             continue

@@ -54,6 +54,7 @@ from tidegate.kit.config import (
     validate,
 )
 from tidegate.kit.errors import ConfigError, MissingExtra, Problem, RetriableError, TidegateError
+from tidegate.kit.file_access import files_are_limited, require_file
 from tidegate.kit.java_regex import JavaRegex
 from tidegate.kit.logs import get_logger
 
@@ -119,6 +120,7 @@ __all__ = [
     "config",
     "distinct",
     "family",
+    "files_are_limited",
     "get_logger",
     "hookimpl",
     "inherited",
@@ -127,6 +129,7 @@ __all__ = [
     "non_empty",
     "one_of",
     "parse",
+    "require_file",
     "schema_from_arrow",
     "time_zone",
     "valid_regex",

@@ -407,6 +407,15 @@ class SourceConnector(Connector[ConfigT]):
         return False
 
     @classmethod
+    def preview_properties(cls, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """The configuration for a preview, which must leave nothing behind in the source.
+
+        A source that makes something there in order to follow changes (a replication slot, triggers) only reads rows
+        for a preview, or removes what it makes. Placeholders are resolved.
+        """
+        return properties
+
+    @classmethod
     def defines_transactions(cls, config: ConfigT) -> bool:
         """Whether its tasks use ``context.transaction``. Called for ``transaction.boundary=connector``."""
         return False

@@ -113,6 +113,15 @@ class WorkerConfig(GroupConfig, HostConfig, RestConfig):
         check=one_of("All", "None", "Principal"),
         doc="Which client settings a connector may override: All, None, or Principal (security settings only).",
     )
+    connector_rights: str = key(
+        "connector.rights",
+        default="worker",
+        check=one_of("worker", "owner"),
+        importance="medium",
+        doc="With whose rights connectors and tasks use the log, the registry and files. worker: the worker's, as in Kafka Connect. "
+        "owner: those of the user who changed the configuration last, by users.file, of which the broker and the registry must read "
+        "the same.",
+    )
     max_in_flight_bytes: int = key(
         "task.max.in.flight.bytes",
         default=32 * 1024 * 1024,
@@ -167,6 +176,7 @@ _OWN_NAMES = frozenset(
     {
         "bootstrap.servers",
         "connect.protocol",
+        "connector.rights",
         "exactly.once.source.support",
         "group.id",
         "heartbeat.interval.ms",

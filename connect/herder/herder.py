@@ -7,10 +7,11 @@ users that are more than a record.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from connect.errors import Conflict
+from connect.errors import Conflict, Forbidden
 from connect.group.group import Alone, Group
 from connect.group.protocol import CONNECTOR, Item
 from connect.herder.reconciler import Reconciler, Running
@@ -356,8 +357,10 @@ class Herder:
         assert self._reconciler is not None
         return await self._reconciler.offsets_of(connector)
 
-    async def keep_offsets(self, offsets: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """Commit positions that a task has come to, by their keys; of a standalone worker."""
+    async def keep_offsets(self, connector: str, offsets: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Commit positions that a task has come to, by their keys. Raises Forbidden for those of another connector."""
+        if any(json.loads(key)[0] != connector for key, _ in offsets):
+            raise Forbidden(f"a task of {connector} may write positions of {connector} only")
         await self.offsets.put_all([(key.encode(), offset) for key, offset in offsets])
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

@@ -98,35 +98,35 @@ class Operations:
         return answer
 
     async def create(
-        self, name: str, config: Mapping[str, str | None], initial: TargetState | None = None
+        self, name: str, config: Mapping[str, str | None], initial: TargetState | None = None, *, owner: str = ""
     ) -> dict[str, Any]:
-        """Create a connector. Raises AlreadyExists, InvalidConnector."""
-        checked = await self._checked(name, config)
+        """Create a connector for the user who asks. Raises AlreadyExists, InvalidConnector."""
+        checked = await self._checked(name, config, owner)
         await self._herder.require_leader()
         async with self._changes_of(name):
             if name in self._herder.configs.connectors:
                 raise AlreadyExists(f"Connector {name} already exists")
-            await self._herder.configs.put_connector(name, checked, initial)
+            await self._herder.configs.put_connector(name, checked, initial, owner=owner)
             return self.info(name)
 
-    async def put(self, name: str, config: Mapping[str, str | None]) -> tuple[bool, dict[str, Any]]:
-        """Create a connector or replace its configuration; says whether it was created."""
-        checked = await self._checked(name, config)
+    async def put(self, name: str, config: Mapping[str, str | None], *, owner: str = "") -> tuple[bool, dict[str, Any]]:
+        """Create a connector or replace its configuration; says whether it was created. It is the ``owner``'s from then on."""
+        checked = await self._checked(name, config, owner)
         await self._herder.require_leader()
         async with self._changes_of(name):
             created = name not in self._herder.configs.connectors
-            await self._herder.configs.put_connector(name, checked)
+            await self._herder.configs.put_connector(name, checked, owner=owner)
             return created, self.info(name)
 
-    async def patch(self, name: str, changes: Mapping[str, str | None]) -> dict[str, Any]:
+    async def patch(self, name: str, changes: Mapping[str, str | None], *, owner: str = "") -> dict[str, Any]:
         """Change some keys; a null removes one."""
         await self._herder.require_leader()
         merged: dict[str, str | None] = {**self.config(name), **changes}
         kept = {key: value for key, value in merged.items() if value is not None}
-        _, info = await self.put(name, kept)
+        _, info = await self.put(name, kept, owner=owner)
         return info
 
-    async def _checked(self, name: str, config: Mapping[str, str | None]) -> dict[str, str]:
+    async def _checked(self, name: str, config: Mapping[str, str | None], owner: str) -> dict[str, str]:
         """The configuration as it will be stored, found right by its connector."""
         name_in_body = config.get("name")
         if name_in_body is not None and name_in_body != name:
@@ -134,7 +134,7 @@ class Operations:
                 f"Connector name configuration ({name_in_body}) doesn't match connector name in the URL ({name})"
             )
         whole = {**config, "name": name}
-        judged = await self._worker.validate(whole)
+        judged = await self._worker.validate(whole, owner=owner)
         if judged["errors"]:
             raise InvalidConnector(judged["errors"])
         self._plugins.learn(whole.get("connector.class") or "", judged["type"], judged["version"])
@@ -191,18 +191,18 @@ class Operations:
 
     async def offsets(self, name: str) -> dict[str, Any]:
         """How far a connector has come."""
-        config = self._stored(name).config
-        await self._learn(config)
-        if self.type_of(config) != _SOURCE:
-            return {"offsets": await self._positions.of_sink(name, config)}
-        offsets = await self._positions.of_source(name, config)
+        stored = self._stored(name)
+        await self._learn(stored)
+        if self.type_of(stored.config) != _SOURCE:
+            return {"offsets": await self._positions.of_sink(name, stored)}
+        offsets = await self._positions.of_source(name, stored)
         return {"offsets": [{"partition": offset["partition"], "offset": offset["offset"]} for offset in offsets]}
 
-    async def _learn(self, config: Mapping[str, str]) -> None:
+    async def _learn(self, stored: StoredConnector) -> None:
         """Have a task host say what a connector is that nobody declares."""
-        class_name = config.get("connector.class", "")
+        class_name = stored.config.get("connector.class", "")
         if self._plugins.find(class_name, *CONNECTORS) is None:
-            judged = await self._worker.validate(config)
+            judged = await self._worker.validate(stored.config, owner=stored.owner)
             self._plugins.learn(class_name, judged["type"], judged["version"])
 
     async def change_offsets(self, name: str, changes: Changes | None) -> dict[str, str]:
@@ -215,10 +215,10 @@ class Operations:
                     "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
                     f"specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
                 )
-            await self._learn(stored.config)
+            await self._learn(stored)
             is_source = self.type_of(stored.config) == _SOURCE
             change = self._positions.change_source if is_source else self._positions.change_sink
-            return {"message": await change(name, stored.config, changes)}
+            return {"message": await change(name, stored, changes)}
 
     def topics(self, name: str) -> dict[str, Any]:
         """The topics that a connector has used; none for one that is not there, as in Kafka Connect."""
@@ -242,18 +242,18 @@ class Operations:
             raise NotFound(f"Unknown plugin {name}.")
         return await self._worker.plugin_keys(name)
 
-    async def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
+    async def validate(self, plugin: str, config: Mapping[str, str | None], *, owner: str = "") -> dict[str, Any]:
         """The ConfigInfos of a configuration for the plugin in the URL."""
         class_name = config.get("connector.class")
         if class_name is not None and _cut(class_name) != _cut(plugin) and not class_name.endswith(plugin):
             raise BadRequest(f"Included connector type {class_name} does not match request type {plugin}")
-        judged = await self._worker.validate(config)
+        judged = await self._worker.validate(config, owner=owner)
         infos: dict[str, Any] = judged["infos"]
         return infos
 
-    async def unknown_keys(self, config: Mapping[str, str | None]) -> dict[str, str | None]:
+    async def unknown_keys(self, config: Mapping[str, str | None], *, owner: str = "") -> dict[str, str | None]:
         """Keys of a configuration that nobody reads, each with the nearest one that there is."""
-        unknown: dict[str, str | None] = (await self._worker.validate(config))["unknown"]
+        unknown: dict[str, str | None] = (await self._worker.validate(config, owner=owner))["unknown"]
         return unknown
 
 

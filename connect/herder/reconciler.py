@@ -35,10 +35,11 @@ _LONGEST_RETRY_S: Final = 60.0
 
 
 class StartedTask(NamedTuple):
-    """What a task was started with: its connector's configuration, its own, and the count of commits they came by."""
+    """What a task was started with: its connector's configuration, its own, the connector's owner, and the count of commits they came by."""
 
     config: dict[str, str]
     properties: dict[str, str]
+    owner: str
     generation: int
 
 
@@ -48,6 +49,8 @@ class Running:
 
     config: dict[str, str] | None = None
     """The configuration that its connector runs with, or failed to start with; None when it does not run."""
+    owner: str = ""
+    """For whom it runs."""
     version: str | None = None
     started: bool = False
     """Whether its connector has started; while it has neither started nor ``failed``, it is on its way."""
@@ -215,7 +218,7 @@ class Reconciler:
             elif ran:
                 await self._statuses.put_connector(name, self.status(State.UNASSIGNED, running.version), safe=True)
             return
-        if running.config != stored.config:
+        if running.config != stored.config or running.owner != stored.owner:
             await self._start_connector(name, stored, running)
         elif running.target is not stored.target:
             running.target = stored.target
@@ -236,12 +239,12 @@ class Reconciler:
 
     async def _start_connector(self, name: str, stored: StoredConnector, running: Running) -> None:
         await self.stop_connector(name, running)
-        running.config, running.target = dict(stored.config), stored.target
+        running.config, running.owner, running.target = dict(stored.config), stored.owner, stored.target
         running.started = running.failed = False
         running.trace = running.plan = None
         running.plan_due = True
         try:
-            await self._worker.start_connector(name, stored.config)
+            await self._worker.start_connector(name, stored.config, owner=stored.owner)
         except HostDied:
             running.config = None
             self.later(name)
@@ -256,7 +259,7 @@ class Reconciler:
         plugin = self._plugins.find(stored.config.get("connector.class", ""), *CONNECTORS)
         planned = [_task_config(task, stored, plugin) for task in plan]
         try:
-            if planned != stored.tasks or stored.applied != stored.config:
+            if planned != stored.tasks or (stored.applied, stored.applied_owner) != (stored.config, stored.owner):
                 if self._group.is_leader:
                     await self._configs.put_tasks(name, planned)
                 else:
@@ -278,7 +281,7 @@ class Reconciler:
         expected: dict[int, StartedTask] = {}
         if stored.target is not TargetState.STOPPED and stored.applied is not None:
             expected = {
-                n: StartedTask(stored.applied, task_config, stored.generation)
+                n: StartedTask(stored.applied, task_config, stored.applied_owner, stored.generation)
                 for n, task_config in enumerate(stored.tasks or [])
             }
         mine = {number for number in expected if self._group.has(Item(name, number))}
@@ -304,7 +307,7 @@ class Reconciler:
             await self._start_task((name, number), stored, running, expected[number], offsets)
 
     def _same(self, was: StartedTask, expected: StartedTask) -> bool:
-        return was == expected if self._fenced else was[:2] == expected[:2]
+        return was == expected if self._fenced else was[:3] == expected[:3]
 
     async def _pause_as(self, name: str, stored: StoredConnector, running: Running) -> None:
         paused = stored.target is TargetState.PAUSED
@@ -324,7 +327,12 @@ class Reconciler:
         paused = stored.target is TargetState.PAUSED
         try:
             await self._worker.start_task(
-                task, config=start.config, properties=start.properties, paused=paused, offsets=offsets
+                task,
+                config=start.config,
+                properties=start.properties,
+                owner=start.owner,
+                paused=paused,
+                offsets=offsets,
             )
         except HostDied:
             running.tasks.pop(task[1], None)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
 from tidegate.kit.errors import UsageError
+from tidegate.kit.file_access import trusted_files
 from tidegate.kit.properties import read_properties
 from tidegate.kit.scrubbing import noted
 
@@ -42,7 +44,9 @@ def resolved(worker: Mapping[str, str], properties: Mapping[str, str]) -> dict[s
         if name not in providers:
             return match[0]
         provide, parameters = providers[name]
-        behind = provide(path or "", key, parameters)
+        # The worker's configuration has said which files a connector may take secrets from, without a right to read them.
+        with trusted_files() if parameters.get("allowed.paths") else nullcontext():
+            behind = provide(path or "", key, parameters)
         if behind is not None and len(behind) >= _SECRET_FROM:
             noted(behind)
         return match[0] if behind is None else behind

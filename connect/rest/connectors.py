@@ -11,7 +11,7 @@ from connect.errors import BadRequest, NotFound
 from connect.herder.offset_changes import as_changes
 from connect.herder.operations import Operations
 from connect.rest.requests import base_url, flag, json_value, string_map, string_map_of
-from connect.rest.rights import require_right, sees
+from connect.rest.rights import owner_of, require_right, sees
 from connect.stores import TargetState
 from tidegate.kit.http import json_response
 
@@ -49,7 +49,7 @@ class ConnectorRoutes:
             raise BadRequest(f"Cannot deserialize initial_state from {initial}: must be RUNNING, PAUSED or STOPPED")
         target = _INITIAL[initial.upper()] if initial is not None else None
         require_right(request, "manage", name.strip())
-        info = await self._operations.create(name.strip(), config, target)
+        info = await self._operations.create(name.strip(), config, target, owner=owner_of(request))
         return _created(request, info)
 
     async def show(self, request: Request) -> Response:
@@ -63,11 +63,13 @@ class ConnectorRoutes:
         return json_response(self._operations.config(_name(request)))
 
     async def put_config(self, request: Request) -> Response:
-        created, info = await self._operations.put(_name(request), await string_map(request))
+        config = await string_map(request)
+        created, info = await self._operations.put(_name(request), config, owner=owner_of(request))
         return _created(request, info) if created else json_response(info)
 
     async def patch_config(self, request: Request) -> Response:
-        return json_response(await self._operations.patch(_name(request), await string_map(request)))
+        changes = await string_map(request)
+        return json_response(await self._operations.patch(_name(request), changes, owner=owner_of(request)))
 
     async def status(self, request: Request) -> Response:
         return json_response(self._operations.status(_name(request)))

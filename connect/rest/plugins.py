@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from connect.herder.operations import Operations
 from connect.rest.requests import string_map
+from connect.rest.rights import owner_of
 from tidegate.kit.http import json_response
 
 __all__ = ["PluginRoutes"]
@@ -25,7 +26,9 @@ class PluginRoutes:
 
     async def validate(self, request: Request) -> Response:
         plugin = request.path_params["plugin"]
-        return json_response(await self._operations.validate(plugin, await string_map(request)))
+        return json_response(
+            await self._operations.validate(plugin, await string_map(request), owner=owner_of(request))
+        )
 
     async def unknown_keys(self, request: Request) -> Response:
-        return json_response(await self._operations.unknown_keys(await string_map(request)))
+        return json_response(await self._operations.unknown_keys(await string_map(request), owner=owner_of(request)))

@@ -13,7 +13,7 @@ from connect.errors import Forbidden
 from tidegate.kit.http_security import user_of
 from tidegate.kit.users import PlatformUser, UsersFile
 
-__all__ = ["RightsGuard", "require_right", "sees"]
+__all__ = ["RightsGuard", "owner_of", "require_right", "sees"]
 
 _USER: Final = "connect.user"
 """The scope key of the request's user; absent without authentication."""
@@ -58,6 +58,12 @@ def require_right(request: Request, verb: str, connector: str) -> None:
     user = request.scope.get(_USER)
     if user is not None:
         _require(user, verb, "connector", connector)
+
+
+def owner_of(request: Request) -> str:
+    """To whom a connector belongs whose configuration this request changes: its user; nobody where no user is asked for."""
+    user: PlatformUser | None = request.scope.get(_USER)
+    return "" if user is None else user.name
 
 
 def sees(request: Request, connector: str) -> bool:

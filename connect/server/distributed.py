@@ -38,6 +38,7 @@ from connect.stores import CompactedTopic, ConfigStore, OffsetStore, StatusStore
 from connect.task.clients import TaskClients, worker_client
 from connect.task.exactly_once import transactional_ids
 from connect.worker.loggers import Loggers
+from connect.worker.owners import Owners
 from connect.worker.worker import Worker
 from tidegate.kit.config import parse
 from tidegate.kit.errors import TidegateError
@@ -190,7 +191,7 @@ class ConnectServer:
         herder.on_led = leadership.lead
         fencing = ZombieFencing(
             herder.configs,
-            lambda name, count: self._end_producers(herder.configs, name, count),
+            lambda name, count: self._end_producers(herder.configs, worker.owners, name, count),
             sync_timeout_s=self._config.worker_sync_timeout_ms / 1000,
         )
         herder.fencing = fencing.fence
@@ -273,11 +274,12 @@ class ConnectServer:
         self._fenced = await FencedWriter(client, partition, f"connect-cluster-{self._config.group_id}").start()
         return FencingLeaderWriter(self._fenced, lambda: membership.is_leader)
 
-    async def _end_producers(self, configs: ConfigStore, name: str, count: int) -> None:
-        """Fence the producers of tasks 0 to count - 1 of a source, in the cluster that gets its records."""
+    async def _end_producers(self, configs: ConfigStore, owners: Owners, name: str, count: int) -> None:
+        """Lock out the producers of tasks 0 to count - 1 of a source, in the cluster that its records go to."""
         from broker.client import Admin
 
-        clients = TaskClients(self._properties, name, 0, configs.connectors[name].config)
+        stored = configs.connectors[name]
+        clients = TaskClients(owners.properties(stored.owner), name, 0, stored.config)
         async with Admin(clients.own_offsets_admin()) as admin:
             await admin.fence_producers(transactional_ids(self._config.group_id, name, count))
 

@@ -43,7 +43,11 @@ class StoredConnector:
     target: TargetState = TargetState.STARTED
     tasks: list[dict[str, str]] | None = None
     applied: dict[str, str] | None = None
-    """The connector's configuration at the time its tasks were committed, with which they run."""
+    """The connector's configuration as it was when its tasks were committed: what they run with."""
+    owner: str = ""
+    """The user who put the configuration, where users are asked for."""
+    applied_owner: str = ""
+    """The owner by the time of ``applied``."""
     created_at: int = -1
     """The position of the config topic after the record that created the connector."""
     committed_at: int = -1
@@ -140,9 +144,12 @@ class ConfigStore:
         """The task count in the newest ``tasks-fencing`` record of a connector; None if there is none."""
         return self._fenced.get(name)
 
-    async def put_connector(self, name: str, config: Mapping[str, str], target: TargetState | None = None) -> None:
-        """Create or change a connector; its ``target`` is written first."""
-        entries: list[Entry] = [(f"connector-{name}".encode(), encoded({"properties": dict(config)}))]
+    async def put_connector(
+        self, name: str, config: Mapping[str, str], target: TargetState | None = None, *, owner: str = ""
+    ) -> None:
+        """Create or change a connector; its ``target`` is written first. Kafka Connect's workers ignore the ``owner``."""
+        value = {"properties": dict(config)} | ({"owner": owner} if owner else {})
+        entries: list[Entry] = [(f"connector-{name}".encode(), encoded(value))]
         if target is not None:
             entries.insert(0, _target_entry(name, target))
         await self._lead(entries)
@@ -210,11 +217,12 @@ class ConfigStore:
             self._tasks.pop(name, None)
         elif value is None or not isinstance(value.get("properties"), Mapping):
             return
-        elif name in self.connectors:
-            self.connectors[name].config = _properties(value)
         else:
-            target = self._targets.get(name, TargetState.STARTED)
-            self.connectors[name] = StoredConnector(_properties(value), target, created_at=self.position)
+            if name not in self.connectors:
+                target = self._targets.get(name, TargetState.STARTED)
+                self.connectors[name] = StoredConnector({}, target, created_at=self.position)
+            self.connectors[name].config = _properties(value)
+            self.connectors[name].owner = str(value.get("owner") or "")
         self._listener.on_connector(name)
 
     def _apply_target(self, name: str, value: dict[str, Any] | None) -> None:
@@ -238,7 +246,7 @@ class ConfigStore:
         stored.tasks = [tasks[number] for number in range(count)] if whole else None
         stored.committed_at, stored.pending_fencing = self.position, True
         if whole:
-            stored.applied = stored.config
+            stored.applied, stored.applied_owner = stored.config, stored.owner
             stored.generation += 1
         self._listener.on_connector(name)
 

@@ -44,7 +44,7 @@ class TaskParts:
     as it was set up; raises where not), "offsets" (the connector's positions in the worker's topic)."""
 
     keep_offsets: Callable[[Mapping[bytes, Mapping[str, Any]]], None]
-    """Have the worker commit positions, by their keys, where it keeps them itself (standalone)."""
+    """Have the worker commit positions, by their keys, where the task cannot (``connect.task.sources.worker_offsets``)."""
 
     @property
     def clients(self) -> TaskClients:

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from connect.config.hosts import HostConfig
 from connect.errors import HostDied, NotFound, RemoteError
 from connect.task.control import CANCEL_S
+from connect.worker.owners import WORKER, HostSetup, Owners
 from connect.worker.process import HostProcess
 from tidegate.kit.config import parse
 from tidegate.kit.logs import get_logger
@@ -30,6 +31,7 @@ _STOP_MARGIN_S: Final = CANCEL_S + 1.5
 _WATCH_S: Final = 1.0
 _ORDER_S: Final = 30.0
 """How long a host may take to accept what it only notes; a busy machine has hosts that start and import meanwhile."""
+_IDLE_S: Final = 60.0
 _QUESTION_S: Final = 60.0
 """How long a plugin's code may take to answer: a check, a list of keys."""
 
@@ -61,8 +63,8 @@ class WorkerListener(Protocol):
         """The committed positions of a source, for a connector or task that asks."""
         ...
 
-    async def keep_offsets(self, offsets: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """Commit positions of a source, by their keys, where the worker itself keeps them (standalone)."""
+    async def keep_offsets(self, connector: str, offsets: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Commit positions of a source, by their keys, where its tasks cannot."""
         ...
 
     async def fence(self, connector: str) -> None:
@@ -104,12 +106,19 @@ class _Host:
     """A process and what runs in it."""
 
     process: HostProcess
+    owner: str
+    """With whose rights it runs (``connect.worker.owners``)."""
+    setup: HostSetup
     own: bool
     """Whether it is for one task alone (``task.isolation=process``)."""
     retired: bool = False
     """Whether nothing is to be started in it any more, since its code is old; it ends with what runs in it."""
     connectors: set[str] = field(default_factory=set)
     tasks: set[TaskId] = field(default_factory=set)
+    asked: int = 0
+    """Questions that it has not answered yet, its setup among them."""
+    idle_rounds: int = 0
+    """For how many looks of the watch nothing has run in it."""
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process has ended."""
 
@@ -125,7 +134,8 @@ class Worker:
         self, properties: Mapping[str, str], plugin_modules: Sequence[str], *, processes: int, stop_timeout_ms: int
     ) -> None:
         self._levels: dict[str, str] = {}
-        self._setup = {"plugin_modules": list(plugin_modules), "worker": dict(properties), "levels": self._levels}
+        self._plugin_modules = list(plugin_modules)
+        self.owners = Owners(properties)
         self._limit = processes or os.cpu_count() or 1
         self._stop_timeout_s = stop_timeout_ms / 1000
         self._hosts_config = parse(HostConfig, properties)
@@ -155,17 +165,21 @@ class Worker:
         hosts, self._hosts = self._hosts, []
         await asyncio.gather(*(host.process.stop(self._stop_timeout_s) for host in hosts))
 
-    async def validate(self, properties: Mapping[str, Any]) -> dict[str, Any]:
-        """See ``TaskHost.validate``."""
-        judged: dict[str, Any] = await self._asked("validate", properties=dict(properties))
+    async def validate(self, properties: Mapping[str, Any], *, owner: str) -> dict[str, Any]:
+        """See ``TaskHost.validate``; with the rights of whoever asks."""
+        judged: dict[str, Any] = await self._asked("validate", owner, properties=dict(properties))
         return judged
 
     async def alter_offsets(
-        self, properties: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+        self,
+        properties: Mapping[str, str],
+        offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]],
+        *,
+        owner: str,
     ) -> bool:
         """See ``TaskHost.alter_offsets``."""
         told = [[dict(partition), None if offset is None else dict(offset)] for partition, offset in offsets]
-        taken: bool = await self._asked("alter_offsets", properties=dict(properties), offsets=told)
+        taken: bool = await self._asked("alter_offsets", owner, properties=dict(properties), offsets=told)
         return taken
 
     def set_logger_level(self, namespace: str, level: str) -> None:
@@ -183,20 +197,21 @@ class Worker:
             await host.process.call("set_level", within_s=_ORDER_S, namespace=namespace, level=level)
 
     async def plugin_keys(self, name: str) -> list[dict[str, Any]]:
-        keys: list[dict[str, Any]] = await self._asked("plugin_keys", name=name)
+        keys: list[dict[str, Any]] = await self._asked("plugin_keys", WORKER, name=name)
         return keys
 
-    async def _asked(self, call: str, **values: Any) -> Any:
-        """A question to any host; asked again once where the host died over it, which may have been another's fault."""
+    async def _asked(self, call: str, owner: str, /, **values: Any) -> Any:
+        """A question to any host of an owner; asked again once where the host died over it, which may have been another's fault."""
         try:
-            return await self._answered(call, values)
+            return await self._answered(call, owner, values)
         except HostDied:
-            return await self._answered(call, values)
+            return await self._answered(call, owner, values)
 
-    async def _answered(self, call: str, values: Mapping[str, Any]) -> Any:
+    async def _answered(self, call: str, owner: str, values: Mapping[str, Any]) -> Any:
         """Raises RemoteError where a plugin's code does not return in time. Its thread stays behind, so the process ends with
         what runs in it."""
-        host = await self._shared_host()
+        host = await self._shared_host(owner)
+        host.asked += 1
         try:
             return await host.process.call(call, within_s=_QUESTION_S, **values)
         except TimeoutError:
@@ -205,6 +220,8 @@ class Worker:
             raise RemoteError(
                 f"{call} was not answered within {_QUESTION_S:g} s: a plugin's code does not return"
             ) from None
+        finally:
+            host.asked -= 1
 
     async def _order(self, host: _Host, call: str, **values: Any) -> None:
         """An order that runs no plugin's code, so that a host which does not take it is given up. Raises HostDied."""
@@ -215,12 +232,12 @@ class Worker:
             self._replace_soon(host, said)
             raise HostDied(said) from None
 
-    async def start_connector(self, name: str, properties: Mapping[str, str]) -> None:
-        """Start a connector. What becomes of it is heard by the listener."""
+    async def start_connector(self, name: str, properties: Mapping[str, str], *, owner: str) -> None:
+        """Start a connector. What becomes of it is heard by the listener. Raises Forbidden where its owner may not log in any more."""
         self._current_connectors[name] = attempt = next(self._attempts)
         self.connector_startups.begin(name, attempt)
         try:
-            host = await self._shared_host()
+            host = await self._shared_host(owner)
             host.connectors.add(name)
             try:
                 await self._order(host, "start_connector", name=name, attempt=attempt, properties=dict(properties))
@@ -262,11 +279,12 @@ class Worker:
         *,
         config: Mapping[str, str],
         properties: Mapping[str, str],
+        owner: str,
         paused: bool,
         offsets: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Start a task. Its states are heard by the listener, also that it cannot be started."""
-        host = await (self._own_host() if config.get("task.isolation") == "process" else self._shared_host())
+        """Start a task. Its states are heard by the listener, also that it cannot be started. Raises Forbidden likewise."""
+        host = await (self._own_host(owner) if config.get("task.isolation") == "process" else self._shared_host(owner))
         self._current[task] = attempt = next(self._attempts)
         self.task_startups.begin(task, attempt)
         host.tasks.add(task)
@@ -366,6 +384,8 @@ class Worker:
                 continue  # this process had no time itself, and has read nothing meanwhile
             for host in list(self._hosts):
                 process = host.process
+                self._tell_file_rights(host)
+                self._end_idle(host)
                 if silence_s and process.silent_s > silence_s:
                     stacks = await process.stacks()
                     logger.error("a task host does not answer and is replaced", host=process.number, stacks=stacks)
@@ -376,6 +396,29 @@ class Worker:
                     said = f"task host {process.number} takes {process.memory_bytes} bytes of memory"
                     logger.error("a task host takes too much memory and is replaced", host=process.number, reason=said)
                     self._replace_soon(host, f"{said}, more than task.host.memory.max.bytes={most_bytes}")
+
+    def _end_idle(self, host: _Host) -> None:
+        """An owner's host ends when nothing has run in it for a while: there may be many owners."""
+        host.idle_rounds = host.idle_rounds + 1 if host.owner != WORKER and not host.load and not host.asked else 0
+        if host.idle_rounds * _WATCH_S >= _IDLE_S:
+            host.retired = True
+            task = asyncio.create_task(self._end_retired(), name=f"end task host {host.process.number}")
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+    def _tell_file_rights(self, host: _Host) -> None:
+        """Have a host that is limited to the files of its owner hear of rights that have changed."""
+        files = host.setup.files
+        if files is None or files["rights"] == (rights := self.owners.file_rights(host.owner)):
+            return
+        host.setup = HostSetup(host.setup.worker, {**files, "rights": rights})
+        task = asyncio.create_task(self._order_file_rights(host, rights))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def _order_file_rights(self, host: _Host, rights: Sequence[str]) -> None:
+        with contextlib.suppress(HostDied):
+            await self._order(host, "set_file_rights", rights=list(rights))
 
     @property
     def host_memory(self) -> dict[int, int]:
@@ -400,14 +443,17 @@ class Worker:
                 return host
         raise HostDied(f"connector {name} does not run")
 
-    async def _shared_host(self) -> _Host:
-        """The least loaded shared host; a new one while there are fewer than processors and none is idle."""
+    async def _shared_host(self, owner: str) -> _Host:
+        """The least loaded shared host of an owner; a new one while there are fewer than processors and none is idle."""
+        self.owners.require(owner)
+        owner = self.owners.of(owner)
         async with self._starting:
             shared = [host for host in self._hosts if not host.own and not host.retired and host.process.alive]
-            idle = [host for host in shared if not host.load]
-            if idle or len(shared) >= self._limit:
-                return (idle or sorted(shared, key=lambda host: host.load))[0]
-            return await self._new_host(exclusive=False)
+            serving = [host for host in shared if host.owner == owner]
+            idle = [host for host in serving if not host.load]
+            if idle or (serving and len(shared) >= self._limit):
+                return (idle or sorted(serving, key=lambda host: host.load))[0]
+            return await self._new_host(owner, exclusive=False)
 
     def expect(self, tasks: int) -> None:
         """Start processes for so many tasks that are about to come, side by side; nothing where there are processes."""
@@ -418,30 +464,40 @@ class Worker:
 
     async def _start_hosts(self, count: int) -> None:
         async with self._starting:
-            starts = (self._new_host(exclusive=False) for _ in range(count - len(self._hosts)))
+            starts = (self._new_host(WORKER, exclusive=False) for _ in range(count - len(self._hosts)))
             for error in await asyncio.gather(*starts, return_exceptions=True):
                 if error is not None and not isinstance(error, _Host):
                     logger.warning("a task host could not be started ahead of its tasks", error=str(error))
 
-    async def _own_host(self) -> _Host:
+    async def _own_host(self, owner: str) -> _Host:
         async with self._starting:
-            return await self._new_host(exclusive=True)
+            return await self._new_host(self.owners.of(owner), exclusive=True)
 
-    async def _new_host(self, *, exclusive: bool) -> _Host:
+    async def _new_host(self, owner: str, *, exclusive: bool) -> _Host:
+        setup = self.owners.host_setup(owner)
         process = HostProcess(
             next(self._numbers), on_event=self._hear, on_call=self._answer, on_death=self._notice_death
         )
-        host = _Host(process, exclusive)
+        host = _Host(process, owner, setup, exclusive, asked=1)
         self._hosts.append(host)
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch(), name="watch task hosts")
         try:
-            await process.start(self._setup)
+            await process.start(
+                {
+                    "plugin_modules": self._plugin_modules,
+                    "worker": dict(setup.worker),
+                    "levels": self._levels,
+                    "files": setup.files,
+                }
+            )
         except BaseException:
             if host in self._hosts:
                 self._hosts.remove(host)
             raise
-        logger.info("task host started", host=process.number, pid=process.pid)
+        host.asked -= 1
+        facts = {"owner": owner} if owner != WORKER else {}
+        logger.info("task host started", host=process.number, pid=process.pid, **facts)
         return host
 
     async def _answer(self, name: str, values: dict[str, Any]) -> Any:

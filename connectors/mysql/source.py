@@ -304,6 +304,13 @@ class MySqlSource(SourceConnector[MySqlConfig]):
             yield Problem("database.hostname", str(error))
 
     @classmethod
+    def preview_properties(cls, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """The rows of the tables; their structure is kept in memory, not in the connector's history."""
+        kept = {key: value for key, value in properties.items() if key != "database.history"}
+        history = {"schema.history.internal": "io.debezium.relational.history.MemorySchemaHistory"}
+        return {**kept, **history, "snapshot.mode": "initial_only", "heartbeat.interval.ms": "0"}
+
+    @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
         for partition, offset in offsets:
             if set(partition) != {"server"}:

@@ -89,10 +89,11 @@ class PostgresTask(CaptureTask[PostgresConfig]):
             self._tell_missing(self._filters.missing(f"{schema}.{name}" for _, schema, name in names))
         tables = catalog.tables(captured(names, self._filters, config))
         self._guard(config.too_many(len(tables)), fail=config.most_tables_action.lower() == "fail")
-        set_identities(connection, config, tables)
-        make_publication(connection, config, tables)
-        slot = find_slot(connection, config)
         mode = config.snapshot_mode.lower()
+        if mode != "initial_only":  # which reads no changes
+            set_identities(connection, config, tables)
+            make_publication(connection, config, tables)
+        slot = find_slot(connection, config)
         position = self._offset
         lost = bool(position) and not snapshot_pending(position) and self._is_lost(slot)
         if lost and mode != "when_needed":
@@ -324,6 +325,16 @@ class PostgresSource(SourceConnector[PostgresConfig]):
             yield Problem("database.hostname", f"the server could not be looked at: {str(error).strip()}")
         except (ConnectError, RetriableConnectError) as error:
             yield Problem("database.hostname", str(error))
+
+    @classmethod
+    def preview_properties(cls, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """The rows of the tables, without a slot or a publication, which would stay; the slot of a connector that runs stays."""
+        return {
+            **properties,
+            "snapshot.mode": "initial_only",
+            "slot.drop.on.stop": "false",
+            "heartbeat.interval.ms": "0",
+        }
 
     @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:

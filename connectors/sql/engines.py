@@ -17,7 +17,7 @@ from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.pool import NullPool
 
-from connect.api import ConnectError, MissingExtra, RetriableConnectError, TidegateError
+from connect.api import ConnectError, MissingExtra, RetriableConnectError, TidegateError, require_file
 from connectors.sql.errors import is_lost_connection, mysql_code
 from connectors.sql.urls import Database
 
@@ -68,7 +68,9 @@ registry.register("sqlite.adbc", __name__, "AdbcSqliteDialect")
 
 
 def open_engine(database: Database, *, timeout_s: int = 10) -> sqlalchemy.Engine:
-    """An engine without a pool. Nothing is connected yet."""
+    """An engine without a pool. Nothing is connected yet. Raises PermissionError for a file that the connector's owner may not read."""
+    if database.kind == "sqlite" and database.name != ":memory:":
+        require_file(database.name)
     arguments: dict[str, Any] = {}
     if database.kind == "postgresql":
         # a connection that waits for the next poll must not hold a snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -247,6 +247,15 @@ class SqliteSource(SourceConnector[SqliteConfig]):
     @classmethod
     def check(cls, config: SqliteConfig) -> Iterable[Problem]:
         yield from find_problems(config)
+
+    @classmethod
+    def preview_properties(cls, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """The rows of the tables. Triggers and a change log that the preview makes go with it; those of a connector stay."""
+        config = parse(SqliteConfig, properties)
+        with database_errors(config, "looking at"), closing(connect(config)) as connection:
+            exists = ChangeLog(connection, config.log, config.prefix).exists
+        only_rows = {"snapshot.mode": "initial_only", "heartbeat.interval.ms": "0"}
+        return {**properties, **only_rows, "change.log.drop.on.stop": str(not exists).lower()}
 
     @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:

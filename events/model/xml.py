@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
@@ -35,6 +36,8 @@ class XmlReader:
             raise MalformedXml(f"The XML is {size} bytes; at most {MAX_XML_BYTES} are read")
         self._tree = _BoundedTree()
         self._parser = DefusedXMLParser(target=self._tree, forbid_dtd=True)
+        # Expat calls the parser, which holds expat: a tree that was refused would wait for the garbage collector.
+        weakref.finalize(self, vars(self._parser).clear)
 
     @property
     def root(self) -> Element | None:
@@ -59,6 +62,7 @@ def _well_formed() -> Iterator[None]:
     except DefusedXmlException as error:
         raise MalformedXml(f"The XML has a document type or entities, which are not read: {error}") from error
     except (ParseError, ValueError, LookupError, RecursionError) as error:
+        error.__traceback__ = None  # the frame in ElementTree that raised it holds it, and ours hold the document
         raise MalformedXml(f"The XML is not well-formed: {error}") from error
 
 

@@ -36,33 +36,41 @@ _OPTIONS: Final = (
 
 
 class GrpcServer:
-    """One gRPC server on two addresses. ``start`` returns them with the actual ports."""
+    """One gRPC server, on an address with TLS and maybe a plain one. ``start`` returns them with the real ports."""
 
     def __init__(self, front: PubSubFront, *, grace_s: float = 1) -> None:
         self._front, self._grace_s = front, grace_s
         self._server: aio.Server | None = None
 
-    async def start(self, secure: tuple[str, int], plain: tuple[str, int], tls: TlsFiles) -> tuple[str, str]:
-        """Raises UsageError if an address is not available."""
+    async def start(
+        self, secure: tuple[str, int], plain: tuple[str, int] | None, tls: TlsFiles
+    ) -> tuple[str, str | None]:
+        """Raises UsageError when an address cannot be had."""
         server = aio.server(options=_OPTIONS)
         server.add_generic_rpc_handlers((self._front.handler(),))
-        credentials = _credentials(tls)
-        bound = []
-        for (host, port), secret in ((secure, True), (plain, False)):
-            address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            try:
-                real = server.add_secure_port(address, credentials) if secret else server.add_insecure_port(address)
-            except RuntimeError as error:
-                raise UsageError(f"cannot listen on {address} for gRPC; choose another address") from error
-            bound.append(f"{address.rpartition(':')[0]}:{real}")
+        secure_address = _listen(server, secure, _credentials(tls))
+        plain_address = _listen(server, plain, None) if plain is not None else None
         await server.start()
         self._server = server
-        return bound[0], bound[1]
+        return secure_address, plain_address
 
     async def stop(self) -> None:
         """Accept no more calls; streams have a moment to end and are then cut off."""
         if self._server is not None:
             await self._server.stop(self._grace_s)
+
+
+def _listen(server: aio.Server, wish: tuple[str, int], credentials: grpc.ServerCredentials | None) -> str:
+    """The real address; without credentials it is plain."""
+    host, port = wish
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        real = (
+            server.add_insecure_port(address) if credentials is None else server.add_secure_port(address, credentials)
+        )
+    except RuntimeError as error:
+        raise UsageError(f"cannot listen on {address} for gRPC; choose another address") from error
+    return f"{address.rpartition(':')[0]}:{real}"
 
 
 def _credentials(tls: TlsFiles) -> grpc.ServerCredentials:

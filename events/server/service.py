@@ -148,7 +148,7 @@ class EventsServer:
             "events": plain.url,
             "events-tls": secure.url,
             "pubsub": pubsub,
-            "pubsub-plain": pubsub_plain,
+            **({"pubsub-plain": pubsub_plain} if pubsub_plain is not None else {}),
             "ca": str((config.tls_path / CA_FILE).resolve()),
         }
 
@@ -219,7 +219,7 @@ class EventsServer:
     def _shown_limits(self) -> Mapping[str, Mapping[str, int]]:
         return self.limits.shown(self._cometd.sessions)
 
-    async def _start_grpc(self, tls: TlsFiles) -> tuple[str, str]:
+    async def _start_grpc(self, tls: TlsFiles) -> tuple[str, str | None]:
         from events.fronts.pubsub.service import PubSubFront
         from events.server.grpc_listeners import GrpcServer
 
@@ -236,5 +236,5 @@ class EventsServer:
             stale=Stale(self._config.stale_replay),
         )
         self._grpc = GrpcServer(front)
-        secure, plain = host_port(self._config.pubsub_listen), host_port(self._config.pubsub_plain_listen)
-        return await self._grpc.start(secure, plain, tls)
+        plain = self._config.pubsub_plain_listen
+        return await self._grpc.start(host_port(self._config.pubsub_listen), host_port(plain) if plain else None, tls)

@@ -16,7 +16,7 @@ from requests.auth import AuthBase
 
 from registry.client.config import RegistryClientConfig
 from registry.client.errors import Incompatible, NotFound, Refused, Unavailable
-from tidegate.kit.requests_tls import TlsAdapter
+from tidegate.kit.requests_tls import TlsAdapter, advice
 
 __all__ = ["Transport"]
 
@@ -110,7 +110,8 @@ class Transport:
                     allow_redirects=False,
                 )
             except requests.RequestException as error:
-                failure = Unavailable(f"The schema registry at {base}{path} cannot be reached: {error}")
+                told = f"The schema registry at {base}{path} cannot be reached: {error}"
+                failure = Unavailable(told + advice(base, error))
                 if method == "DELETE" and not isinstance(error, requests.ConnectionError):
                     break
                 continue

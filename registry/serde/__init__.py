@@ -1,5 +1,7 @@
 """Avro in Confluent framing, for records (``records``) and for Arrow columns (``columns``).
 
+Protobuf and JSON are read as columns (``protobuf``, ``json_schema``).
+
 Parts that need pyarrow are loaded on first use, so that a process for single records does not load it.
 """
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from registry.serde.columns import DecodedRun, decode_block, decode_columns, encode_columns
     from registry.serde.errors import CorruptRecord, Origin, SerializationError, UnencodableValue, UnknownSchema
     from registry.serde.framing import frame, unframe
+    from registry.serde.json_schema import decode_json, json_type
+    from registry.serde.protobuf import decode_protobuf, protobuf_type
     from registry.serde.records import decode_record, encode_record
     from registry.serde.subjects import subject_name
 
@@ -28,10 +32,14 @@ __all__ = [
     "avro_schema",
     "decode_block",
     "decode_columns",
+    "decode_json",
+    "decode_protobuf",
     "decode_record",
     "encode_columns",
     "encode_record",
     "frame",
+    "json_type",
+    "protobuf_type",
     "subject_name",
     "unframe",
 ]
@@ -48,10 +56,14 @@ _HOMES = {
     "avro_schema": "arrow_types",
     "decode_block": "columns",
     "decode_columns": "columns",
+    "decode_json": "json_schema",
+    "decode_protobuf": "protobuf",
     "decode_record": "records",
     "encode_columns": "columns",
     "encode_record": "records",
     "frame": "framing",
+    "json_type": "json_schema",
+    "protobuf_type": "protobuf",
     "subject_name": "subjects",
     "unframe": "framing",
 }

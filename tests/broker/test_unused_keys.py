@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker.config import BrokerConfig
+from broker.kafka_keys import KAFKA_KEYS
 from broker.log.config import BROKER_SYNONYMS
-from broker.resources.kafka_keys import KAFKA_KEYS
 from broker.unused_keys import REFUSED, UNUSED
 from tidegate.kit.config import keys_of, parse
 from tidegate.kit.errors import ConfigError

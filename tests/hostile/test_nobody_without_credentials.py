@@ -12,6 +12,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import grpc
+import psutil
 import pytest
 import requests
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -170,9 +171,8 @@ def test_logins_of_the_events_service(platform: RunningPlatform, user: tuple[str
         assert ask(platform, f"{url}/services/oauth2/token", "POST", None, data=form).status_code in (400, 401)
 
 
-@pytest.mark.parametrize("face", ["pubsub", "pubsub-plain"])
-def test_the_pubsub_api(platform: RunningPlatform, face: str) -> None:
-    address = platform.addresses[face]
+def test_the_pubsub_api(platform: RunningPlatform) -> None:
+    address = platform.addresses["pubsub"]
     credentials = grpc.ssl_channel_credentials(Path(ca(platform)).read_bytes())
     methods = {"GetTopic": pb.TopicRequest, "GetSchema": pb.SchemaRequest, "Publish": pb.PublishRequest}
     streams = {
@@ -180,7 +180,7 @@ def test_the_pubsub_api(platform: RunningPlatform, face: str) -> None:
         "PublishStream": pb.PublishRequest,
         "ManagedSubscribe": pb.ManagedFetchRequest,
     }
-    with grpc.secure_channel(address, credentials) if face == "pubsub" else grpc.insecure_channel(address) as channel:
+    with grpc.secure_channel(address, credentials) as channel:
         for metadata in ((), (("accesstoken", "x"), ("instanceurl", "https://x"), ("tenantid", "x"))):
             for name, kind in methods.items():
                 call = channel.unary_unary(f"/eventbus.v1.PubSub/{name}", kind.SerializeToString)
@@ -192,6 +192,15 @@ def test_the_pubsub_api(platform: RunningPlatform, face: str) -> None:
                 with pytest.raises(grpc.RpcError) as refused:
                     list(stream(iter([kind()]), metadata=metadata, timeout=30))
                 assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED, (name, metadata)  # type: ignore[attr-defined]
+
+
+def test_the_pubsub_api_has_no_plain_listener(platform: RunningPlatform) -> None:
+    """Another user of the machine could read the sessions that are sent there."""
+    assert "pubsub-plain" not in platform.addresses
+    child = psutil.Process(platform.status()["components"]["events"]["pid"])
+    ports = {socket_.laddr.port for socket_ in child.net_connections("tcp") if socket_.status == psutil.CONN_LISTEN}
+    told = {int(platform.addresses[face].rpartition(":")[2]) for face in ("events", "events-tls", "pubsub")}
+    assert ports == told
 
 
 def kafka(platform: RunningPlatform, user: tuple[str, str] | None) -> dict[str, Any]:
@@ -228,6 +237,29 @@ def test_the_kafka_protocol(platform: RunningPlatform, user: tuple[str, str] | N
 def test_a_user_without_rights_sees_no_topic(platform: RunningPlatform) -> None:
     assert AdminClient(kafka(platform, ("nothing", PASSWORD))).list_topics(timeout=30).topics == {}
     assert "_schemas" in AdminClient(kafka(platform, ("admin", PASSWORD))).list_topics(timeout=30).topics
+
+
+def test_a_refusal_says_what_is_missing(platform: RunningPlatform, tmp_path: Path) -> None:
+    broker, addresses = platform.bootstrap_servers, platform.addresses
+    records = tmp_path / "records"
+    records.write_text("{}")
+    user = {"TIDEGATE_CA": ca(platform), "TIDEGATE_USER": "nothing", "TIDEGATE_PASSWORD": PASSWORD}
+
+    def told(*arguments: Any, **environment: str) -> str:
+        elsewhere = {"TIDEGATE_DATA": str(tmp_path), "TIDEGATE_CONTEXTS": str(tmp_path / "contexts.json")}
+        return tidegate(*arguments, check=False, environment=elsewhere | environment).stderr
+
+    produce = ("produce", "orders", records, "--bootstrap-servers", broker)
+    assert "topic orders: the user may not write to any topic" in told(*produce, **user)
+    tidegate("users", "rights", "nothing", "--may", "write topic mine", "--data", platform.data)
+    wait_until(lambda: "the user has no right to the topic" in told(*produce, **user), "the other right")
+    tidegate("users", "rights", "nothing", "--data", platform.data)
+    assert "security.protocol is PLAINTEXT" in told("topics", "list", "--bootstrap-servers", broker)
+    trusting = told("topics", "list", "--bootstrap-servers", broker, "--property", "security.protocol=SSL")
+    assert "ssl.truststore.location names the authorities" in trusting
+    for face, command in (("connect", "connectors"), ("registry", "schemas"), ("events", "events")):
+        plain = addresses[face].replace("https", "http")
+        assert "try the address with https://" in told(command, "list", f"--{face}", plain), face
 
 
 def test_the_metrics_of_the_broker(platform: RunningPlatform) -> None:

@@ -5,10 +5,14 @@ hundredths, one that is quadratic or tries alternatives again and again takes mi
 
 from __future__ import annotations
 
+import hashlib
 import io
 import struct
+import tempfile
 import zipfile
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -26,8 +30,13 @@ from broker.security.sasl.mechanism import InvalidCredentials
 from broker.security.sasl.scram import client_final, client_first
 from broker.telemetry.otlp import points
 from broker.work import OFF_THE_LOOP, Allowance
+from connect.api import DataError
 from connect.group.protocol import decode_assignment, decode_state
 from connect.server.standalone.java_map import load_map
+from connectors.objects.formats import FileFormat, FormatOptions
+from connectors.objects.formats.avro import CODECS, AvroFormat
+from connectors.objects.formats.jsonl import JsonLinesFormat
+from connectors.objects.formats.parquet import ParquetFormat
 from connectors.sql.urls import parse_jdbc_url
 from events.fronts.cometd.bayeux import messages_of
 from events.fronts.rest.json_offsets import offset_of
@@ -43,12 +52,17 @@ from registry.formats.protobuf.schema import ProtobufSchema
 from tests.support.events import ORDER_SHIPPED
 from tests.support.hostile import batch_of
 from tests.support.processor_time import TookTooLong, processor_time
-from tidegate.kit.errors import TidegateError
+from tidegate.kit.config import parse as parse_config
+from tidegate.kit.errors import ConfigError, TidegateError, UsageError
 from tidegate.kit.http_security import basic_credentials
 from tidegate.kit.jaas import login_module
 from tidegate.kit.java_regex import JavaRegex
+from tidegate.kit.keystores import KeyStoreError, read_store
 from tidegate.kit.linear_regex import compiled
+from tidegate.kit.properties import read_properties
 from tidegate.kit.scrubbing import Secrets
+from tidegate.kit.tls import TlsKeys, client_context
+from tidegate.kit.users import read_users
 
 LIMIT_S: Final = 1.0
 MOST_BYTES: Final = 64 * 1024
@@ -64,6 +78,15 @@ def schema(kind: Any) -> Callable[[str], None]:
         parsed.reading_problems(parsed)
 
     return read
+
+
+def varint(number: int) -> bytes:
+    """As Avro writes a count or a length."""
+    left, made = number << 1, bytearray()
+    while left > 0x7F:
+        made.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*made, left])
 
 
 def requests(data: bytes) -> None:
@@ -117,10 +140,126 @@ def java_regex(text: str) -> None:
     JavaRegex(text[:4_096])
 
 
+def refusing(error: type[Exception], parse: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """A parser that may refuse by this error alone: any other would be unforeseen."""
+
+    def strict(data: Any) -> None:
+        try:
+            parse(data)
+        except error:
+            pass
+        except EXPECTED as other:
+            raise AssertionError(f"{type(other).__name__} where {error.__name__} belongs: {other}") from other
+
+    return strict
+
+
+def container(read: FileFormat) -> Callable[[bytes], None]:
+    """A file of a source: rows are counted and dropped, for there may be many."""
+
+    def parse(data: bytes) -> None:
+        for chunk in read.read(io.BytesIO(data)):
+            len(chunk.values)
+
+    return parse
+
+
+def _avro_file(schema: bytes, *blocks: bytes, codec: bytes = b"null", sync: bytes = bytes(16)) -> bytes:
+    def sized(data: bytes) -> bytes:
+        return varint(len(data)) + data
+
+    meta = sized(b"avro.schema") + sized(schema) + sized(b"avro.codec") + sized(codec)
+    return b"Obj\x01" + varint(2) + meta + b"\0" + sync + b"".join(block + sync for block in blocks)
+
+
+def avro_schemas(data: bytes) -> None:
+    """As the schema of a file."""
+    container(AVRO)(_avro_file(data))
+
+
+def avro_blocks(data: bytes) -> None:
+    """As rows of several types and by each codec; a block says that it has few rows, as many as bytes, and more."""
+    forms = [*((schema, "null") for schema in AVRO_TYPES), *((AVRO_TYPES[1], codec) for codec in CODECS)]
+    for schema, codec in forms:
+        packed = CODECS[codec](data)
+        for count in (1, len(data), 1 << 24):
+            block = varint(count) + varint(len(packed)) + packed
+            refusing(DataError, container(AVRO))(_avro_file(schema, block, codec=codec.encode()))
+
+
+def parquet_pages(data: bytes) -> None:
+    """Bytes of a good file are exchanged."""
+    good = PARQUET_FILE
+    for at in (4, len(good) // 2, len(good) - 200, len(good) - 60):
+        for piece in (data[:4], data[:40], data[:400]):
+            refusing(DataError, container(PARQUET))(good[:at] + piece + good[at + len(piece) :])
+
+
+def file_of(read: Callable[[Path], Any]) -> Callable[[bytes], Any]:
+    def parse(data: bytes) -> None:
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(data)
+            file.flush()
+            read(Path(file.name))
+
+    return parse
+
+
+def key_stores(data: bytes) -> None:
+    """As a whole, behind the head of a JKS store with one certificate or one key, and as its DER."""
+    jks = bytes.fromhex("feedfeed000000020000ffff")
+    for content in (
+        data,
+        jks + data,
+        jks + b"\0\0\0\2\0\1a" + bytes(8) + b"\0\5X.509" + len(data).to_bytes(4, "big") + data,
+    ):
+        for password in (None, "changeit"):
+            if password is not None and content.startswith(jks):
+                digest = hashlib.sha1("changeit".encode("utf-16-be") + b"Mighty Aphrodite" + content).digest()
+                content += digest
+            elif content.startswith(jks):
+                content += bytes(20)
+            for kind in ("JKS", "PKCS12"):
+                store = partial(read_store, kind=kind, password=password, key_password=None)
+                refusing(KeyStoreError, file_of(store))(content)
+
+
+def pem_texts(text: str) -> None:
+    for keys in (
+        {"ssl.truststore.certificates": text},
+        {"ssl.keystore.key": text, "ssl.keystore.certificate.chain": text},
+    ):
+        refusing(ConfigError, lambda keys: client_context(parse_config(TlsKeys, keys)))(keys)
+
+
 def text_of(function: Callable[[str], Any]) -> Callable[[bytes], Any]:
     return lambda data: function(data.decode("utf-8", "replace"))
 
 
+AVRO, PARQUET, JSON_LINES = (kind(FormatOptions()) for kind in (AvroFormat, ParquetFormat, JsonLinesFormat))
+AVRO_TYPES: Final = (
+    b'"null"',
+    b'"boolean"',
+    b'"string"',
+    b'{"type":"array","items":"null"}',
+    b'{"type":"map","values":{"type":"array","items":"long"}}',
+    b'{"type":"record","name":"R","fields":[]}',
+    b'{"type":"record","name":"R","fields":[{"name":"a","type":["null","R","bytes"]}]}',
+    b'{"type":"fixed","name":"F","size":0}',
+)
+
+
+def _parquet_file() -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    out = io.BytesIO()
+    pq.write_table(pa.table({"a": [1, 2, None], "b": ["x", "y", "x"], "c": [[1], [], None]}), out)
+    return out.getvalue()
+
+
+PARQUET_FILE: Final = _parquet_file()
+PEM: Final = ("-----BEGIN CERTIFICATE-----\n", "-----END CERTIFICATE-----\n", "-----BEGIN PRIVATE KEY-----\n", "-----BEGIN ENCRYPTED PRIVATE KEY-----\n", "-----END PRIVATE KEY-----\n", "MIIB", "AAAA\n", "=", "-----", "\n", "\0")  # fmt: skip
 JSON: Final = ("[", "]", "{", "}", '"a":', ",", "1", '{"a":', "[[", "null", '"', "\\u0041", "-", "1e9")
 PARSERS: Final[dict[str, tuple[Callable[[Any], Any], tuple[str | bytes, ...]]]] = {
     "requests of the Kafka protocol": (requests, (b"\0", b"\xff", b"\1", b"\x7f", b"\0\1a", b"\0\0\0\1", b"\2", b"\x80")),
@@ -148,6 +287,16 @@ PARSERS: Final[dict[str, tuple[Callable[[Any], Any], tuple[str | bytes, ...]]]] 
     "JDBC URLs": (text_of(parse_jdbc_url), ("jdbc:postgresql://", "jdbc:mysql://", "h:1,", "/", "?", "a=b&", "%41", "@", "[::1]", ";")),
     "secrets in texts": (text_of(secrets), ("password=a", "//a:b@", "//", ":", "@", "password = ", '"', " ")),
     "states of workers": (lambda data: (decode_state(data), decode_assignment(data)), (b"\0\1", b"\0\2", b"\0", b"\xff", b"\0\0\0\1")),
+    "Avro files": (refusing(DataError, container(AVRO)), (b"Obj\x01", b"\x02", b"\x16avro.schema", b'\x0c"null"', b"\0" * 17, b"\xff", b"\x80\x80\x04\0", b"\0" * 16)),
+    "schemas of Avro files": (refusing(DataError, avro_schemas), (*JSON, '{"type":"array","items":', '"int",', '["null",', '{"type":"record","name":"R","fields":[')),
+    "rows of Avro files": (avro_blocks, (b"\0", b"\1", b"\2", b"\x80", b"\xff", b"\x02a", b"\x80\x80\x04")),
+    "Parquet files": (refusing(DataError, container(PARQUET)), (b"PAR1", b"\x15", b"\0", b"\xff", b"\x19\x1c", b"\x80", PARQUET_FILE[4:])),
+    "pages of Parquet files": (parquet_pages, (b"\x15", b"\0", b"\xff", b"\x19\x1c", b"\x80", b"\x7f\xff\xff\xff")),
+    "JSON lines": (refusing(DataError, container(JSON_LINES)), (*JSON, "\n", "\r\n", "{}\n")),
+    "properties files": (refusing(UsageError, file_of(read_properties)), ("a=b", "\\\n", "\n", "\\u0041", "\\", "\r", "\t", " ", ":", "#", "!", "=")),
+    "files of users": (refusing(UsageError, file_of(read_users)), (*JSON, '{"users":[', '{"name":"a"},', '"password":"scrypt:2:1:1:AA==:AA==",', '"rights":["admin","', '"scram":{"SCRAM-SHA-256":"1:AA==:AA==:AA=="}')),
+    "key stores": (key_stores, (b"\0\0\0\1", b"\0\0\0\2", b"\0\5X.509", b"\0", b"\xff", b"0\x82\xff\xff", b"0\x80", b"\x06\x01\x2a", b"\x04\x82\1\0")),
+    "PEM": (text_of(pem_texts), PEM),
     "files of offsets": (load_map, (b"\xac\xed\0\5sr", b"t\0\1a", b"\0", b"\xff", b"x", b"q\0~\0\1")),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The examples of docs/how-to/spark-data-source.md run as they stand there, and its table has every option."""
+"""The examples of docs/how-to/spark-data-source.md run as they stand there, and its tables have every option."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_tidegate import options
+from pyspark_tidegate import options, write_options
 from tests.pyspark_tidegate.test_reading import FLIGHT, Topic
 from tests.support.broker import BrokerThread
 from tests.support.registry import RegistryThread
@@ -30,7 +30,8 @@ def test_the_examples_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Topic(broker, registry, name="flights").write(FLIGHT, [{"id": 7, "month": 4}])
-    read, stream = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    Topic(broker, registry, name="departures")
+    read, stream, write = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
     def here(example: str) -> str:
         example = example.replace("127.0.0.1:9092", broker.bootstrap_servers).replace(
@@ -50,9 +51,14 @@ def test_the_examples_run(
     finally:
         query.stop()
     assert spark.read.parquet(f"{folder}/flights.parquet").collect() == [(7, 4)]
+    exec(here(write), names)
+    exec(here(read.replace("flights", "departures")), names)
+    assert re.search(r"\| *7\| *4\| *UA\|", capsys.readouterr().out)
 
 
-def test_the_table_has_every_option() -> None:
-    rows = re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)
-    told = {name.lower() for row in rows for name in re.findall(r"`([\w.]+)`", row)}
-    assert told - {"kafka.bootstrap.servers", "schema.registry.url"} == set(options._KNOWN) - {"path"}
+def test_the_tables_have_every_option() -> None:
+    reading, writing = PAGE.split("## Write")
+    for part, known in ((reading, options._KNOWN), (writing, write_options._KNOWN)):
+        rows = re.findall(r"^\| (`.*?) \|", part, re.MULTILINE)
+        told = {name.lower() for row in rows for name in re.findall(r"`([\w.]+)`", row)}
+        assert told - {"kafka.bootstrap.servers", "schema.registry.url"} == set(known) - {"path", "checkpointlocation"}

@@ -63,16 +63,24 @@ class Topic:
         self._schemas = SchemaRegistryClient({"url": registry.url})
 
     def write(
-        self, schema: dict[str, Any], rows: list[Any], partition: int = 0, *, keys: list[str] | None = None
+        self,
+        schema: dict[str, Any],
+        rows: list[Any],
+        partition: int = 0,
+        *,
+        keys: list[str] | None = None,
+        timestamp: int = 0,
     ) -> None:
         serializer = AvroSerializer(self._schemas, json.dumps(schema))
         context = SerializationContext(self.name, MessageField.VALUE)
         for n, row in enumerate(rows):
-            self.write_raw(None if row is None else serializer(row, context), partition, key=keys[n] if keys else None)
+            value, key = None if row is None else serializer(row, context), keys[n] if keys else None
+            self._producer.produce(self.name, value, key, partition, timestamp=timestamp)
         assert self._producer.flush(60) == 0
 
-    def write_raw(self, value: bytes | None, partition: int = 0, **more: Any) -> None:
-        self._producer.produce(self.name, value, partition=partition, **more)
+    def write_raw(self, *values: bytes | None, partition: int = 0, **more: Any) -> None:
+        for value in values:
+            self._producer.produce(self.name, value, partition=partition, **more)
         assert self._producer.flush(60) == 0
 
     def options(self, **more: str) -> dict[str, str]:
@@ -143,7 +151,7 @@ def test_types_are_sparks(spark: SparkSession, topic: Topic) -> None:
 
 def test_offsets_and_times_choose_the_rows(spark: SparkSession, topic: Topic) -> None:
     for n in range(6):
-        topic.write_raw(str(n).encode(), n % 2, timestamp=1_700_000_000_000 + n * 1000)
+        topic.write_raw(str(n).encode(), partition=n % 2, timestamp=1_700_000_000_000 + n * 1000)
 
     def read(**more: str) -> list[str]:
         frame = reader(spark, topic, **{"value.format": "string"}, **more).load()
@@ -196,16 +204,44 @@ def test_what_cannot_be_decoded_names_the_record_or_is_kept_with_the_reason(spar
     assert kept[0]["error"] is None and "99" in kept[1]["error"]
 
 
+def test_text_that_is_not_utf8_is_kept_with_the_reason(spark: SparkSession, topic: Topic) -> None:
+    topic.write_raw(b"good", b"\xff", None)
+    text = {"value.format": "string"}
+    with pytest.raises(Exception, match=rf"topic {topic.name}, partition 0, offset 1: the value is not UTF-8"):
+        reader(spark, topic, **text).load().collect()
+    kept = reader(spark, topic, **text, **{"value.errors": "null"}).load().orderBy("offset").collect()
+    assert [(row["value"], row["bytes"]) for row in kept] == [("good", None), (None, bytearray(b"\xff")), (None, None)]
+    assert "not UTF-8" in kept[1]["error"] and kept[0]["error"] is None and kept[2]["error"] is None
+
+
+def test_a_timestamp_beyond_sparks_names_its_record(spark: SparkSession, topic: Topic) -> None:
+    stamp = {"type": "long", "logicalType": "timestamp-millis"}
+    schema = FLIGHT | {"fields": [*FLIGHT["fields"], {"name": "at", "type": stamp}]}
+    topic.write(schema, [{"id": 1, "month": 1, "at": 0}, {"id": 1, "month": 1, "at": 1 << 60}])
+    with pytest.raises(Exception, match=rf"topic {topic.name}, partition 0, offset 1: Spark has no such value"):
+        reader(spark, topic).load().collect()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"subscribe": ""}, "one of subscribe, subscribePattern and assign"),
         ({"startingOffsets": "soon"}, "startingoffsets is 'soon', which is not JSON"),
-        ({"value.format": "protobuf"}, "value.format is 'protobuf': it must be one of avro, string, binary"),
+        (
+            {"value.format": "xml"},
+            "value.format is 'xml': it must be one of avro, protobuf, json-schema, json, string, binary",
+        ),
+        ({"value.format": "json"}, "value.format json needs the option value.schema: a JSON Schema of the values"),
+        ({"value.format": "protobuf"}, "has a schema of type AVRO: value.format must be avro"),
+        (
+            {"value.format": "protobuf", "schema.registry.url": ""},
+            "the format protobuf needs the option schema.registry.url",
+        ),
         ({"minPartitions": "-1"}, "minpartitions is '-1'"),
         ({"subscribes": "x"}, "the option subscribes is not known"),
         ({"failOnDataLoss": "perhaps"}, "failondataloss is 'perhaps'"),
         ({"startingTimestamp": "yesterday"}, "startingtimestamp is 'yesterday'"),
+        ({"endingOffsets": "earliest"}, "endingoffsets is 'earliest': a read can't end at the earliest offset"),
     ],
 )
 def test_a_wrong_option_is_named_with_its_value(
@@ -224,8 +260,19 @@ def test_offsets_that_are_gone_are_told(spark: SparkSession, topic: Topic) -> No
     assert reader(spark, topic, failOnDataLoss="false", **beyond).load().collect() == []
 
 
+def test_a_column_that_cannot_be_read_as_asked_is_named(spark: SparkSession, topic: Topic) -> None:
+    topic.write(FLIGHT, [{"id": 1, "month": 1}])
+    with pytest.raises(Exception, match="the column value is struct<id: int64, month: int32>, which can't be read as"):
+        reader(spark, topic).schema("value INT").load().collect()
+    with pytest.raises(Exception, match="there is no column values: the columns are key, value, topic"):
+        reader(spark, topic).schema("values STRING").load().collect()
+
+
 def test_a_topic_without_a_schema_is_told_what_to_give(spark: SparkSession, topic: Topic) -> None:
-    with pytest.raises(Exception, match=rf"has no subject {topic.name}-value: the option value.schema"):
+    with pytest.raises(
+        Exception,
+        match=rf"has no subject {topic.name}-value: give the schema of {topic.name} as the option value.schema",
+    ):
         reader(spark, topic).load()
 
 

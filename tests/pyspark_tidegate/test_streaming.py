@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.pyspark_tidegate.test_reading import FLIGHT, Topic
+from tests.servers.process import wait_until
 from tests.support.broker import BrokerThread
 from tests.support.registry import RegistryThread
 
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.servers, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 
 
-def run(spark: SparkSession, topic: Topic, folder: Path, **more: str) -> list[int]:
-    """What a query brings that ends when it has read all there is; its checkpoint stays. Sizes of its batches."""
+def run(
+    spark: SparkSession, topic: Topic, folder: Path, *, then: Callable[[], None] | None = None, **more: str
+) -> list[int]:
+    """Run a query until it has read everything, and once more after ``then``; its checkpoint stays. Sizes of its batches."""
     sizes: list[int] = []
 
     def write(frame: Any, number: int) -> None:
@@ -30,11 +34,16 @@ def run(spark: SparkSession, topic: Topic, folder: Path, **more: str) -> list[in
         with (folder / "rows.txt").open("a") as file:
             file.writelines(f"{row['id']}\n" for row in rows)
 
-    stream = spark.readStream.format("tidegate").options(**topic.options(startingOffsets="earliest", **more)).load()
+    stream = (
+        spark.readStream.format("tidegate").options(**topic.options(**{"startingOffsets": "earliest"} | more)).load()
+    )
     query = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint"))
     running = query.trigger(processingTime="0 seconds").start()
     try:
         running.processAllAvailable()
+        if then is not None:
+            then()
+            running.processAllAvailable()
     finally:
         running.stop()
     return [size for size in sizes if size]
@@ -69,6 +78,53 @@ def test_batches_are_bounded_and_none_goes_back_after_a_restart(
     assert max(sizes) <= 10
     with pytest.raises(Exception, match="maxOffsetsPerTrigger needs the option groupId"):
         run(spark, topic, folder, maxOffsetsPerTrigger="10")
+
+
+def test_a_group_that_refuses_the_positions_ends_only_a_query_that_counts_from_them(
+    spark: SparkSession, broker: BrokerThread, registry: RegistryThread, folder: Path
+) -> None:
+    topic = Topic(broker, registry)
+    topic.write(FLIGHT, [{"id": n, "month": 1} for n in range(4)])
+    member = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": f"taken-{topic.name}"})
+    member.subscribe([topic.name])
+    try:
+        wait_until(lambda: member.poll(0.1) is None and len(member.assignment()) == 2, "the member's assignment")
+
+        def more() -> None:
+            member.poll(0)
+            topic.write(FLIGHT, [{"id": n, "month": 1} for n in range(4, 8)])
+
+        assert sum(run(spark, topic, folder, then=more, groupId=f"taken-{topic.name}")) == 8
+        bounded = {"maxOffsetsPerTrigger": "2", "groupId": f"taken-{topic.name}"}
+        (folder / "bounded").mkdir()
+        topic.write(FLIGHT, [{"id": n, "month": 1} for n in range(8, 16)])
+        with pytest.raises(Exception, match=f"taken-{topic.name}"):
+            run(spark, topic, folder / "bounded", **bounded)
+    finally:
+        member.close()
+
+
+def test_a_stream_begins_at_a_time(
+    spark: SparkSession, broker: BrokerThread, registry: RegistryThread, folder: Path
+) -> None:
+    topic = Topic(broker, registry)
+    for n in range(6):
+        topic.write(FLIGHT, [{"id": n, "month": 1}], n % 2, timestamp=1_700_000_000_000 + n * 1000)
+
+    def more() -> None:
+        topic.write(FLIGHT, [{"id": 6, "month": 1}])
+
+    assert sum(run(spark, topic, folder, then=more, startingTimestamp="1700000003000")) == 4
+    assert sorted(map(int, (folder / "rows.txt").read_text().split())) == [3, 4, 5, 6]
+
+
+def test_a_stream_has_no_end_to_give(
+    spark: SparkSession, broker: BrokerThread, registry: RegistryThread, folder: Path
+) -> None:
+    topic = Topic(broker, registry)
+    topic.write(FLIGHT, [{"id": 1, "month": 1}])
+    with pytest.raises(Exception, match="the option endingoffsets is for a batch read"):
+        run(spark, topic, folder, endingOffsets="latest")
 
 
 def test_records_that_were_deleted_before_they_were_read_are_told(

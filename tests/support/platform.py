@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,13 @@ from tests.support.leftovers import left
 __all__ = ["RunningPlatform", "running_platform", "tidegate", "until"]
 
 
-def tidegate(*arguments: Any, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own."""
+def tidegate(
+    *arguments: Any, check: bool = True, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own, with these variables beside those of the tests."""
     command = [sys.executable, "-m", "tidegate.cli", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    variables = {**os.environ, **(environment or {})}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=variables)
     assert not check or done.returncode == 0, done.stderr
     return done
 

@@ -11,8 +11,9 @@ import requests
 from tests.support.platform import running_platform, tidegate
 from tidegate import platform
 from tidegate.kit.errors import UsageError
+from tidegate.kit.users import INTERNAL_USER
 from tidegate.platform import make_plan
-from tidegate.security import INTERNAL_USER, connect_token, init_security
+from tidegate.security import connect_token, init_security
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import signal
+import stat
 from pathlib import Path
 
 import psutil
@@ -129,3 +131,66 @@ def test_a_config_file_sets_component_keys_and_kafka_settings(tmp_path):
     file.write_text("[brokr]\nx = 1\n")
     with pytest.raises(UsageError, match="'brokr' is not a table of broker, connect, events, kafka, registry"):
         make_plan(tmp_path, listen={}, config_file=file)
+
+
+def test_triggers_belong_to_the_data_folder_once_they_were_given(tmp_path):
+    data, folder = tmp_path / "data", tmp_path / "triggers"
+    folder.mkdir()
+
+    def folder_of(**more):
+        plan = make_plan(data, listen={"broker": "127.0.0.1:0"}, **more)
+        return plan.properties.get("triggers", {}).get("triggers.dir")
+
+    assert folder_of() is None
+    assert folder_of(triggers=folder) == folder_of() == str(folder)
+    assert stat.S_IMODE(data.stat().st_mode) == 0o700
+    assert folder_of(without=["triggers"]) is None and folder_of() is None
+    folder_of(triggers=folder)
+    folder.rmdir()
+    with pytest.raises(UsageError, match=rf"are in {folder}, which is not there: name their folder with --triggers"):
+        folder_of()
+
+
+def planned(tmp_path, text):
+    (tmp_path / "tidegate.toml").write_text(text)
+    return make_plan(tmp_path / "data", listen={}, config_file=tmp_path / "tidegate.toml").properties
+
+
+@pytest.mark.parametrize(
+    ("listeners", "address"),
+    [
+        ("PLAINTEXT://127.0.0.1:19292", "127.0.0.1:19292"),
+        ("B://127.0.0.1:19293,A://127.0.0.1:19292", "127.0.0.1:19292"),
+    ],
+)
+def test_the_others_reach_the_broker_where_the_file_has_it_listen(tmp_path, listeners, address):
+    protocols = "A:PLAINTEXT,B:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT"
+    properties = planned(
+        tmp_path,
+        f'[broker]\nlisteners = "{listeners}"\n'
+        f'"listener.security.protocol.map" = "{protocols}"\n"sasl.enabled.mechanisms" = "SCRAM-SHA-512"\n',
+    )
+    assert properties["broker"]["listeners"] == listeners
+    assert properties["connect"]["bootstrap.servers"] == address
+    assert properties["registry"]["kafkastore.bootstrap.servers"] == address
+
+
+def test_the_others_reach_the_registry_where_the_file_has_it_listen(tmp_path):
+    properties = planned(tmp_path, '[registry]\nlisteners = "http://127.0.0.1:18081"\n')
+    assert properties["events"]["schema.registry.url"] == "http://127.0.0.1:18081"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[registry]\nlisteners = "https://127.0.0.1:1"\n', "[registry] listeners has no http listener"),
+        ('[broker]\nlisteners = "SASL_SSL://127.0.0.1:1"\n', "[broker] listeners has no PLAINTEXT listener"),
+        ('[broker]\nlisteners = "PLAINTEXT://0.0.0.0:9092"\n', "broker would listen on 0.0.0.0:9092"),
+        ('[registry]\nlisteners = "http://0.0.0.0:8081"\n', "registry would listen on 0.0.0.0:8081"),
+        ('[connect]\nlisteners = "http://0.0.0.0:8083"\n', "connect would listen on 0.0.0.0:8083"),
+        ('[events]\n"http.listen" = "0.0.0.0:8090"\n', "events would listen on 0.0.0.0:8090"),
+    ],
+)
+def test_listeners_of_the_file_that_cannot_be_are_refused(tmp_path, text, words):
+    with pytest.raises(UsageError, match=re.escape(words)):
+        planned(tmp_path, text)

@@ -9,8 +9,9 @@ import pytest
 
 from tests.support.platform import tidegate
 from tidegate.kit.errors import UsageError
+from tidegate.kit.users import INTERNAL_USER
 from tidegate.platform import make_plan, make_private
-from tidegate.security import INTERNAL_USER, find_security, init_security
+from tidegate.security import find_security, init_security
 
 
 def modes(folder: Path) -> dict[str, str]:
@@ -99,3 +100,15 @@ def test_the_data_folder_is_closed_to_others(tmp_path: Path) -> None:
 def test_commands_say_what_is_missing(tmp_path: Path) -> None:
     done = tidegate("users", "list", "--data", tmp_path, check=False)
     assert done.returncode == 1 and "tidegate secure init --data" in done.stderr
+
+
+def test_the_pubsub_api_listens_without_tls_only_where_there_are_no_users_or_it_is_asked_for(tmp_path: Path) -> None:
+    def plain(**more: Path) -> str:
+        return make_plan(tmp_path, listen={}, **more).properties["events"]["pubsub.plain.listen"]
+
+    assert plain() == "127.0.0.1:7080"
+    init_security(tmp_path, hosts=[], admin="root", password="secret")
+    assert plain() == ""
+    config = tmp_path / "tidegate.toml"
+    config.write_text('[events]\n"pubsub.plain.listen" = "127.0.0.1:7081"\n')
+    assert plain(config_file=config) == "127.0.0.1:7081"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.cli.options import address_of, context_in_use
 from tidegate.kit.errors import UsageError
-from tidegate.security import INTERNAL_USER, connect_token, find_security
+from tidegate.kit.users import INTERNAL_USER
+from tidegate.security import connect_token, find_security
 
 if TYPE_CHECKING:
     import requests

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -104,13 +105,15 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")(function)
 
 
-def address_of(face: str, data: Path, address: str | None = None) -> str:
+def address_of(face: str, data: Path, address: str | None = None, *, needed: bool = True) -> str:
     """The address of a service: ``address``, else that of the current context, else of the platform running on
-    ``data``, else the default.
+    ``data``, else the default if no folder was named or nothing has to be there (``needed``).
 
-    HTTP services have the form ``http://host:port``.
+    HTTP services have the form ``http://host:port``. Raises UsageError.
     """
     if address:
+        if FACES[face].is_http and not re.match(r"https?://", address):
+            raise UsageError(f"{address!r} is not the address of {face}: give http://HOST:PORT or https://HOST:PORT")
         return address
     if (used := context_in_use()) is not None:
         name, context = used
@@ -121,6 +124,9 @@ def address_of(face: str, data: Path, address: str | None = None) -> str:
             )
         return context.addresses[kind]
     state = read_state(data)
+    if (state is None or not state.running) and needed and _is_named("data"):
+        # Not the default address: whoever runs there is not the platform that the command names.
+        raise UsageError(f"no tidegate is up on {data}: start one with `tidegate up --data {data}`, or give an address")
     if state is not None and state.running:
         if face == "broker":
             return state.bootstrap_servers
@@ -129,6 +135,15 @@ def address_of(face: str, data: Path, address: str | None = None) -> str:
         return state.addresses[face]
     known = FACES[face]
     return f"http://{known.default}" if known.is_http else known.default
+
+
+def _is_named(parameter: str) -> bool:
+    """Whether the command line or the environment gave a parameter."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and ctx.get_parameter_source(parameter) in (
+        ParameterSource.COMMANDLINE,
+        ParameterSource.ENVIRONMENT,
+    )
 
 
 def as_json(value: Any) -> str:
@@ -142,14 +157,20 @@ def print_json(value: Any) -> None:
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:
     """Print a table as wide as the terminal, or as its rows if the output is not a terminal; numbers are right-aligned."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(
-        title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+        title=title and escape(title),
+        title_justify="left",
+        header_style="bold",
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
     )
     for number, name in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        table.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
     console = Console()
@@ -159,9 +180,13 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title:
 
 
 def _cell(value: Any) -> str:
+    from rich.markup import escape
+
     if value is None:
         return "-"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return escape(str(value))
 
 
 def running_state(data: Path) -> State:

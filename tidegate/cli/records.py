@@ -6,9 +6,10 @@ import asyncio
 import base64
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
@@ -17,16 +18,19 @@ from tidegate.cli.kafka import client_config, kafka_options
 from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:
-    from broker.client import ClientConfig, KafkaRecord
+    from broker.client import Admin, ClientConfig, KafkaRecord, TopicDescription
     from registry.client import RegistryClient
 
 __all__ = ["consume", "produce"]
+
+_TOPIC_WAIT_S: Final = 30.0
+_PAUSE_S: Final = 0.25
 
 
 @click.command()
 @click.argument("topic")
 @click.option("--from-beginning", is_flag=True, help="Start with the oldest record rather than with new ones.")
-@click.option("-n", "count", type=int, help="Stop after so many records.")
+@click.option("-n", "count", type=click.IntRange(min=0), help="Stop after so many records.")
 @click.option("--to-end", is_flag=True, help="Stop at the offsets that were the ends when the command began.")
 @click.option("--registry", metavar="URL", help="The registry that knows the schemas.")
 @kafka_options
@@ -41,7 +45,10 @@ def consume(
     properties: tuple[str, ...],
     command_config: Path | None,
 ) -> None:
-    """Print a topic's records, one JSON object a line: topic, partition, offset, timestamp, key, value, headers."""
+    """Print a topic's records, one JSON object a line: topic, partition, offset, timestamp, key, value, headers.
+
+    Without --to-end it waits up to 30 s for a topic that does not exist yet.
+    """
 
     config = client_config(data, bootstrap_servers, properties, command_config)
     with registry_client(data, registry) as client:
@@ -63,9 +70,11 @@ async def _consume(
 
     ends: Mapping[tuple[str, int], int]
     async with Admin(config) as admin:
-        described = (await admin.describe_topics([topic]))[topic]
+        described = await _described(admin, topic, 0 if to_end else _TOPIC_WAIT_S)
         partitions = [TopicPartition(topic, p.partition) for p in described.partitions]
         ends = {(p.topic, p.partition): end for p, end in (await admin.end_offsets(partitions)).items()}
+    if count == 0:
+        return
     shown = 0
     async with BatchConsumer(config) as consumer:
         await consumer.assign(partitions)
@@ -82,6 +91,24 @@ async def _consume(
                     shown += 1
                     if shown == count:
                         return
+
+
+async def _described(admin: Admin, topic: str, wait_s: float) -> TopicDescription:
+    """The topic, waiting for it if it isn't there yet: a connector that was just created creates its topic in a moment."""
+    from broker.client.errors import UnknownTopicOrPartition
+
+    deadline = time.monotonic() + wait_s
+    noted = False
+    while True:
+        try:
+            return (await admin.describe_topics([topic]))[topic]
+        except UnknownTopicOrPartition:
+            if time.monotonic() > deadline:
+                raise
+        if not noted:
+            click.echo(f"waiting for topic {topic} ({wait_s:.0f} s at most)", err=True)
+            noted = True
+        await asyncio.sleep(_PAUSE_S)
 
 
 def _decoder(client: RegistryClient) -> Callable[[bytes | None], Any]:
@@ -147,12 +174,21 @@ def produce(
     Values are written as JSON, or as Avro with --subject.
     """
 
+    from broker.client.errors import ClusterAuthorizationFailed, TopicAuthorizationFailed
+
     config = client_config(data, bootstrap_servers, properties, command_config)
     encode: Callable[[Any], bytes] = lambda value: json.dumps(value, ensure_ascii=False).encode()  # noqa: E731
     if subject is not None:
         with registry_client(data, registry) as client:
             encode = _avro_encoder(client, subject)
-    written = asyncio.run(_produce(config, topic, _messages(file), encode))
+    if file.seekable():  # a file: nothing is written if one of its lines is wrong
+        for _ in _encoded(_messages(file), encode):
+            pass
+        file.seek(0)
+    try:
+        written = asyncio.run(_produce(config, topic, _encoded(_messages(file), encode)))
+    except (ClusterAuthorizationFailed, TopicAuthorizationFailed) as error:
+        raise type(error)(f"topic {topic}: {error}") from error
     print(f"{written} records written to {topic}", file=sys.stderr)
 
 
@@ -181,32 +217,51 @@ def _messages(file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, message if whole else {"value": message}
 
 
-async def _produce(
-    config: ClientConfig, topic: str, messages: Iterator[tuple[int, dict[str, Any]]], encode: Callable[[Any], bytes]
-) -> int:
-    from broker.client import BatchProducer
+def _encoded(
+    messages: Iterator[tuple[int, dict[str, Any]]], encode: Callable[[Any], bytes]
+) -> Iterator[tuple[bytes | None, bytes | None, list[tuple[str, bytes]], int | None]]:
+    """Key, value, headers and partition of each message. Raises UsageError that names the line."""
     from registry.serde import SerializationError
 
-    written = 0
+    for number, message in messages:
+        key, headers = message.get("key"), message.get("headers") or {}
+        if not isinstance(headers, dict):
+            raise UsageError(f'line {number}: "headers" must be an object, not {json.dumps(headers)}')
+        try:
+            value = None if message["value"] is None else encode(message["value"])
+        except SerializationError as error:
+            raise UsageError(f"line {number} does not fit the schema: {error}") from error
+        yield (
+            None if key is None else key.encode() if isinstance(key, str) else json.dumps(key).encode(),
+            value,
+            [(name, str(text).encode()) for name, text in headers.items()],
+            message.get("partition"),
+        )
+
+
+async def _produce(
+    config: ClientConfig,
+    topic: str,
+    records: Iterator[tuple[bytes | None, bytes | None, list[tuple[str, bytes]], int | None]],
+) -> int:
+    """Write the records; the number of them. An error in one of them says how many were written before."""
+    from broker.client import BatchProducer
+
+    wrong: UsageError | None = None
     async with BatchProducer(config) as producer:
         acks = []
-        for number, message in messages:
-            key = message.get("key")
+        while True:
             try:
-                value = None if message["value"] is None else encode(message["value"])
-            except SerializationError as error:
-                raise UsageError(f"line {number} does not fit the schema: {error}") from error
-            acks.append(
-                await producer.enqueue(
-                    topic,
-                    None if key is None else key.encode() if isinstance(key, str) else json.dumps(key).encode(),
-                    value,
-                    [(name, str(text).encode()) for name, text in (message.get("headers") or {}).items()],
-                    partition=message.get("partition"),
-                )
-            )
-            written += 1
+                key, value, headers, partition = next(records)
+            except StopIteration:
+                break
+            except UsageError as error:  # what is wrong with a line, not what the broker refuses
+                wrong = error
+                break
+            acks.append(await producer.enqueue(topic, key, value, headers, partition=partition))
         await producer.flush()
         for ack in acks:
             await ack
-    return written
+    if wrong is not None:
+        raise UsageError(f"{wrong}; the {len(acks)} records before it are written") from wrong
+    return len(acks)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from typing import Any
+from typing import Any, Final
 
 import requests
 
 from tidegate.cli.credentials import Credentials
 from tidegate.kit.errors import TidegateError
+from tidegate.kit.requests_tls import advice
 
-__all__ = ["Rest"]
+__all__ = ["NotThere", "Rest"]
+
+_NO_CLASS: Final = re.compile(r"which name matches (.*), available connectors are: (.*)", re.DOTALL)
+
+
+class NotThere(TidegateError):
+    """The component knows nothing by this name (404)."""
 
 
 class Rest:
@@ -29,11 +37,13 @@ class Rest:
                 f"no TLS connection to {self._what} at {self._url}: {error}; TIDEGATE_CA names the authority to trust"
             ) from error
         except requests.ConnectionError as error:
+            if hint := advice(self._url, error):
+                raise TidegateError(f"no {self._what} answers at {self._url}{hint}") from error
             raise TidegateError(f"no {self._what} answers at {self._url}: is it up? (tidegate status)") from error
         except requests.Timeout as error:
             raise TidegateError(f"{self._what} at {self._url} did not answer {method} {path} within 95 s") from error
         if not answer.ok:
-            raise TidegateError(_message(answer))
+            raise (NotThere if answer.status_code == 404 else TidegateError)(_message(answer))
         return answer.json() if answer.content else None
 
 
@@ -45,5 +55,10 @@ def _message(answer: requests.Response) -> str:
     if isinstance(said, list):
         return "; ".join(str(entry.get("message", entry)) for entry in said)
     message = str(said.get("message", said))
-    known = re.findall(r"PluginDesc\{class=([^,]+),", message)  # Connect lists plugins in Java's format
-    return message.partition("PluginDesc{")[0] + ", ".join(known) if known else message
+    if (matched := _NO_CLASS.search(message)) is None:
+        return message
+    name, listed = matched.groups()
+    known = {cls.rpartition(".")[2]: cls for cls in re.findall(r"PluginDesc\{class=([^,]+),", listed)}  # Java's format
+    near = difflib.get_close_matches(name.rpartition(".")[2], known, n=1)
+    hint = f"; did you mean {known[near[0]]}?" if near else ""
+    return f"the worker has no connector class {name}{hint} (`tidegate connectors plugins` lists all)"

@@ -6,20 +6,21 @@ import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from tidegate.cli.contexts import Context, read_contexts
 from tidegate.cli.options import folder_option, json_option, print_json, print_table
 from tidegate.kit.errors import UsageError
-from tidegate.kit.users import KINDS
-from tidegate.security import INTERNAL_USER, Security, find_security, init_security
+from tidegate.kit.users import INTERNAL_USER, KINDS, Right
+from tidegate.security import Security, find_security, init_security
 
 __all__ = ["secure", "users"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_SHORTEST_PASSWORD: Final = 8
 _RIGHTS = "VERB KIND NAME (read, write or manage; a name may end in *), or admin. Kinds: " + "; ".join(
     f"{kind} ({words})" for kind, words in KINDS.items()
 )
@@ -32,13 +33,35 @@ def _security(data: Path) -> Security:
     return security
 
 
-def _password(password: str | None) -> str:
-    return password or str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
+def _password(password: str | None, name: str) -> str:
+    """As given, or as somebody types it. Raises UsageError where it is easy to guess."""
+    password = password or str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
+    if len(password) < _SHORTEST_PASSWORD:
+        raise UsageError(
+            f"the password of {name!r} has {len(password)} characters: at least {_SHORTEST_PASSWORD} are needed"
+        )
+    if password.lower() == name.lower():
+        raise UsageError(f"the password of {name!r} is the name itself: choose another")
+    return password
+
+
+def _check_new(security: Security, name: str, rights: tuple[str, ...]) -> None:
+    """Before somebody is asked for a password in vain."""
+    if security.users.find(name) is not None:
+        raise UsageError(f"there is a user {name!r}: change the password or the rights, or remove the user first")
+    for text in rights:
+        try:
+            Right.parse(text)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
 
 
 def _password_option(function: F) -> F:
     return click.option(
-        "--password", envvar="TIDEGATE_NEW_PASSWORD", show_envvar=True, help="Asked for when it is not given."
+        "--password",
+        envvar="TIDEGATE_NEW_PASSWORD",
+        show_envvar=True,
+        help="At least 8 characters. Asked for when it is not given.",
     )(function)
 
 
@@ -60,7 +83,7 @@ def secure() -> None:
     "--password",
     envvar="TIDEGATE_NEW_PASSWORD",
     show_envvar=True,
-    help="Asked for, or made and printed where nobody can be asked.",
+    help="At least 8 characters. Asked for, or made and printed where nobody can be asked.",
 )
 @click.option(
     "--context", "name", default="local", show_default=True, help="The name of the context that is made for the folder."
@@ -68,12 +91,8 @@ def secure() -> None:
 @folder_option
 def init(hosts: tuple[str, ...], admin: str, password: str | None, name: str, data: Path) -> None:
     """Make a certificate authority, a certificate and the first user. The next `tidegate up` on the folder uses them."""
-    made = None
-    if not password:
-        if sys.stdin.isatty():
-            password = _password(None)
-        else:
-            password = made = secrets.token_urlsafe(18)
+    made = None if password or sys.stdin.isatty() else secrets.token_urlsafe(18)
+    password = _password(password or made, admin)
     security = init_security(data.absolute(), hosts=hosts, admin=admin, password=password)
     click.echo(f"{security.folder} has the authority, the certificate and the users; the next `tidegate up` uses them")
     click.echo(f"clients trust {security.ca}")
@@ -154,7 +173,9 @@ def list_users(data: Path, as_json: bool) -> None:
 @folder_option
 def add(name: str, rights: tuple[str, ...], password: str | None, data: Path) -> None:
     """Add a user, who may do nothing but what is said here."""
-    _security(data).add_user(name, _password(password), rights)
+    security = _security(data)
+    _check_new(security, name, rights)
+    security.add_user(name, _password(password, name), rights)
     click.echo(f"{name} may log in")
 
 
@@ -174,7 +195,10 @@ def rights(name: str, rights: tuple[str, ...], data: Path) -> None:
 @folder_option
 def password(name: str, password: str | None, data: Path) -> None:
     """Give a user another password. Sessions with the old one end."""
-    _security(data).set_password(name, _password(password))
+    security = _security(data)
+    if security.users.find(name) is None:
+        raise UsageError(f"there is no user {name!r}: `tidegate users add` makes one")
+    security.set_password(name, _password(password, name))
     click.echo(f"{name} has a new password")
 
 

@@ -11,7 +11,7 @@ from tidegate.cli.options import json_option, print_json, print_table
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
-    from broker.client import Admin
+    from broker.client import Admin, GroupDescription
 
 __all__ = ["groups", "topics"]
 
@@ -153,7 +153,7 @@ def list_groups(as_json: bool, **where: Any) -> None:
         rows = []
         for listing in sorted(await admin.list_groups(), key=lambda g: g.group_id):
             description = await admin.describe_group(listing.group_id)
-            lags = await _lags(admin, listing.group_id)
+            lags = await _lags(admin, description)
             rows.append(
                 {
                     "group": listing.group_id,
@@ -177,7 +177,10 @@ def list_groups(as_json: bool, **where: Any) -> None:
 @kafka_options
 @json_option
 def describe_group(group: str, as_json: bool, **where: Any) -> None:
-    """Show a group's members, committed offsets and lag by partition."""
+    """Show a group's members, committed offsets and lag by partition.
+
+    A partition without a committed offset counts whole.
+    """
 
     async def ask(admin: Admin) -> dict[str, Any]:
         description = await admin.describe_group(group)
@@ -189,7 +192,7 @@ def describe_group(group: str, as_json: bool, **where: Any) -> None:
             "state": description.state,
             "type": description.type,
             "members": members,
-            "offsets": await _lags(admin, group),
+            "offsets": await _lags(admin, description),
         }
 
     group_description = with_admin(client_config(**where), ask)
@@ -212,18 +215,24 @@ def delete_groups(names: tuple[str, ...], **where: Any) -> None:
     with_admin(client_config(**where), lambda admin: admin.delete_groups(names))
 
 
-async def _lags(admin: Admin, group: str) -> list[dict[str, Any]]:
-    committed = await admin.group_offsets(group)
+async def _lags(admin: Admin, group: GroupDescription) -> list[dict[str, Any]]:
+    """By partition that the group has committed offsets of or that is assigned to a member.
+
+    Without a committed offset everything in the partition counts as lag: nothing of it is known to be done.
+    """
+    committed = await admin.group_offsets(group.group_id)
     there = set(await admin.list_topics(internal=True))
-    ends = await admin.end_offsets([partition for partition in committed if partition.topic in there])
+    assigned = {partition for member in group.members for partition in member.partitions}
+    partitions = sorted(partition for partition in committed.keys() | assigned if partition.topic in there)
+    ends, beginnings = await admin.end_offsets(partitions), await admin.beginning_offsets(partitions)
     return [
         {
             "topic": partition.topic,
             "partition": partition.partition,
-            "committed": offset,
+            "committed": committed.get(partition),
             "end": ends[partition],
-            "lag": max(0, ends[partition] - offset),
+            "lag": max(0, ends[partition] - max(committed.get(partition, 0), beginnings[partition])),
         }
-        for partition, offset in sorted(committed.items())
+        for partition in partitions
         if partition in ends
     ]

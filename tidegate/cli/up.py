@@ -18,8 +18,9 @@ from tidegate.cli.options import folder_option, json_option, print_json, print_t
 from tidegate.components import COMPONENTS
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.files import make_folder
+from tidegate.kit.users import INTERNAL_USER
 from tidegate.platform import State, read_state
-from tidegate.security import INTERNAL_USER, connect_token
+from tidegate.security import connect_token
 
 __all__ = ["down", "status", "up"]
 
@@ -45,7 +46,7 @@ _LISTEN_OPTIONS: Final = {
 @click.option(
     "--triggers",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Run the triggers and flows of this folder.",
+    help="Run the triggers and flows of this folder, now and at later starts.",
 )
 @click.option("--without", multiple=True, metavar="NAME", help=f"Leave out a component: {', '.join(COMPONENTS)}.")
 def up(
@@ -137,6 +138,7 @@ def down(data: Path) -> None:
                 f"process {state.pid} has not ended within 120 s of SIGTERM; its logs are in {data}/logs"
             )
         time.sleep(0.05)
+    click.echo(f"the platform on {data} has stopped", err=True)
 
 
 @click.command()

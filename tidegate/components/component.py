@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tidegate.kit.addresses import host_port, is_loopback
 from tidegate.kit.config import parse
 from tidegate.kit.service import Service
 from tidegate.security import Security
@@ -75,12 +76,26 @@ class Component:
     """Its properties under ``tidegate up``. Those of the configuration file override them."""
     many_connections: bool = False
     """See ``tidegate.kit.service.run``."""
+    listeners: str | None = None
+    """``module:Class`` of the configuration that knows its listeners, if ``config`` does not."""
 
     def build(self, properties: Mapping[str, str]) -> Service:
         """The service for these properties. Raises ConfigError with every problem."""
         config = properties if self.config is None else parse(self.config_class, properties)
         made: Service = _load(self.service)(config)
         return made
+
+    def open_addresses(self, properties: Mapping[str, str]) -> list[str]:
+        """Addresses in its properties where anyone may do everything, on other machines too. Raises ConfigError."""
+        addresses = [
+            address
+            for key, address in properties.items()
+            if key.endswith(".listen") and address and not is_loopback(host_port(address)[0])
+        ]
+        cls = _load(self.listeners) if self.listeners else self.config_class
+        if hasattr(cls, "open_listeners"):
+            addresses += [url.partition("://")[2] or url for url in parse(cls, properties).open_listeners]
+        return addresses
 
     @property
     def config_class(self) -> Any:

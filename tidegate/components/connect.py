@@ -36,6 +36,8 @@ def _properties(assembly: Assembly) -> dict[str, str]:
         }
         made |= {f"listeners.https.{key}": value for key, value in tls.items()}
         made |= {"ssl.keystore.reload": "true", "users.file": str(assembly.security.users_file)}
+        if assembly.has_broker:  # which, as the registry, reads the same users
+            made |= {"connector.rights": "owner"}
     elif assembly.connect_users is not None:
         made |= {"users.file": str(assembly.connect_users)}
     if assembly.has_broker:
@@ -43,4 +45,11 @@ def _properties(assembly: Assembly) -> dict[str, str]:
     return {**made, **assembly.kafka_client}
 
 
-CONNECT: Final = Component("connect", "connect.server.distributed:ConnectServer", None, (REST,), _properties)
+CONNECT: Final = Component(
+    "connect",
+    "connect.server.distributed:ConnectServer",
+    None,
+    (REST,),
+    _properties,
+    listeners="connect.config.worker:WorkerConfig",
+)

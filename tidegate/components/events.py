@@ -6,7 +6,7 @@ from typing import Final
 
 from tidegate.components import registry
 from tidegate.components.component import Assembly, Component, Face
-from tidegate.security import INTERNAL_USER
+from tidegate.kit.users import INTERNAL_USER
 
 __all__ = ["EVENTS", "REST"]
 
@@ -32,6 +32,7 @@ def _properties(assembly: Assembly) -> dict[str, str]:
             "users.file": str(security.users_file),
             "tls.dir": str(security.ca.parent),
             "http.tls": "true",
+            "pubsub.plain.listen": "",  # a session sent there could be read on its way: whoever wants it says so
             "events.user": INTERNAL_USER,
             "events.password": security.internal_password,
             "events.client.id": INTERNAL_USER,

@@ -13,7 +13,7 @@ from typing import Any
 import requests
 
 from tidegate.kit.errors import TidegateError
-from tidegate.security import INTERNAL_USER
+from tidegate.kit.users import INTERNAL_USER
 
 __all__ = ["Connect", "DemoFailed", "Publisher", "connector_json", "records_held", "until"]
 

@@ -12,8 +12,7 @@ class Alarm:
     """Calls ``ring`` once at the time that was ``set`` last, on the event loop. Setting it again usually costs no
     timer.
 
-    ``cancel`` it if it will not be set again: otherwise it keeps its references alive until the last time it was set
-    to.
+    ``end`` it when it is not going to be set again: it keeps what it calls, and its timer keeps both.
     """
 
     __slots__ = ("_due", "_loop", "_ring", "_timer", "_timer_at")
@@ -43,6 +42,11 @@ class Alarm:
             self._timer.cancel()
             self._timer = None
 
+    def end(self) -> None:
+        """Cancel it for good and release what it calls, which mostly holds the alarm: the garbage collector need not come for them."""
+        self.cancel()
+        self._ring = _nothing
+
     def _wait(self, until: float) -> None:
         self._timer_at = until
         self._timer = self._loop.call_at(until, self._look)
@@ -56,3 +60,7 @@ class Alarm:
             return
         self._due = 0.0
         self._ring()
+
+
+def _nothing() -> None:
+    """What an ended alarm would call."""

@@ -79,16 +79,20 @@ class DirectRequest:
 class WholeBody:
     """Replaces the event with which uvicorn notifies a request's task of its body, because there is no task."""
 
-    __slots__ = ("_cycle", "_done", "_whole")
+    __slots__ = ("_cycle", "_whole")
 
     def __init__(self, cycle: RequestResponseCycle, whole: Callable[[RequestResponseCycle], None]) -> None:
-        self._cycle, self._whole, self._done = cycle, whole, False
+        self._cycle: RequestResponseCycle | None = cycle
+        self._whole = whole
 
     def set(self) -> None:
         cycle = self._cycle
-        if not self._done and not cycle.disconnected and (not cycle.more_body or len(cycle.body) > MOST_BODY):
-            self._done = True
-            self._whole(cycle)
+        if cycle is None:
+            return
+        if cycle.disconnected or not cycle.more_body or len(cycle.body) > MOST_BODY:
+            self._cycle = None  # which holds this object
+            if not cycle.disconnected:
+                self._whole(cycle)
 
     def clear(self) -> None:
         """Does nothing, because no task waits."""

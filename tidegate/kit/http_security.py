@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # processes that only read these keys, such as a task host, d
 
     from tidegate.kit.http import Middleware
     from tidegate.kit.http_sites import SiteGuard
+    from tidegate.kit.passwords import LoggedIn
 
 __all__ = ["BasicAuth", "BrowserKeys", "Passwords", "Unauthorized", "basic_credentials", "user_of"]
 
@@ -47,8 +48,8 @@ class Unauthorized(UsageError):
 class Passwords(Protocol):
     """Verifies users. Called for every request, so slow work is cached or done in a thread."""
 
-    async def roles_of(self, name: str, password: str) -> frozenset[str] | None:
-        """The roles of a user; None if there is no such user or the password is wrong."""
+    async def login(self, name: str, password: str) -> LoggedIn | None:
+        """The user and its roles; None where there is no such user or the password is another."""
         ...
 
 
@@ -84,10 +85,10 @@ class BasicAuth:
         if path in self._skip or (self._skip_below and path.startswith(self._skip_below)):
             return
         credentials = basic_credentials(request.headers.get("authorization", ""))
-        roles = None if credentials is None else await self._users.roles_of(*credentials)
-        if credentials is None or roles is None or (self._roles is not None and not roles & self._roles):
+        user = None if credentials is None else await self._users.login(*credentials)
+        if user is None or (self._roles is not None and not user.roles & self._roles):
             raise Unauthorized(self._message, self._realm)
-        request.scope[_USER] = credentials[0]
+        request.scope[_USER] = user.name
 
 
 def user_of(request: Request) -> str | None:

@@ -7,10 +7,12 @@ Some requests may be answered without an ASGI task (``http_direct``).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
@@ -133,7 +135,13 @@ class JoiningHttpProtocol(HttpToolsProtocol):
     _head_bytes = 0
     """How many bytes have arrived for a head that neither began nor ended with them."""
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        # The parser and the protocol hold each other until the connection is lost, and without a TLS handshake none is made.
+        self.parser = None  # type: ignore[assignment]
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.parser = _parser(self)
         self._joining = JoiningTransport(transport)
         super().connection_made(self._joining)
         app: Any = self.config.app
@@ -173,10 +181,13 @@ class JoiningHttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._late.cancel()
-        self._unread.cancel()
         if not self._lost.done():
             self._lost.set_result(None)
+        # Each of these holds the protocol, whose connection has buffers: the garbage collector comes for circles too late.
+        self._late.end()
+        self._unread.end()
+        self.pipeline.clear()
+        self.cycle = self._taken = None  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -352,6 +363,14 @@ def _known_head(data: bytes, cycle: RequestResponseCycle) -> _KnownHead | None:
     whole = not cycle.more_body and len(data) - end == len(cycle.body) <= MOST_BODY
     stays = cycle.keep_alive and all(name != b"upgrade" for name, _ in cycle.scope["headers"])
     return _KnownHead(data[:end], len(data), cycle.scope) if whole and stays else None
+
+
+def _parser(protocol: HttpToolsProtocol) -> httptools.HttpRequestParser:
+    """As uvicorn makes it: an answer may go out before the request has come whole."""
+    parser = httptools.HttpRequestParser(protocol)
+    with contextlib.suppress(AttributeError):  # httptools < 0.6.3
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)
+    return parser
 
 
 def _uncounted(method: str, status: int) -> None:

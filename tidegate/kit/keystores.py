@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import struct
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,13 +42,17 @@ def read_store(path: Path, kind: str, password: str | None, key_password: str | 
 
     As in Java, a JKS store may have either format, which the file tells.
     """
+    from cryptography.exceptions import UnsupportedAlgorithm
+
     data = path.read_bytes()
-    if kind.upper() == "JKS" and data[:4] == _JKS_MAGIC.to_bytes(4, "big"):
-        try:
+    try:
+        if kind.upper() == "JKS" and data[:4] == _JKS_MAGIC.to_bytes(4, "big"):
             return _read_jks(data, password, key_password if key_password is not None else password)
-        except (struct.error, IndexError, UnicodeDecodeError) as error:
-            raise KeyStoreError(f"it is damaged: {error}") from error
-    return _read_pkcs12(data, password)
+        return _read_pkcs12(data, password)
+    except KeyStoreError:
+        raise
+    except (ValueError, TypeError, IndexError, UnsupportedAlgorithm) as error:  # of certificates and keys in it
+        raise KeyStoreError(f"it is damaged, or holds what cannot be read: {error}") from error
 
 
 @contextmanager

@@ -13,11 +13,18 @@ from tidegate.kit.errors import UsageError
 from tidegate.kit.logs import get_logger
 from tidegate.kit.properties import read_properties
 
-__all__ = ["PropertyFile", "User", "WatchedFile", "deobfuscated", "jetty_users", "plain_users"]
+__all__ = ["LoggedIn", "PropertyFile", "User", "WatchedFile", "deobfuscated", "jetty_users", "plain_users"]
 
 logger = get_logger(__name__)
 
 T = TypeVar("T")
+
+
+class LoggedIn(NamedTuple):
+    """Who was let in."""
+
+    name: str
+    roles: frozenset[str] = frozenset()
 
 
 class User(NamedTuple):
@@ -65,19 +72,16 @@ class WatchedFile(Generic[T]):
 
 
 class PropertyFile:
-    """The users of a property file.
-
-    ``roles_of`` implements ``Passwords`` of ``tidegate.kit.http_security.BasicAuth``.
-    """
+    """The users of a property file; a ``Passwords`` of ``tidegate.kit.http_security.BasicAuth``."""
 
     def __init__(self, path: Path, read: Callable[[Path], Mapping[str, User]]) -> None:
         """Raises UsageError if the file can't be read."""
         self._file = WatchedFile(path, read)
 
-    async def roles_of(self, name: str, password: str) -> frozenset[str] | None:
-        """The roles of a user; None if there is no such user or the password is wrong."""
+    async def login(self, name: str, password: str) -> LoggedIn | None:
+        """None where there is no such user or the password is another."""
         user = self._file.value.get(name)
-        return user.roles if user is not None and user.matches(password) else None
+        return LoggedIn(name, user.roles) if user is not None and user.matches(password) else None
 
 
 def jetty_users(path: Path) -> dict[str, User]:

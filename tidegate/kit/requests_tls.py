@@ -5,9 +5,10 @@ from __future__ import annotations
 import ssl
 from typing import Any
 
+import requests
 from requests.adapters import HTTPAdapter
 
-__all__ = ["TlsAdapter"]
+__all__ = ["TlsAdapter", "advice"]
 
 
 class TlsAdapter(HTTPAdapter):
@@ -36,3 +37,12 @@ class TlsAdapter(HTTPAdapter):
 
     def _asserted(self) -> bool | None:
         return None if self._context.check_hostname else False
+
+
+def advice(url: str, error: requests.RequestException) -> str:
+    """What to add to the message of a request that failed: a face with TLS hangs up on plain HTTP, and a client must know whom to trust."""
+    if isinstance(error, requests.exceptions.SSLError):
+        return "; name the authority to trust (commands: TIDEGATE_CA)" if "CERTIFICATE_VERIFY" in str(error) else ""
+    if url.startswith("http:") and "RemoteDisconnected" in str(error):
+        return "; it hung up on a request without TLS: try the address with https://"
+    return ""

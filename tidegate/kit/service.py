@@ -89,10 +89,11 @@ async def _run(service: Service, ready_file: Path | None, stop_with_stdin: bool,
         await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             addresses = starting.result()
+            # What there is now stays, so that no full collection looks at it again: a broker without clients would stop for 50 ms.
+            gc.collect()
+            gc.freeze()
             if collect_rarely:
-                # Existing objects are permanent. With 1,000 subscribers a full collection would block for 200 ms.
-                gc.collect()
-                gc.freeze()
+                # With 1,000 subscribers a full collection holds everybody up for 200 ms.
                 gc.set_threshold(1000, 10, 1000)
             if ready_file is not None:
                 write_ready(ready_file, addresses)

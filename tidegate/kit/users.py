@@ -5,14 +5,20 @@
 
 ``tidegate users`` writes it. A right is ``VERB KIND NAME``: verbs are read, write and manage (which includes both); a name that ends in
 ``*`` means all that begin so. ``admin`` is every right there is, or ever will be.
+
+The tasks of Connect log in for the owner of their connector without the owner's password: as ``tidegate/NAME``, with a password that
+follows from the file's ``delegationKey`` (``Users.delegate_password``). Such a login has the rights that the owner has at the time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import hmac
 import json
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,11 +26,12 @@ from typing import Any, Final, NamedTuple
 
 from tidegate.kit.errors import UsageError
 from tidegate.kit.files import write_whole
-from tidegate.kit.passwords import WatchedFile
+from tidegate.kit.passwords import LoggedIn, WatchedFile
 from tidegate.kit.scram import ScramCredential, make_credential
 from tidegate.kit.secrets import Secret, hashed_secret, read_secret
 
 __all__ = [
+    "INTERNAL_USER",
     "KINDS",
     "SCRAM_DIGESTS",
     "VERBS",
@@ -37,6 +44,9 @@ __all__ = [
     "write_users",
 ]
 
+INTERNAL_USER: Final = "tidegate"
+"""The user as whom the components, and the command line of the folder's owner, reach each other."""
+
 VERBS: Final = ("read", "write", "manage")
 KINDS: Final = {
     "topic": "topics: records; manage makes, changes and deletes them",
@@ -46,11 +56,14 @@ KINDS: Final = {
     "connector": "connectors: read sees them, manage makes, changes, restarts and deletes them",
     "event": "platform events and channels: read subscribes, write publishes, manage defines",
     "platform": "the platform itself: read sees its state and settings, manage changes them",
+    "file": "files of the machine of Connect, by absolute path, that connectors of the user read and write",
 }
 """What rights are about, with a word on each."""
 
 SCRAM_DIGESTS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _ADMIN: Final = "admin"
+_DELEGATE: Final = f"{INTERNAL_USER}/"
+_KEY_BYTES: Final = 32
 _REMEMBERED: Final = 10_000
 _MEMBERS: Final = frozenset({"name", "password", "scram", "rights", "active", "sessionsFrom"})
 
@@ -69,6 +82,8 @@ class Right(NamedTuple):
     def parse(cls, text: str) -> Right:
         """Raises ValueError that says what a right looks like."""
         words = text.split()
+        if words[1:2] == ["file"]:  # a path may have blanks in it
+            words = text.strip().split(maxsplit=2)
         if words == [_ADMIN]:
             return ADMIN
         if len(words) == 2 and words[1] == "platform":
@@ -78,6 +93,8 @@ class Right(NamedTuple):
                 f"{text!r} is no right: write VERB KIND NAME, such as 'read topic orders*', or admin; "
                 f"verbs are {', '.join(VERBS)}, kinds {', '.join(KINDS)}"
             )
+        if words[1] == "file" and not words[2].startswith("/"):
+            raise ValueError(f"{text!r} is no right: the name of a file is an absolute path, such as /srv/orders/*")
         return cls(*words)
 
     def covers(self, verb: str, kind: str, name: str) -> bool:
@@ -122,10 +139,11 @@ class PlatformUser:
 
 
 class Users:
-    """Those of a file."""
+    """Those of a file. Without a ``delegation_key`` nobody logs in for another user."""
 
-    def __init__(self, users: Iterable[PlatformUser] = ()) -> None:
+    def __init__(self, users: Iterable[PlatformUser] = (), delegation_key: bytes = b"") -> None:
         self._by_name = {user.name: user for user in users}
+        self.delegation_key = delegation_key
 
     def __iter__(self) -> Iterator[PlatformUser]:
         return iter(self._by_name.values())
@@ -141,10 +159,32 @@ class Users:
 
     def having(self, user: PlatformUser) -> Users:
         """These with one added or replaced."""
-        return Users({**self._by_name, user.name: user}.values())
+        return Users({**self._by_name, user.name: user}.values(), self.delegation_key)
 
     def without(self, name: str) -> Users:
-        return Users(user for user in self if user.name != name)
+        return Users((user for user in self if user.name != name), self.delegation_key)
+
+    def with_delegation_key(self) -> Users:
+        """These with a new key, by which earlier delegated logins end."""
+        return Users(self, secrets.token_bytes(_KEY_BYTES))
+
+    def delegated(self, login: str) -> PlatformUser | None:
+        """The user for whom a task logs in under this name, if there is one who may log in; None for every other name."""
+        if not self.delegation_key or not login.startswith(_DELEGATE):
+            return None
+        return self.named(login.removeprefix(_DELEGATE))
+
+    def delegate_name(self, user: str) -> str:
+        return _DELEGATE + user
+
+    def delegate_password(self, user: str) -> str:
+        """The password of the delegated login of a user. Raises UsageError where the file has no key."""
+        if not self.delegation_key:
+            raise UsageError(
+                "the file of users has no delegationKey, so that tasks cannot log in for the owners of their "
+                "connectors: `tidegate up` makes one"
+            )
+        return hmac.digest(self.delegation_key, user.encode(), "sha256").hex()
 
 
 def read_users(path: Path) -> Users:
@@ -162,15 +202,29 @@ def read_users(path: Path) -> Users:
         users = [_user(item) for item in items]
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from error
-    names = [user.name for user in users]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    counts = Counter(user.name for user in users)
+    if twice := next((name for name, count in counts.items() if count > 1), None):
         raise UsageError(f"{path} has two users {twice!r}")
-    return Users(users)
+    return Users(users, _delegation_key(path, told.get("delegationKey", "")))
+
+
+def _delegation_key(path: Path, text: Any) -> bytes:
+    try:
+        key = base64.b64decode(text, validate=True) if isinstance(text, str) else b"?"
+    except (ValueError, binascii.Error):
+        key = b"?"
+    if len(key) not in (0, _KEY_BYTES):
+        raise UsageError(
+            f"{path}: delegationKey must be {_KEY_BYTES} bytes in base64; `tidegate up` makes it where there is none"
+        )
+    return key
 
 
 def write_users(path: Path, users: Users) -> None:
     """Put the file in place whole, for its owner alone."""
-    shown = {"users": [_shown(user) for user in users]}
+    shown: dict[str, Any] = {"users": [_shown(user) for user in users]}
+    if users.delegation_key:
+        shown["delegationKey"] = base64.b64encode(users.delegation_key).decode()
     write_whole(path, json.dumps(shown, indent=2) + "\n", mode=0o600, durable=True)
 
 
@@ -245,8 +299,14 @@ class UsersFile:
         return self._file.last_read
 
     async def verified(self, name: str, password: str) -> PlatformUser | None:
-        """The user whose name and password these are; None for anybody else."""
-        user = self.users.named(name)
+        """The user whose name and password these are, or for whom they are a delegated login; None for anybody else."""
+        users = self.users
+        if (owner := users.delegated(name)) is not None:
+            matches = hmac.compare_digest(
+                users.delegate_password(owner.name).encode(), password.encode(errors="replace")
+            )
+            return owner if matches else None
+        user = users.named(name)
         tag = hmac.digest(self._key, password.encode(errors="replace"), "sha256")
         entry = (name, user.kept if user is not None else "")
         if user is not None and hmac.compare_digest(self._right.get(entry, b""), tag):
@@ -260,6 +320,7 @@ class UsersFile:
         self._right[entry] = tag
         return user
 
-    async def roles_of(self, name: str, password: str) -> frozenset[str] | None:
-        """No roles, None where there is no such user or the password is another."""
-        return None if await self.verified(name, password) is None else frozenset()
+    async def login(self, name: str, password: str) -> LoggedIn | None:
+        """``tidegate.kit.passwords.Passwords``: a delegated login has the name of its user. There are no roles."""
+        user = await self.verified(name, password)
+        return None if user is None else LoggedIn(user.name)

@@ -8,7 +8,7 @@ from typing import Self
 
 from broker.client import admin
 from broker.client.acls_admin import AclBinding
-from broker.client.batches import TopicPartition
+from broker.client.batches import TopicPartition, TransactionalProducer
 from broker.client.blocking.background import call
 from broker.client.config import ClientConfig
 from broker.client.descriptions import (
@@ -112,6 +112,15 @@ class Admin:
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> list[tuple[AclBinding, TidegateError]]:
         return call(self._real.create_acls(bindings))
+
+    def commit_transactions(self, transactions: Iterable[TransactionalProducer]) -> None:
+        call(self._real.commit_transactions(transactions))
+
+    def claim_producer(self, transactional_id: str) -> TransactionalProducer:
+        return call(self._real.claim_producer(transactional_id))
+
+    def is_current(self, producer: TransactionalProducer) -> bool:
+        return call(self._real.is_current(producer))
 
     def fence_producers(self, transactional_ids: Iterable[str]) -> None:
         call(self._real.fence_producers(transactional_ids))

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from broker.client import producer
-from broker.client.batches import Ack, EncodedBatch, TopicPartition
+from broker.client.batches import Ack, EncodedBatch, TopicPartition, TransactionalProducer
 from broker.client.blocking.background import call, submit
 from broker.client.config import ClientConfig
 from broker.client.errors import IllegalUse
@@ -87,6 +87,9 @@ class BatchProducer:
 
     def commit_transaction(self) -> None:
         call(self._running.commit_transaction())
+
+    def leave_transaction(self) -> TransactionalProducer | None:
+        return call(self._running.leave_transaction())
 
     def abort_transaction(self) -> None:
         call(self._running.abort_transaction())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from connect.api import ConnectError
 from connect.config.connector import SourceConfig, topic_groups
 from connect.config.worker import WorkerConfig
 from connect.task.clients import ClientLoop
@@ -33,13 +34,22 @@ class SourceEnds:
         rules = TopicRules(groups, enabled=worker.topic_creation, fit=worker.replication_fit)
         clients, topic = parts.clients, config.offsets_topic or worker.offset_topic
         standalone = worker.offset_file is not None
-        copied = self._separate and not standalone
-        self._copy = KafkaOffsets(loop, clients.offsets_producer(), worker.offset_topic) if copied else None
+        for_owner = worker.connector_rights == "owner"
+        self._copy: KafkaOffsets | KeptOffsets | None = None
+        if self._separate and not standalone:
+            kept = KeptOffsets(parts.keep_offsets) if for_owner else None
+            self._copy = kept or KafkaOffsets(loop, clients.offsets_producer(), worker.offset_topic)
         self._transactional: TransactionalSender | None = None
         self._offsets: KafkaOffsets | KeptOffsets | None = None
         if enabled_in(parts.worker):
+            if for_owner and not self._separate:
+                raise ConnectError(
+                    f"positions and records of an exactly-once source are one transaction, and the owner of {parts.connector} has no "
+                    f"right to write to {topic}, which has the positions of all connectors: set offsets.storage.topic to a topic "
+                    "that the owner may manage"
+                )
             self._transactional = TransactionalSender(loop, clients, rules, topic, self._copy)
-        elif standalone and not self._separate:
+        elif (standalone or for_owner) and not self._separate:
             self._offsets = KeptOffsets(parts.keep_offsets)
         else:
             producer = clients.own_offsets_producer() if self._separate else clients.offsets_producer()

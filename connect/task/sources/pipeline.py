@@ -184,7 +184,7 @@ class SourcePipeline:
         import numpy as np
         import pyarrow as pa
 
-        from connect.task.sources.partitioning import partitions_for
+        from broker.client.partitioning import partitions_for
 
         count = self._sender.partition_count(batch.topic)
         self._sticky += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from connect.api import ConnectError
 from connect.config.connector import TopicGroup
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["KafkaOffsets", "KafkaSender", "TopicRules", "TransactionalSender"]
 
 logger = get_logger(__name__)
+
+
+class OffsetCopy(Protocol):
+    """Takes positions that another topic has already."""
+
+    def write_copy(self, offsets: Mapping[bytes, Mapping[str, Any]]) -> None:
+        """Write them as well as that can be done; a failure is only logged."""
+        ...
 
 
 class TopicRules:
@@ -97,7 +105,7 @@ class TransactionalSender(KafkaSender):
         clients: TaskClients,
         rules: TopicRules,
         offset_topic: str,
-        copy: KafkaOffsets | None = None,
+        copy: OffsetCopy | None = None,
     ) -> None:
         super().__init__(loop, clients, rules, clients.transactional_producer())
         self._offset_topic, self._copy = offset_topic, copy
@@ -169,7 +177,7 @@ _REASONS: Final = {"InvalidProducerEpoch": _EXPIRED, "ProducerFenced": _EXPIRED}
 class KafkaOffsets:
     """The OffsetWriter of a source task. Where ``copy`` is given, positions go there too, as well as that can be done."""
 
-    def __init__(self, loop: ClientLoop, config: ClientConfig, topic: str, copy: KafkaOffsets | None = None) -> None:
+    def __init__(self, loop: ClientLoop, config: ClientConfig, topic: str, copy: OffsetCopy | None = None) -> None:
         from broker.client import BatchProducer
 
         self._loop, self._topic, self._copy = loop, topic, copy

@@ -6,8 +6,9 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
+from pathlib import Path
 from typing import Any, Final
 
 from connect.config.worker import WorkerConfig
@@ -24,8 +25,10 @@ from connect.worker.host.tasks import HostedTask, TaskSetup
 from connect.worker.link import ThreadedLink
 from connect.worker.loggers import set_level
 from tidegate.kit.config import keys_of, parse
+from tidegate.kit.file_access import limit_files
 from tidegate.kit.logs import get_logger
 from tidegate.kit.scrubbing import noted, noted_config
+from tidegate.kit.users import Right
 
 __all__ = ["TaskHost"]
 
@@ -43,6 +46,7 @@ class TaskHost:
             name: getattr(self, name)
             for name in (
                 "setup",
+                "set_file_rights",
                 "validate",
                 "plugin_keys",
                 "alter_offsets",
@@ -62,12 +66,20 @@ class TaskHost:
         self._tasks: dict[tuple[str, int], HostedTask] = {}
         self._plugins: PluginRegistry
         self._worker: dict[str, str]
+        self._replace_rights: Callable[[Sequence[Right]], None]
         self._stats: threading.Thread | None = None
 
     def serve(self) -> None:
         self._link.serve()
 
-    def setup(self, plugin_modules: list[str], worker: dict[str, str], levels: dict[str, str]) -> None:
+    def setup(
+        self,
+        plugin_modules: list[str],
+        worker: dict[str, str],
+        levels: dict[str, str],
+        files: dict[str, Any] | None,
+    ) -> None:
+        """``files`` limits this process to the files of a user: ``user``, ``rights`` as text, ``readable`` files, ``hidden`` folders."""
         for namespace, level in levels.items():
             set_level(namespace, level)
         config = parse(WorkerConfig, worker)
@@ -75,8 +87,16 @@ class TaskHost:
         sys.dont_write_bytecode = sys.dont_write_bytecode or config.plugin_reload
         self._plugins = load_plugins(plugin_modules, hook_modules=hook_modules(python_folders(config.plugin_path)))
         self._worker = worker
+        if files is not None:
+            readable = [*files["readable"], *config.plugin_path]
+            self._replace_rights = limit_files(
+                files["user"], _rights(files["rights"]), readable=map(Path, readable), hidden=map(Path, files["hidden"])
+            )
         self._stats = threading.Thread(target=self._tell_statistics, name="statistics", daemon=True)
         self._stats.start()
+
+    def set_file_rights(self, rights: list[str]) -> None:
+        self._replace_rights(_rights(rights))
 
     def validate(self, properties: dict[str, str | None]) -> dict[str, Any]:
         """The ConfigInfos of a configuration; ``type``, ``errors`` and ``unknown`` keys beside them are for the worker."""
@@ -198,3 +218,7 @@ class TaskHost:
                 if now != told.get(key):
                     told[key] = now
                     self._link.event("statistics", connector=key[0], task=key[1], values=now)
+
+
+def _rights(texts: list[str]) -> list[Right]:
+    return [Right.parse(text) for text in texts]

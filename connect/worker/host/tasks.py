@@ -252,7 +252,8 @@ class HostedTask:
         return patiently(asked, self._control.stopping, about)
 
     def _keep_offsets(self, offsets: Mapping[bytes, Mapping[str, Any]]) -> None:
-        self._link.call("keep_offsets", offsets=[(key.decode(), dict(offset)) for key, offset in offsets.items()])
+        entries = [(key.decode(), dict(offset)) for key, offset in offsets.items()]
+        self._link.call("keep_offsets", connector=self._setup.connector, offsets=entries)
 
     def _tell(self, state: str, trace: str | None = None) -> None:
         self._event("task_state", attempt=self._setup.attempt, state=state, trace=trace)

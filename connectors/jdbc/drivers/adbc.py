@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 import sqlalchemy
 
+from connect.api import require_file
 from connectors.jdbc.drivers.base import CHUNK_BYTES, RowReader, Rows
 from connectors.sql.engines import database_errors, open_engine
 from connectors.sql.urls import Database
@@ -44,6 +45,8 @@ class AdbcReader(RowReader):
             return adbc_driver_postgresql.dbapi.connect(self._database.libpq_uri(), autocommit=True)
         import adbc_driver_sqlite.dbapi
 
+        if self._database.name != ":memory:":
+            require_file(self._database.name)
         return adbc_driver_sqlite.dbapi.connect(self._database.sqlite_uri(), autocommit=True)
 
     def _run(self, statement: str) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from connect.api import RetriableConnectError
+from connect.api import RetriableConnectError, require_file
 from connectors.jdbc.writers.adbc import AdbcWriter
 from connectors.jdbc.writers.columns import as_text, millis
 from connectors.jdbc.writers.writer import Change, Conflict, RowsRefused, TargetColumn, fits
@@ -37,6 +37,8 @@ class SqliteWriter(AdbcWriter):
     def _connect(self) -> None:
         import adbc_driver_sqlite.dbapi
 
+        if self.database.name != ":memory:":
+            require_file(self.database.name, writing=True)
         uri = self.database.sqlite_uri().replace("?mode=rw", "?mode=rwc")
         self._connection = adbc_driver_sqlite.dbapi.connect(uri, autocommit=True)
         with closing(self._connection.cursor()) as cursor:

@@ -25,8 +25,8 @@ _MOST_BYTES: Final = 1 << 30
 """The limit of a block or header entry, as stored in the file."""
 _MOST_UNPACKED: Final = 256 * 1024 * 1024
 """The limit of an uncompressed block: a few kilobytes of compressed data can claim to be any number of gigabytes."""
-_MOST_ROWS: Final = 1 << 24
-"""The limit of rows in a block: empty rows take no bytes in the file, but memory here."""
+_MOST_EMPTY_ROWS: Final = 64 * 1024
+"""The limit of rows without content in a block: they take no bytes in the file, so a few bytes could stand for millions."""
 
 
 def _deflate(data: bytes) -> bytes:
@@ -113,13 +113,13 @@ class AvroFormat(FileFormat):
         schema, column = avro_blocks(meta.get("avro.schema", b"").decode(errors="replace"))
         sync = source.exactly(16)
         while (rows := source.rows()) is not None:
-            if rows > _MOST_ROWS:
-                raise DataError(f"a block says that it has {rows} rows; {_MOST_ROWS} are possible")
             packed = source.sized()
             try:
                 data = _DECODERS[codec](packed)
             except Exception as error:  # each codec has errors of its own
                 raise DataError(f"a block is not {codec}: {error}") from error
+            if not 0 <= rows <= len(data) + _MOST_EMPTY_ROWS:
+                raise DataError(f"a block of {len(data)} bytes says that it has {rows} rows")
             yield Chunk(schema, column(data, rows))
             if source.exactly(16) != sync:
                 raise DataError("a block does not end with the file's sync marker")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["JsonLinesFormat", "TextFile", "open_output", "separated"]
 
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
+MOST_RECORD_BYTES: Final = 256 * 1024 * 1024
+"""Without a separator; far more than Kafka takes."""
 
 
 class JsonLinesFormat(FileFormat):
@@ -54,15 +56,26 @@ class JsonLinesFormat(FileFormat):
 
 
 def separated(file: BinaryIO, separator: bytes) -> Iterator[pa.Array]:
-    """The parts between separators, as binary columns; a part after the last separator counts unless it is empty."""
-    rest = b""
+    """The parts between separators, as binary columns; a part after the last separator counts unless it is empty.
+
+    Raises DataError for a record that is too large: a few kilobytes of a packed file may be gigabytes without a separator.
+    """
+    parts: list[bytes] = []
+    overlap, size, most_overlap = b"", 0, len(separator) - 1
     while block := file.read(_BLOCK_BYTES):
-        block = rest + block
+        block = overlap + block
         end = block.rfind(separator)
         if end >= 0:
-            yield pc.split_pattern(pa.array([block[:end]], pa.binary()), separator).flatten()
-        rest = block[end + len(separator) :] if end >= 0 else block
-    if rest:
+            whole = b"".join([*parts, block[:end]])
+            yield pc.split_pattern(pa.array([whole], pa.binary()), separator).flatten()
+            parts, size, block = [], 0, block[end + len(separator) :]
+        cut = max(len(block) - most_overlap, 0)
+        parts.append(block[:cut])
+        overlap = block[cut:]
+        size += cut
+        if size > MOST_RECORD_BYTES:
+            raise DataError(f"a record has more than {MOST_RECORD_BYTES} bytes")
+    if rest := b"".join([*parts, overlap]):
         yield pa.array([rest], pa.binary())
 
 

@@ -60,7 +60,7 @@ class CometdClient:
         for subscription in self.subscriptions.values():
             subscription.close()
         self.subscriptions.clear()
-        self.patience.cancel()
+        self.patience.end()
         self.wake.now()
 
     def _time_out(self) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tidegate.kit.errors import UsageError
-from tidegate.kit.passwords import WatchedFile
+from tidegate.kit.passwords import LoggedIn, WatchedFile
 
 __all__ = ["AuthFile", "Operation", "Rights", "password_hash", "read_auth_file"]
 
@@ -126,19 +126,19 @@ class AuthFile:
     def rights(self) -> Rights:
         return self._file.value
 
-    async def roles_of(self, name: str, password: str) -> frozenset[str] | None:
-        """Implements ``tidegate.kit.http_security.Passwords``. Such a file has no roles."""
+    async def login(self, name: str, password: str) -> LoggedIn | None:
+        """``tidegate.kit.http_security.Passwords``; there are no roles in such a file."""
         account = self.rights.accounts.get(name)
         if account is None:
             return None
         tag = hmac.digest(self._key, password.encode(errors="replace"), "sha256")
         cache_key = (name, account)
         if hmac.compare_digest(self._right.get(cache_key, b""), tag):
-            return frozenset()
+            return LoggedIn(name)
         made = await asyncio.to_thread(password_hash, account.algorithm, account.salt, password)
         if not hmac.compare_digest(made.encode(), account.password_hash.encode(errors="replace")):
             return None
         if len(self._right) >= _REMEMBERED:
             self._right.clear()
         self._right[cache_key] = tag
-        return frozenset()
+        return LoggedIn(name)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import socket
 import struct
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,7 +26,7 @@ from broker.protocol.records import Record, encode_batch
 from broker.security.principal import ANONYMOUS
 from broker.server import serve
 from tests.support.broker import BrokerThread, settings
-from tests.support.wire import exchange, fetch_frame, produce_frame
+from tests.support.wire import exchange, fetch_frame, produce_frame, receive_frame
 
 API_VERSIONS = struct.pack(">hhih", 18, 0, 7, -1)
 
@@ -113,3 +116,33 @@ def test_consumers_that_wait_come_before_the_producer_if_they_are_few(tmp_path: 
             await server.stop()
 
     asyncio.run(test())
+
+
+def test_large_requests_leave_time_for_others_between_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests of thousands of topics from many connections were handled one right after the other, and nobody else was answered."""
+    spans: list[tuple[float, float]] = []
+    routes = Routes()
+
+    @routes.handles(ApiKey.HEARTBEAT, versions=range(5))
+    def heartbeat(_context: Context, _request: HeartbeatRequest) -> HeartbeatResponse:
+        began = time.monotonic()
+        time.sleep(0.05)
+        spans.append((began, time.monotonic()))
+        return HeartbeatResponse()
+
+    (made,) = routes
+    monkeypatch.setattr("broker.handlers.ROUTES", MappingProxyType({**ROUTES, 12: made}))
+    request = struct.pack(">hhih", 12, 0, 7, -1) + struct.pack(">h", 30_000) + b"g" * 30_000
+    request += struct.pack(">ih", 1, 30_000) + b"m" * 30_000
+    request += bytes(10_000)  # what follows a request is not read
+    with BrokerThread(settings(tmp_path)) as broker, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(connect(broker)) for _ in range(6)]
+        gone = clients.pop()
+        for client in (*clients, gone):
+            client.sendall(struct.pack(">i", len(request)) + request)
+        gone.close()
+        for client in clients:
+            assert struct.unpack_from(">ih", receive_frame(client)) == (7, 0)
+    assert len(spans) >= 5
+    for (began, ended), (next_began, _) in itertools.pairwise(spans):
+        assert next_began - ended >= (ended - began) * 0.99

@@ -116,6 +116,20 @@ def test_a_refusal_is_logged_once_until_something_changes() -> None:
     ] * 2
 
 
+def test_the_refusals_of_a_request_for_thousands_of_topics_are_counted_and_not_all_logged() -> None:
+    """A line takes 40 us of the event loop: 20,000 of them stopped the broker for 0.8 s, with each request anew."""
+    now = 100.0
+    authorizer = StandardAuthorizer(acls([]), clock=lambda: now)
+    with capture_logs() as logged:
+        for number in range(20_000):
+            authorizer.refused(ALICE, "h", Operation.DESCRIBE, Resource(TOPIC, f"t{number}"))
+        assert len(logged) == 50
+        now += 10
+        authorizer.refused(ALICE, "h", Operation.DESCRIBE, Resource(TOPIC, "last"))
+    told, last = logged[-2:]
+    assert told["refusals"] == 19_950 and last["resource"] == "TOPIC:last"
+
+
 names = st.sampled_from(["a", "ab", "abc", "b", "*"])
 entries = st.lists(
     st.builds(

@@ -18,15 +18,19 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from broker.client import ClientConfig
+from broker.client.blocking import BatchConsumer
+from broker.client.errors import TopicAuthorizationFailed
 from tests.servers.process import wait_until
 from tests.support.broker import BrokerThread, settings
 from tidegate.kit.users import PlatformUser, Right, Users, read_users, with_password, write_users
 
-PASSWORDS = {"root": "r00t", "orders": "0rders", "reader": "r3ader"}
+PASSWORDS = {"root": "r00t", "orders": "0rders", "reader": "r3ader", "sinks": "s1nks"}
 RIGHTS = {
     "root": ("admin",),
     "orders": ("manage topic orders*", "read group orders", "write transaction orders*"),
     "reader": ("read topic orders-read", "read group *"),
+    "sinks": ("manage connector orders*", "read topic orders-read"),
 }
 
 
@@ -37,7 +41,7 @@ def file(tmp_path: Path) -> Path:
         with_password(PlatformUser(name, rights=tuple(map(Right.parse, RIGHTS[name]))), password, now_ms=1)
         for name, password in PASSWORDS.items()
     ]
-    write_users(path, Users(users))
+    write_users(path, Users(users).with_delegation_key())
     return path
 
 
@@ -165,3 +169,71 @@ def test_access_control_entries_hold_beside_rights(broker: BrokerThread) -> None
     admin = AdminClient(config(broker, "root"))
     admin.create_acls([entry])[entry].result(30)
     wait_until(lambda: produce(broker, "reader", "third") is None, "the right to write")
+
+
+def test_a_task_logs_in_for_the_owner_of_its_connector_with_the_owners_rights(broker: BrokerThread, file: Path) -> None:
+    users = read_users(file)
+    assert create(broker, "root", "orders-read") is None and create(broker, "root", "other") is None
+    login, password = users.delegate_name("orders"), users.delegate_password("orders")
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+        outcomes: list[Any] = []
+        producer = Producer(
+            config(broker, login, password, **{"sasl.mechanism": mechanism, "message.timeout.ms": 20_000})
+        )
+        for topic in ("orders-read", "other"):
+            producer.produce(topic, b"x", on_delivery=lambda error, _: outcomes.append(code_of(error)))
+        producer.flush(30)
+        assert sorted(outcomes, key=str) == [KafkaError.TOPIC_AUTHORIZATION_FAILED, None]
+    write_users(file, users.without("orders"))
+    errors: list[KafkaError] = []
+    producer = Producer(config(broker, login, password, error_cb=errors.append))
+    wait_until(lambda: bool(producer.poll(0.1) or errors), "the error")
+    assert errors[0].code() == KafkaError._AUTHENTICATION
+
+
+def test_a_task_that_is_connected_loses_the_rights_that_its_owner_loses(broker: BrokerThread, file: Path) -> None:
+    users = read_users(file)
+    assert create(broker, "root", "orders-read") is None
+    login, password = users.delegate_name("orders"), users.delegate_password("orders")
+    producer = Producer(config(broker, login, password, **{"message.timeout.ms": 20_000}))
+    outcomes: list[Any] = []
+
+    def outcome() -> Any:
+        producer.produce("orders-read", b"x", on_delivery=lambda error, _: outcomes.append(code_of(error)))
+        producer.flush(30)
+        return outcomes[-1]
+
+    assert outcome() is None
+    write_users(file, users.without("orders"))
+    wait_until(lambda: outcome() == KafkaError.TOPIC_AUTHORIZATION_FAILED, "the refusal")
+
+
+def test_who_manages_a_sink_connector_may_join_its_group(broker: BrokerThread) -> None:
+    assert create(broker, "root", "orders-read") is None and produce(broker, "root", "orders-read") is None
+
+    def first(group: str) -> int | bytes | None:
+        consumer = Consumer(config(broker, "sinks", **{"group.id": group, "auto.offset.reset": "earliest"}))
+        consumer.subscribe(["orders-read"])
+        try:
+            message = consumer.poll(30)
+            return None if message is None else code_of(message.error()) or message.value()
+        finally:
+            consumer.close()
+
+    assert first("connect-orders-sink") == b"x"
+    assert first("connect-other") == first("orders") == KafkaError.GROUP_AUTHORIZATION_FAILED
+
+
+def test_our_consumer_tells_of_a_topic_that_it_may_not_read(broker: BrokerThread) -> None:
+    assert create(broker, "root", "other") is None
+    scram = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    settings = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": f'{scram} required username="reader" password="{PASSWORDS["reader"]}";',
+        "group.id": "g",
+    }
+    with BatchConsumer(ClientConfig(broker.bootstrap_servers, settings)) as consumer:
+        consumer.subscribe(["other"])
+        with pytest.raises(TopicAuthorizationFailed, match="Not authorized to access topics: other"):
+            wait_until(lambda: bool(consumer.fetch(max_wait_ms=100)), "the refusal")

@@ -1,4 +1,4 @@
-"""``python -m tests.conformance.differential.broker_keys``: write broker/resources/kafka_keys.py from what Apache Kafka tells of itself.
+"""``python -m tests.conformance.differential.broker_keys``: write broker/kafka_keys.py from what Apache Kafka tells of itself.
 
 Names, types, defaults, and which keys can be changed at run time: its answer to DescribeConfigs of a broker.
 """

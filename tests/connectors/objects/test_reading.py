@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 import io
 import tracemalloc
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import fastavro
 import pyarrow as pa
@@ -16,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect.api import DataError, Schema, SchemaType
-from connectors.objects.formats import FORMATS, Chunk, FormatOptions, format_of
+from connectors.objects.formats import FORMATS, Chunk, FormatOptions, format_of, jsonl
 
 ROW = Schema.struct(
     {
@@ -148,6 +150,40 @@ def test_a_block_that_is_cut_off_is_told(codec: str) -> None:
 def test_rows_without_content_have_a_limit() -> None:
     with pytest.raises(DataError, match="says that it has 1000000000 rows"):
         read("AvroFormat", _bomb("null", 5, rows=1_000_000_000))
+
+
+def test_rows_that_take_bytes_are_as_many_as_bytes() -> None:
+    with pytest.raises(DataError, match=r"a block of \d+ bytes says that it has 70000 rows"):
+        read("AvroFormat", _bomb("null", 5, rows=70_000))
+
+
+@given(
+    st.lists(st.sampled_from([b"a", b"\r", b"\n", b"\r\n", b"bc" * 4]), max_size=30).map(b"".join), st.integers(1, 9)
+)
+@settings(deadline=None)
+def test_records_are_the_same_however_a_file_is_cut_into_blocks(data: bytes, block: int) -> None:
+    with mock.patch.object(jsonl, "_BLOCK_BYTES", block):
+        for separator in (b"\n", b"\r\n"):
+            made = [row for rows in jsonl.separated(io.BytesIO(data), separator) for row in rows.to_pylist()]
+            *whole, rest = data.split(separator)
+            assert made == [*whole, *([rest] if rest else [])]
+
+
+def test_a_record_without_an_end_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few kilobytes of a packed file are gigabytes. The bound is far above a record of Kafka's."""
+    monkeypatch.setattr(jsonl, "_BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr(jsonl, "MOST_RECORD_BYTES", 1 << 20)
+    bomb = gzip.compress(b"[" * (1 << 28))
+    tracemalloc.start()
+    try:
+        with (
+            gzip.open(io.BytesIO(bomb)) as file,
+            pytest.raises(DataError, match="a record has more than 1048576 bytes"),
+        ):
+            list(format_of("JsonFormat", FormatOptions()).read(file))  # type: ignore[arg-type]
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_lines_of_json_are_values_without_schema() -> None:

@@ -12,7 +12,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "serde.md").read_text()
 
 def test_the_examples_run() -> None:
     examples = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(examples) == 4
+    assert len(examples) == 5
     exec("".join(examples), {})
 
 

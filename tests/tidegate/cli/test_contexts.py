@@ -50,7 +50,7 @@ def test_a_file_that_is_none_of_contexts_is_named(file: Path) -> None:
 def test_init_makes_a_context_and_does_not_choose_it(tmp_path: Path) -> None:
     for folder in ("one", "two", "one"):
         (tmp_path / folder / "data" / "security" / "settings.json").unlink(missing_ok=True)
-        said = tidegate("secure", "init", "--password", "x", "--data", tmp_path / folder / "data").stdout
+        said = tidegate("secure", "init", "--password", "correct-horse", "--data", tmp_path / folder / "data").stdout
     assert "`tidegate use local` has commands go to it" in said
     known = read_contexts()
     assert {name: Path(context.data).parent.name for name, context in known.by_name.items()} == {
@@ -62,7 +62,7 @@ def test_init_makes_a_context_and_does_not_choose_it(tmp_path: Path) -> None:
 
 def test_init_goes_on_where_no_context_can_be_kept(tmp_path: Path, file: Path) -> None:
     file.parent.write_text("no folder")
-    said = tidegate("secure", "init", "--password", "x", "--data", tmp_path / "data").stdout
+    said = tidegate("secure", "init", "--password", "correct-horse", "--data", tmp_path / "data").stdout
     assert "admin may do everything" in said and "there is no context for it: cannot" in said
 
 

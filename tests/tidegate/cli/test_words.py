@@ -19,6 +19,28 @@ def test_a_table_in_a_pipe_is_as_wide_as_its_rows(capsys):
     assert capsys.readouterr().out.splitlines()[1].split() == [name, "1,234,567"]
 
 
+def test_a_table_shows_brackets_as_they_are(capsys):
+    print_table(["error [bold]"], [["[libpq] could not connect [/some]"]], title="[red]")
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["[red]", "error [bold]", "[libpq] could not connect [/some]"]
+
+
+def test_a_folder_without_a_platform_is_not_another_platform(tmp_path):
+    """A misspelt folder would otherwise have a topic deleted at whatever listens on the default port."""
+    for command in (("topics", "delete", "x"), ("connectors", "list"), ("schemas", "list")):
+        failed = tidegate(*command, "--data", tmp_path / "tpyo", check=False)
+        assert failed.returncode == 1
+        assert failed.stderr.startswith(f"error: no tidegate is up on {tmp_path}/tpyo: start one with")
+
+
+def test_an_address_without_a_scheme_is_told_how_one_looks():
+    failed = tidegate("connectors", "list", "--connect", "127.0.0.1:1", check=False)
+    assert (
+        failed.stderr
+        == "error: '127.0.0.1:1' is not the address of connect: give http://HOST:PORT or https://HOST:PORT\n"
+    )
+
+
 def test_a_broker_that_is_not_there_is_one_line():
     failed = tidegate("topics", "list", "--bootstrap-servers", "127.0.0.1:9", check=False)
     assert failed.returncode == 1
@@ -63,12 +85,27 @@ def test_a_line_that_does_not_fit_its_schema_is_named(platform, tmp_path):
     assert failed.stderr.startswith("error: line 2 does not fit the schema: Reading.station is <1>")
 
 
-def test_an_unknown_connector_class_is_answered_with_those_there_are(platform, tmp_path):
-    (tmp_path / "x.json").write_text('{"connector.class": "Nope", "topic": "t"}')
+def test_of_a_file_with_a_wrong_line_nothing_is_written_and_of_standard_input_the_lines_before_it(platform, tmp_path):
+    (tmp_path / "lines").write_text("1\n2\nthree\n")
+    tidegate("topics", "create", "whole", "--data", platform.data)
+    failed = tidegate("produce", "whole", tmp_path / "lines", "--data", platform.data, check=False)
+    assert failed.stderr.startswith("error: line 3 is not JSON: ")
+    assert platform.consume("whole") == []
+    command = [sys.executable, "-m", "tidegate.cli", "produce", "whole", "--data", str(platform.data)]
+    piped = subprocess.run(command, input=(tmp_path / "lines").read_text(), capture_output=True, text=True, timeout=300)
+    assert piped.returncode == 1 and piped.stderr.endswith("; the 2 records before it are written\n")
+    assert [record["value"] for record in platform.consume("whole")] == [1, 2]
+
+
+def test_an_unknown_connector_class_is_answered_with_the_nearest(platform, tmp_path):
+    (tmp_path / "x.json").write_text('{"connector.class": "org.example.FileStreamSuorceConnector", "topic": "t"}')
     failed = tidegate("connectors", "apply", tmp_path / "x.json", "--data", platform.data, check=False)
     assert failed.returncode == 1
-    assert "matches Nope, available connectors are: " in failed.stderr and "PluginDesc" not in failed.stderr
-    assert "tidegate.local.LocalSinkConnector, " in failed.stderr
+    assert failed.stderr.splitlines() == [
+        "error: nothing was applied:",
+        f"{tmp_path}/x.json: the worker has no connector class org.example.FileStreamSuorceConnector; did you mean "
+        "org.apache.kafka.connect.file.FileStreamSourceConnector? (`tidegate connectors plugins` lists all)",
+    ]
 
 
 def test_a_data_folder_that_cannot_be_made_is_named(tmp_path):
@@ -86,6 +123,10 @@ def test_a_data_folder_that_cannot_be_made_is_named(tmp_path):
     ("text", "words"),
     [
         ('[broker]\n"num.partition" = 3\n', "[broker] has no key num.partition; did you mean num.partitions?"),
+        (
+            '[broker]\n"log.retention.hrs" = 3\n',
+            "[broker] has no key log.retention.hrs; did you mean log.retention.hours?",
+        ),
         ("[events]\nevents.retention = 1\n", "[events] has no key events.retention; did you mean events.retention.ms?"),
         (
             "[brokr]\nx = 1\n",

@@ -17,7 +17,7 @@ from tidegate.kit.http import face, json_response
 from tidegate.kit.http_security import BasicAuth, BrowserKeys, user_of
 from tidegate.kit.jaas import LoginModule, login_contexts
 from tidegate.kit.metrics import Metrics
-from tidegate.kit.passwords import PropertyFile, jetty_users, plain_users
+from tidegate.kit.passwords import LoggedIn, PropertyFile, jetty_users, plain_users
 
 
 async def whoami(request):
@@ -94,8 +94,8 @@ def test_a_file_that_cannot_be_used_is_refused_by_name(tmp_path, line, told):
 
 def test_connects_file_holds_whole_passwords(tmp_path):
     (tmp_path / "p").write_text("alice=a, b:c\n")
-    assert asyncio.run(PropertyFile(tmp_path / "p", plain_users).roles_of("alice", "a, b:c")) == frozenset()
-    assert asyncio.run(PropertyFile(tmp_path / "p", plain_users).roles_of("alice", "a")) is None
+    assert asyncio.run(PropertyFile(tmp_path / "p", plain_users).login("alice", "a, b:c")) == LoggedIn("alice")
+    assert asyncio.run(PropertyFile(tmp_path / "p", plain_users).login("alice", "a")) is None
 
 
 @settings(max_examples=50, deadline=None)
@@ -106,7 +106,7 @@ def test_connects_file_holds_whole_passwords(tmp_path):
 )
 def test_no_header_is_more_than_refused(header):
     class Nobody:
-        async def roles_of(self, name, password):
+        async def login(self, name, password):
             return None
 
     scope = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.processor_time import processor_time
 from tidegate.kit.errors import UsageError
 from tidegate.kit.users import ADMIN, PlatformUser, Right, Users, UsersFile, read_users, with_password, write_users
 
@@ -44,8 +45,51 @@ def test_what_is_no_right_is_told_how_one_looks(text: str) -> None:
         Right.parse(text)
 
 
+def test_the_right_to_a_file_names_an_absolute_path_which_may_have_blanks() -> None:
+    right = Right.parse("read file /srv/in box/*")
+    assert right.name == "/srv/in box/*" and right.covers("read", "file", "/srv/in box/a.csv")
+    with pytest.raises(ValueError, match="absolute path"):
+        Right.parse("read file srv/*")
+
+
+def test_a_delegated_login_is_its_user_for_as_long_as_the_user_may_log_in(tmp_path: Path) -> None:
+    path = tmp_path / "users.json"
+    users = Users([user("alice", "read topic a"), user("bob")]).with_delegation_key()
+    write_users(path, users)
+    file = UsersFile(path)
+
+    def login(name: str, password: str) -> str | None:
+        logged_in = asyncio.run(file.login(name, password))
+        return None if logged_in is None else logged_in.name
+
+    password = users.delegate_password("alice")
+    assert users.delegate_name("alice") == "tidegate/alice"
+    assert login("tidegate/alice", password) == "alice"
+    assert login("tidegate/bob", password) is login("tidegate/alice", "") is login("alice", password) is None
+    assert login("tidegate/nobody", users.delegate_password("nobody")) is None
+    write_users(path, users.having(user("alice", active=False)))
+    assert login("tidegate/alice", password) is None
+    write_users(path, users.with_delegation_key())
+    assert login("tidegate/alice", password) is None
+    write_users(path, Users([user("alice")]))  # a file from before delegated logins
+    assert login("tidegate/alice", password) is None
+
+
+def test_a_delegation_key_reads_back_and_a_wrong_one_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "users.json"
+    users = Users([user("alice")]).with_delegation_key()
+    write_users(path, users.having(user("bob")).without("alice"))
+    assert read_users(path).delegation_key == users.delegation_key != b""
+    for wrong in ('"?"', '"AAAA"', "1", "[]"):
+        path.write_text(f'{{"users": [], "delegationKey": {wrong}}}')
+        with pytest.raises(UsageError, match="delegationKey must be 32 bytes in base64"):
+            read_users(path)
+    with pytest.raises(UsageError, match="has no delegationKey"):
+        Users([user("alice")]).delegate_password("alice")
+
+
 def test_rights_read_back_as_they_were_written() -> None:
-    for text in ("admin", "read topic orders*", "manage platform *"):
+    for text in ("admin", "read topic orders*", "manage platform *", "read file /srv/in box/*"):
         assert str(Right.parse(text)) == text
     assert Right.parse("admin") == ADMIN
 
@@ -121,3 +165,11 @@ def test_the_form_of_the_file(tmp_path: Path) -> None:
     assert json.loads(path.read_text()) == {
         "users": [{"name": "a", "password": "", "scram": {}, "rights": ["admin"], "active": True, "sessionsFrom": 0}]
     }
+
+
+def test_a_file_of_many_users_is_soon_read(tmp_path: Path) -> None:
+    """Names that were looked for twice by counting each took time by the square of their number."""
+    path = tmp_path / "users.json"
+    path.write_text(json.dumps({"users": [{"name": f"user{number}"} for number in range(30_000)]}))
+    with processor_time(2, "30,000 users"):
+        assert len(list(read_users(path))) == 30_000

@@ -88,11 +88,11 @@ def preview(
     settings = {
         **credentials.kafka,
         **credentials.registry,
-        "bootstrap.servers": address_of("broker", data, bootstrap_servers),
+        "bootstrap.servers": address_of("broker", data, bootstrap_servers, needed=False),
         **worker_properties,
     }
     with contextlib.suppress(UsageError):  # for a platform without one
-        settings.setdefault("schema.registry.url", address_of("registry", data, registry))
+        settings.setdefault("schema.registry.url", address_of("registry", data, registry, needed=False))
     with _importable(file.parent):
         properties = {"name": name, **{key: str(value) for key, value in config.items() if value is not None}}
         result = shown(load_plugins(), settings, properties, rows=rows, timeout_s=timeout_s)

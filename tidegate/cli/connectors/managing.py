@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import click
@@ -13,12 +15,15 @@ from tidegate.cli.connectors.files import read_connector
 from tidegate.cli.connectors.group import connectors
 from tidegate.cli.credentials import connect_credentials
 from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
-from tidegate.cli.rest import Rest
+from tidegate.cli.rest import NotThere, Rest
 from tidegate.kit.errors import TidegateError, UsageError
 
 __all__ = ["connect_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_LONGEST_WAIT_S: Final = 120.0
+_PAUSE_S: Final = 0.2
 
 
 def connect_options(function: F) -> F:
@@ -36,15 +41,83 @@ def _path(name: str, rest: str = "") -> str:
 
 @connectors.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Apply also what has keys that look misspelt.")
+@click.option("--wait", is_flag=True, help="Return when all tasks run; exit status 1 if one fails.")
 @connect_options
-def apply(files: tuple[Path, ...], data: Path, connect: str | None) -> None:
-    """Create or update connectors from JSON or properties files."""
+def apply(files: tuple[Path, ...], force: bool, wait: bool, data: Path, connect: str | None) -> None:
+    """Create or update connectors from JSON or properties files: all of them, or none if one is wrong."""
     rest = _rest(data, connect)
+    read = _read_all(files)
+    problems = [
+        problem for name, (path, config) in read.items() for problem in _problems(rest, path, name, config, force)
+    ]
+    if problems:
+        raise UsageError("nothing was applied:\n" + "\n".join(problems))
+    existing = rest.call("GET", "/connectors")
+    for name, (path, config) in read.items():
+        try:
+            rest.call("PUT", _path(name, "/config"), {**config, "name": name})
+        except TidegateError as error:
+            raise TidegateError(f"{path}: {error}") from error
+        click.echo(f"{name} {'updated' if name in existing else 'created'}")
+    if wait:
+        for name in read:
+            _wait_until_running(rest, name)
+
+
+def _read_all(files: tuple[Path, ...]) -> dict[str, tuple[Path, dict[str, Any]]]:
+    read: dict[str, tuple[Path, dict[str, Any]]] = {}
     for path in files:
         name, config = read_connector(path)
-        there = name in rest.call("GET", "/connectors")
-        rest.call("PUT", _path(name, "/config"), {**config, "name": name})
-        click.echo(f"{name} {'updated' if there else 'created'}")
+        if name in read:
+            raise UsageError(f"{read[name][0]} and {path} both hold a connector {name}: nothing was applied")
+        read[name] = path, config
+    return read
+
+
+def _problems(rest: Rest, path: Path, name: str, config: Mapping[str, Any], force: bool) -> Iterator[str]:
+    """What the worker finds wrong in a file, and keys that look like misspelt ones."""
+    plugin = _plugin_of(path, config)
+    whole = {**config, "name": name}
+    try:
+        answer = rest.call("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", whole)
+    except TidegateError as error:
+        yield f"{path}: {error}"
+        return
+    for entry in answer["configs"]:
+        for problem in entry["value"]["errors"]:
+            yield f"{path}: {entry['value']['name']}: {problem}"
+    for key, near in _unknown(rest, plugin, whole).items():
+        if near is not None and not force:
+            yield f"{path}: nobody knows the key {key}; is {near} meant? (--force applies it as it is)"
+        else:
+            click.echo(f"{path}: nobody knows the key {key}", err=True)
+
+
+def _plugin_of(path: Path, config: Mapping[str, Any]) -> str:
+    plugin = str(config.get("connector.class", ""))
+    if not plugin:
+        raise UsageError(f"{path} has no connector.class")
+    return plugin.rpartition(".")[2]
+
+
+def _wait_until_running(rest: Rest, name: str) -> None:
+    """Return when the connector and all its tasks run. Raises TidegateError with the reason when one fails."""
+    deadline = time.monotonic() + _LONGEST_WAIT_S
+    while True:
+        with contextlib.suppress(NotThere):  # the status follows the configuration a moment later
+            status = rest.call("GET", _path(name, "/status"))
+            parts = [status["connector"], *status["tasks"]]
+            if failed := next((part for part in parts if part["state"] == "FAILED"), None):
+                raise TidegateError(f"{name} failed:\n{failed.get('trace', '').strip()}")
+            if status["tasks"] and all(part["state"] == "RUNNING" for part in parts):
+                click.echo(f"{name} runs, {len(status['tasks'])} {'task' if len(status['tasks']) == 1 else 'tasks'}")
+                return
+        if time.monotonic() > deadline:
+            raise TidegateError(
+                f"{name} does not run after {_LONGEST_WAIT_S:.0f} s: `tidegate connectors status {name}` says where it is"
+            )
+        time.sleep(_PAUSE_S)
 
 
 @connectors.command("list")
@@ -84,7 +157,7 @@ def status(name: str, data: Path, connect: str | None, as_json: bool) -> None:
             click.echo(f"\n{part['trace'].strip()}")
 
 
-def _acting(verb: str, method: str, path: str, words: str, **query: Any) -> None:
+def _acting(verb: str, done: str, method: str, path: str, words: str, **query: Any) -> None:
     @connectors.command(verb, help=words)
     @click.argument("names", nargs=-1, required=True)
     @connect_options
@@ -92,13 +165,14 @@ def _acting(verb: str, method: str, path: str, words: str, **query: Any) -> None
         rest = _rest(data, connect)
         for name in names:
             rest.call(method, _path(name, path), **query)
+            click.echo(f"{name} {done}")
 
 
-_acting("pause", "PUT", "/pause", "Pause connectors: tasks stay and do nothing.")
-_acting("resume", "PUT", "/resume", "Resume connectors that are paused or stopped.")
-_acting("stop", "PUT", "/stop", "Stop connectors: their tasks end, their offsets stay.")
-_acting("restart", "POST", "/restart", "Restart connectors with all their tasks.", includeTasks="true")
-_acting("delete", "DELETE", "", "Delete connectors; topics and offsets stay.")
+_acting("pause", "paused", "PUT", "/pause", "Pause connectors: tasks stay and do nothing.")
+_acting("resume", "resumed", "PUT", "/resume", "Resume connectors that are paused or stopped.")
+_acting("stop", "stopped", "PUT", "/stop", "Stop connectors: their tasks end, their offsets stay.")
+_acting("restart", "restarted", "POST", "/restart", "Restart connectors with all their tasks.", includeTasks="true")
+_acting("delete", "deleted", "DELETE", "", "Delete connectors; topics and offsets stay.")
 
 
 @connectors.command()
@@ -108,9 +182,7 @@ _acting("delete", "DELETE", "", "Delete connectors; topics and offsets stay.")
 def validate(file: Path, data: Path, connect: str | None, as_json: bool) -> None:
     """Say what is wrong with a connector file, as the worker sees it; exit status 1 if anything is."""
     name, config = read_connector(file)
-    plugin = str(config.get("connector.class", "")).rpartition(".")[2]
-    if not plugin:
-        raise UsageError(f"{file} has no connector.class")
+    plugin = _plugin_of(file, config)
     rest = _rest(data, connect)
     answer = rest.call("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", {"name": name, **config})
     if as_json:

@@ -39,6 +39,15 @@ def fetch(offset: int, *, topic: str = "$u", topic_id: str = "$id", partition: i
     return ask(ApiKey.FETCH, body)
 
 
+def fetch_twice(first: int, second: int) -> Step:
+    """One partition named twice in a request, with another one between."""
+    step = fetch(first)
+    (topic,) = step.body["topics"]
+    (part,) = topic["partitions"]
+    topic["partitions"] = [part, {**part, "partition": 1}, {**part, "fetch_offset": second}]
+    return step
+
+
 def offsets(*timestamps: tuple[int, int], topic: str = "$u", epoch: int = -1, **more: Any) -> Step:
     parts = [{"partition_index": p, "timestamp": t, "current_leader_epoch": epoch} for p, t in timestamps]
     return ask(
@@ -118,6 +127,8 @@ SCENARIOS: Final = (
             fetch(0, topic="$u-absent", topic_id=ABSENT_ID),
             fetch(0, epoch=0),
             fetch(0, epoch=9),
+            fetch_twice(0, 6),
+            fetch_twice(6, 0),
         ),
     ),
     Scenario(

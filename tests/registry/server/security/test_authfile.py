@@ -19,6 +19,7 @@ from registry.server.security.users import guards
 from tests.registry.conftest import MemoryLog, served
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError, UsageError
+from tidegate.kit.passwords import LoggedIn
 
 # The first two hashes are of Karapace's tests: what its tool made, this registry reads.
 FILE = {
@@ -167,9 +168,9 @@ def test_a_changed_file_counts_at_once(client: TestClient, file: Path) -> None:
 def test_hashes_are_karapaces_own(file: Path) -> None:
     users = AuthFile(file)
     for name, password in (ADMIN, ALADDIN, READER):
-        assert asyncio.run(users.roles_of(name, password)) == frozenset()
-        assert asyncio.run(users.roles_of(name, password)) == frozenset()  # remembered
-        assert asyncio.run(users.roles_of(name, password + "x")) is None
+        assert asyncio.run(users.login(name, password)) == LoggedIn(name)
+        assert asyncio.run(users.login(name, password)) == LoggedIn(name)  # remembered
+        assert asyncio.run(users.login(name, password + "x")) is None
     assert password_hash("sha512", "salt", "opensesame") == FILE["users"][1]["password_hash"]
 
 

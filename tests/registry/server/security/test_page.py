@@ -10,6 +10,7 @@ from registry.server.security.authfile import AuthFile
 from tests.support.pages import ROOT, blocks
 from tidegate.kit.config import families_of, keys_of, unknown_keys, validate
 from tidegate.kit.jaas import login_contexts
+from tidegate.kit.passwords import LoggedIn
 from tidegate.kit.properties import read_properties
 
 PAGE = ROOT / "docs" / "how-to" / "registry-security.md"
@@ -30,7 +31,7 @@ def test_the_files_of_users_are_right(tmp_path: Path) -> None:
     (json_file,) = blocks(PAGE, "json")
     (tmp_path / "auth.json").write_text(json_file.text)
     file = AuthFile(tmp_path / "auth.json")
-    assert asyncio.run(file.roles_of("orders", "opensesame")) == frozenset()
+    assert asyncio.run(file.login("orders", "opensesame")) == LoggedIn("orders")
     assert file.rights.allows("orders", "Write", "Subject:orders-value")
     assert not file.rights.allows("orders", "Write", "Config:")
     jaas = PAGE.read_text().partition("```\nSchemaRegistry-Props")[2].partition("```")[0]

@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
         with_password(PlatformUser(name, rights=tuple(map(Right.parse, RIGHTS[name]))), password, now_ms=1)
         for name, password in (ROOT, WRITER, READER)
     ]
-    write_users(path, Users(named))
+    write_users(path, Users(named).with_delegation_key())
     return path
 
 
@@ -78,6 +78,18 @@ def test_changed_rights_count_at_once(client: TestClient, file: Path) -> None:
     assert client.get("/subjects", auth=READER).status_code == 200
     write_users(file, read_users(file).without("reader"))
     assert client.get("/subjects", auth=READER).status_code == 401
+
+
+def test_a_task_logs_in_for_the_owner_of_its_connector(client: TestClient, file: Path) -> None:
+    users = read_users(file)
+    delegated = (users.delegate_name("writer"), users.delegate_password("writer"))
+    status = [
+        client.post(f"/subjects/{subject}/versions", json=SCHEMA, auth=delegated).status_code
+        for subject in ("orders-value", "other")
+    ]
+    assert status == [200, 403]
+    write_users(file, users.without("writer"))
+    assert client.post("/subjects/orders-value/versions", json=SCHEMA, auth=delegated).status_code == 401
 
 
 def test_two_files_of_users_are_refused() -> None:

@@ -58,9 +58,9 @@ def _hash_matrix(matrix: NDArray[np.uint8], length: int) -> NDArray[np.uint32]:
 
 
 def partitions_for(
-    keys: pa.Array | None, preset: pa.Array | None, rows: int, count: int, sticky: int
+    keys: pa.Array | None, preset: pa.Array | None, rows: int, count: int, sticky: int | NDArray[np.int64]
 ) -> NDArray[np.int32]:
-    """The partition of each row: the one it names, else by its key, else ``sticky``."""
+    """The partition of each row: the partition that it names, else by its key, else ``sticky``, for all rows or for each."""
     import numpy as np
     import pyarrow.compute as pc
 

@@ -4,7 +4,7 @@ from aiokafka.partitioner import murmur2 as one_at_a_time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect.task.sources.partitioning import murmur2, partitions_for
+from broker.client.partitioning import murmur2, partitions_for
 
 KEYS = st.lists(st.none() | st.binary(max_size=20), min_size=1, max_size=30)
 
