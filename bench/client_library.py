@@ -112,7 +112,7 @@ def kafka_python_produce(address: str, topic: str) -> None:
 
 
 class _Piece:
-    """What kafka-python hands out in the place of a record: one answer's bytes."""
+    """Stands for a record that kafka-python returns: the bytes of one answer."""
 
     def __init__(self, data: bytes, offset: int) -> None:
         self.data, self.offset = data, offset

@@ -114,7 +114,7 @@ class FetchSession:
         for cached in self._partitions.values():
             self.due[cached] = None
 
-    def told(self, cached: CachedPartition, fetched: PartitionFetched) -> bool:
+    def record_result(self, cached: CachedPartition, fetched: PartitionFetched) -> bool:
         """Record a partition's result. Returns whether the answer must contain it; if not, nothing is new."""
         if fetched.error_code or fetched.diverging is not None:
             cached.high_watermark = -1  # so that it is sent again when the error is gone

@@ -242,8 +242,8 @@ def _security_settings(table: Mapping[str, str], path: Path | None) -> dict[str,
 
 
 def _asks_for_token(setting: str) -> bool:
-    """Whoever can reach Connect can run code as us, and everyone with an account on this machine can reach a loopback
-    address.
+    """Anyone who can reach Connect can run code as this user, and everyone with an account on this machine can reach a
+    loopback address.
     """
     if setting == "auto":
         setting = os.environ.get("TIDEGATE_CONNECT_TOKEN") or setting

@@ -1,4 +1,6 @@
-"""What waiting for the disk costs: 16 producers with acks=all, ours with fsync beside ours with the page cache."""
+"""The cost of waiting for the disk: 16 producers with acks=all, our broker with fsync beside our broker with the page
+cache.
+"""
 
 from __future__ import annotations
 

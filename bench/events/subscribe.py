@@ -38,7 +38,7 @@ Figures = dict[str, float]
 
 
 class Org:
-    """What a client program needs: calls with a session."""
+    """The calls of a client program, with a session."""
 
     def __init__(self, pubsub: str, token: str, org_id: str, ca: bytes | None = None) -> None:
         options = [("grpc.use_local_subchannel_pool", 1)]

@@ -84,7 +84,7 @@ def _full_answer(context: Context[_Parts], request: FetchRequest, read: _ReadAll
         for fetched in results:
             cached = session.partition(topic, fetched.partition)
             session.follow(cached, next(logs))
-            session.told(cached, fetched)
+            session.record_result(cached, fetched)
     return FetchResponse(read.topics, session_id=session.id)
 
 
@@ -165,7 +165,7 @@ def _incremental_answer(context: Context[_Parts], session: FetchSession, due: _D
     _count(context, ((fetched, cached.log) for cached, fetched in due.results))
     topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]] = []
     for cached, fetched in due.results:
-        if session.told(cached, fetched):
+        if session.record_result(cached, fetched):
             if topics and topics[-1][0] == cached.topic:
                 topics[-1][1].append(fetched)
             else:

@@ -111,7 +111,7 @@ def add_raft_voter(context: Context[_Parts], request: AddRaftVoterRequest) -> Ad
             raise InvalidRequest("A voter to add needs an address: listeners is empty.")
         raise UnsupportedVersion("kraft.version is 0 here, so no voter can be added: the voter is this broker.")
 
-    return _told(refuse, AddRaftVoterResponse)
+    return _or_error_response(refuse, AddRaftVoterResponse)
 
 
 @routes.handles(ApiKey.REMOVE_RAFT_VOTER, versions=range(1))
@@ -122,7 +122,7 @@ def remove_raft_voter(context: Context[_Parts], request: RemoveRaftVoterRequest)
         _check_voter_change(context, request.cluster_id, request.voter_id)
         raise UnsupportedVersion("kraft.version is 0 here, so no voter can be removed: the voter is this broker.")
 
-    return _told(refuse, RemoveRaftVoterResponse)
+    return _or_error_response(refuse, RemoveRaftVoterResponse)
 
 
 def _check_voter_change(context: Context[_Parts], cluster_id: str | None, voter_id: int) -> None:
@@ -134,7 +134,7 @@ def _check_voter_change(context: Context[_Parts], cluster_id: str | None, voter_
         raise InvalidRequest(f"{voter_id} cannot be the number of a voter: those begin with 0.")
 
 
-def _told(make: Callable[[], A], response: type[A]) -> A:
+def _or_error_response(make: Callable[[], A], response: type[A]) -> A:
     """The response of ``make``, or one with the code and message of its error."""
     try:
         return make()
@@ -155,7 +155,7 @@ def unregister_broker(context: Context[_Parts], request: UnregisterBrokerRequest
             raise BrokerIdNotRegistered(f"Broker {request.broker_id} is not registered: the only one is {node_id}.")
         raise InvalidRequest(f"Broker {node_id} is running and is the only one, so it stays registered.")
 
-    return _told(refuse, UnregisterBrokerResponse)
+    return _or_error_response(refuse, UnregisterBrokerResponse)
 
 
 _ALL_OR_NONE: Final = "No feature was updated"

@@ -307,7 +307,7 @@ def _answered(
     left = dict(outcomes)
     for result in results:
         where = (result.topic_id, result.partition)
-        named = session.told(where, has_records=result.records is not None, failed=result.error is not None)
+        named = session.record_result(where, has_records=result.records is not None, failed=result.error is not None)
         if named and not throttle_ms:
             topics.setdefault(result.topic_id, []).append(_fetched(result, left.pop(where, None)))
     for (topic_id, partition), error in left.items():

@@ -166,11 +166,11 @@ class Segments(Sequence[Segment]):
                 cut = self._with_indexes(index).stretch_from(from_offset)
             elif known is None or segment.max_timestamp > known:
                 known = segment.max_timestamp
-        behind = from_offset if cut is None else self._behind(from_offset)
+        behind = from_offset if cut is None else self._base_of_next(from_offset)
         stretches = () if known is None else self.since(known, behind)
         return TimeSearch(stretches, from_offset, None, cut, known)
 
-    def _behind(self, offset: int) -> int:
+    def _base_of_next(self, offset: int) -> int:
         """The base offset of the segment after the one that contains an offset."""
         return self._all[bisect_right(self._bases, offset)].base_offset if offset < self._bases[-1] else sys.maxsize
 

@@ -20,17 +20,17 @@ class TopicCounts:
 class TopicMetrics:
     """Counters by topic. Callers increment ``by_topic`` directly, because every request does."""
 
-    __slots__ = ("by_topic", "gone")
+    __slots__ = ("by_topic", "deleted_topics")
 
     def __init__(self) -> None:
         self.by_topic: defaultdict[str, TopicCounts] = defaultdict(TopicCounts)
-        self.gone = TopicCounts()
+        self.deleted_topics = TopicCounts()
         """Counts for topics that do not exist (any more), so that totals never decrease."""
 
     def forget(self, topic: str) -> None:
         counts = self.by_topic.pop(topic, None)
         if counts is not None:
-            self._add(self.gone, counts)
+            self._add(self.deleted_topics, counts)
 
     def failed_produce(self, topic: str | None) -> None:
         """Only existing topics are counted by name: clients may send any number of others."""
@@ -40,11 +40,11 @@ class TopicMetrics:
         self._of(topic).failed_fetches += 1
 
     def _of(self, topic: str | None) -> TopicCounts:
-        return self.gone if topic is None else self.by_topic[topic]
+        return self.deleted_topics if topic is None else self.by_topic[topic]
 
     def total(self) -> TopicCounts:
         total = TopicCounts()
-        for counts in (self.gone, *self.by_topic.values()):
+        for counts in (self.deleted_topics, *self.by_topic.values()):
             self._add(total, counts)
         return total
 

@@ -63,7 +63,7 @@ class ConnectionLimits:
         """Whether a connection has to be closed to make room for one of the protected listener."""
         return self.total > self._most
 
-    def came(self, listener: str) -> float:
+    def count_accepted(self, listener: str) -> float:
         """Count an accepted connection for the rates. Returns the seconds that it and later ones have to wait."""
         now = time.monotonic()
         rates = [self._rates[listener], None if listener == self._protected else self._rate]

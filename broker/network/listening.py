@@ -183,7 +183,7 @@ class Listening:
                 self._pause_for(name, _ACCEPT_AGAIN_S)
                 return
             client.setblocking(False)
-            waiting = self._limits.came(name)
+            waiting = self._limits.count_accepted(name)
             if waiting > 0:
                 self._pause_for(name, waiting)
                 asyncio.get_running_loop().call_later(waiting, self._take, name, client, str(address[0]))

@@ -138,7 +138,7 @@ class SaslAuthenticator:
             challenge = self._evaluate(bytes(request.auth_bytes))
         except (Rejected, InvalidCredentials) as error:
             answer = SaslAuthenticateResponse(
-                error_code=SaslAuthenticationFailed.code, error_message=self._told(error), auth_bytes=b""
+                error_code=SaslAuthenticationFailed.code, error_message=self._error_message(error), auth_bytes=b""
             )
             self._fail(connection, _written(answer, header, SaslAuthenticateRequest), f"{self._doing} failed: {error}")
             return
@@ -174,7 +174,7 @@ class SaslAuthenticator:
                 )
         return challenge
 
-    def _told(self, error: Exception) -> str:
+    def _error_message(self, error: Exception) -> str:
         if isinstance(error, Rejected):
             return str(error)
         return f"Authentication failed during {self._doing} due to invalid credentials with SASL mechanism {self.mechanism_name}"

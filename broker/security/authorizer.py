@@ -52,9 +52,9 @@ class StandardAuthorizer:
         self._decided: dict[tuple[str, str, str, int, int, str], bool] = {}
         self._exact: dict[tuple[int, str], list[AccessControlEntry]] = {}
         self._prefixed: dict[int, list[AccessControlEntry]] = {}
-        self._told: set[tuple[str, str, int, Resource]] = set()
+        self._logged: set[tuple[str, str, int, Resource]] = set()
         self._seen = -1
-        self._told_since, self._told_now, self._untold = float("-inf"), 0, 0
+        self._logged_since, self._logged_now, self._unlogged = float("-inf"), 0, 0
 
     def allows(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> bool:
         if self._seen != self._acls.changes:
@@ -92,11 +92,11 @@ class StandardAuthorizer:
     def refused(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> None:
         """Log what a client asked for and may not do: once, until an entry changes, and few in a short time."""
         what = (str(principal), host, int(operation), resource)
-        if what in self._told or not self._may_tell():
+        if what in self._logged or not self._may_tell():
             return
-        if len(self._told) >= _MOST_TOLD:
-            self._told.clear()
-        self._told.add(what)
+        if len(self._logged) >= _MOST_TOLD:
+            self._logged.clear()
+        self._logged.add(what)
         logger.info(
             "refused",
             principal=str(principal),
@@ -107,18 +107,18 @@ class StandardAuthorizer:
 
     def _may_tell(self) -> bool:
         now = self._clock()
-        if now - self._told_since >= _TOLD_WITHIN_S:
-            if self._untold:
-                logger.info("refused more than is logged", refusals=self._untold)
-            self._told_since, self._told_now, self._untold = now, 0, 0
-        may = self._told_now < _TOLD_AT_ONCE
-        self._told_now += may
-        self._untold += not may
+        if now - self._logged_since >= _TOLD_WITHIN_S:
+            if self._unlogged:
+                logger.info("refused more than is logged", refusals=self._unlogged)
+            self._logged_since, self._logged_now, self._unlogged = now, 0, 0
+        may = self._logged_now < _TOLD_AT_ONCE
+        self._logged_now += may
+        self._unlogged += not may
         return may
 
     def _index(self) -> None:
         self._decided.clear()
-        self._told.clear()
+        self._logged.clear()
         self._exact.clear()
         self._prefixed.clear()
         self._super_users = self._always_super.union(self._acls.super_users)

@@ -65,7 +65,7 @@ def _acknowledge(
         if range_.whole is not None and in_one:
             _change(share, range_.first, range_.last, range_.whole, batch.types[0], changes, renewed)
             continue
-        for begin, end, kind in _said(
+        for begin, end, kind in _types_of(
             batch, max(batch.first, share.start_offset, range_.first), min(batch.last, range_.last)
         ):
             for first, last, delivery in range_.between(begin, end):
@@ -73,7 +73,7 @@ def _acknowledge(
                 _change(share, first, last, range_.part(first, last), kind, changes, renewed)
 
 
-def _said(batch: AcknowledgeBatch, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+def _types_of(batch: AcknowledgeBatch, first: int, last: int) -> Iterator[tuple[int, int, int]]:
     """(first, last, type) for adjacent records with the same acknowledgement."""
     if len(batch.types) == 1:
         yield first, last, batch.types[0]

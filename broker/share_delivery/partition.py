@@ -111,7 +111,7 @@ class SharePartition:
         try:
             stored = self._persister.read(self.key, self.leader_epoch)
         except BrokerError as error:
-            raise _told(error) from error
+            raise _member_error(error) from error
         start = stored.start_offset
         self.start_offset = start if start != -1 else find_start(self.settings.auto_offset_reset)
         self._state_epoch = stored.state_epoch
@@ -360,7 +360,7 @@ class SharePartition:
     def _written(self, changes: Sequence[Change], error: BrokerError | None, future: asyncio.Future[None]) -> None:
         if error is not None:
             self._undo(changes)
-            fail(future, _told(error))
+            fail(future, _member_error(error))
             return
         now = self.clock.now_ms()
         for delivery, _ in changes:
@@ -389,7 +389,7 @@ class SharePartition:
         return self._persister.write(self.key, state)
 
 
-def _told(error: BrokerError) -> BrokerError:
+def _member_error(error: BrokerError) -> BrokerError:
     """The error for a member when the coordinator refuses, because its errors mean other things between brokers."""
     if isinstance(error, NotCoordinator | CoordinatorNotAvailable | CoordinatorLoadInProgress):
         return CoordinatorNotAvailable(error.message)

@@ -37,7 +37,7 @@ class ShareSession:
         for partition in forgotten:
             self.partitions.pop(partition, None)
 
-    def told(self, partition: Partition, *, has_records: bool, failed: bool) -> bool:
+    def record_result(self, partition: Partition, *, has_records: bool, failed: bool) -> bool:
         """Record a partition's result. Returns whether the answer has to name it."""
         due = self.partitions.get(partition)
         if due is None:

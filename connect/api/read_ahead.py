@@ -76,7 +76,7 @@ class ReadAhead(Generic[ItemT]):
                     # Most items need only an append, which needs no lock: the lock costs as much as a short generator.
                     waiting.append(item)
                     alone = self._alone(item)
-                    if (alone or self._awaited or self._given_up or len(waiting) >= limit) and not self._told(alone):
+                    if (alone or self._awaited or self._given_up or len(waiting) >= limit) and not self._notify(alone):
                         return
             finally:
                 if close := getattr(items, "close", None):
@@ -88,7 +88,7 @@ class ReadAhead(Generic[ItemT]):
                 self._ended = True
                 self._changed.notify_all()
 
-    def _told(self, alone: bool) -> bool:
+    def _notify(self, alone: bool) -> bool:
         """Notify the consumer of new items, and wait while the buffer is full. Returns whether to continue."""
         with self._changed:
             self._full = alone or len(self._items) >= self._limit

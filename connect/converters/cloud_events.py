@@ -204,7 +204,7 @@ class CloudEventsConverter(Converter):
         self._json_data = JsonConverter(parse(JsonConfig, settings.json), context)
         self._avro = self._avro_converter() if settings.is_avro else None
         self._adjusted = adjuster(settings.adjustment.lower())
-        self._told = False
+        self._warned = False
 
     def _avro_converter(self) -> Converter:
         # The original writes keys like values: one converter serves both sides.
@@ -219,8 +219,8 @@ class CloudEventsConverter(Converter):
         if values.null_count == len(values):
             return pa.nulls(len(values), pa.binary())
         if schema is None or schema.type is not SchemaType.STRUCT or not (schema.name or "").endswith("Envelope"):
-            if not self._told:
-                self._told = True
+            if not self._warned:
+                self._warned = True
                 logger.warning("records that are no change events are written as tombstones", topic=topic)
             return pa.nulls(len(values), pa.binary())
         events = _Events(schema, values)

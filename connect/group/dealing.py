@@ -74,11 +74,11 @@ class Dealer:
             dealt = self._deal_eagerly(made, states)
         return {member: encode_assignment(assignment, spoken) for member, assignment in dealt.items()}
 
-    def _wanted(self) -> list[Item]:
+    def _desired_items(self) -> list[Item]:
         return [Item(*item) for item in self._configs.items()]
 
     def _deal_eagerly(self, made: Assignment, states: Mapping[str, WorkerState]) -> dict[str, Assignment]:
-        shares = deal_in_turn(self._wanted(), states)
+        shares = deal_in_turn(self._desired_items(), states)
         self._remember(states, shares)
         return {member: dataclasses.replace(made, items=items) for member, items in shares.items()}
 
@@ -91,7 +91,7 @@ class Dealer:
             for member, state in states.items()
             if not running[member] and state.url
         }
-        dealt = self._assignor.deal(self._wanted(), running, last_generation, returned=returned)
+        dealt = self._assignor.deal(self._desired_items(), running, last_generation, returned=returned)
         self._dealt = True
         self._remember(states, {m: running[m] - dealt.revoked[m] | dealt.assigned[m] for m in states})
         return {

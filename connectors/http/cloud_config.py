@@ -117,7 +117,7 @@ class HttpSinkV2Config(HttpAccess):
         """The last API that names a topic takes it."""
         by_topic: dict[str, HttpSettings] = {}
         for number in range(1, self.count + 1):
-            api_keys = self._own(number)
+            api_keys = self._keys_of_api(number)
             settings = self._with_api_key(
                 replace(parse(HttpSinkConfig, self._as_first(api_keys)).settings, fills_headers=True)
             )
@@ -132,7 +132,7 @@ class HttpSinkV2Config(HttpAccess):
             return replace(settings, parameters={**settings.parameters, name: value})
         return replace(settings, headers=[*settings.headers, (name, value)])
 
-    def _own(self, number: int) -> dict[str, str]:
+    def _keys_of_api(self, number: int) -> dict[str, str]:
         prefix = f"{number}."
         return {name.removeprefix(prefix): value for name, value in self.apis.items() if name.startswith(prefix)}
 
@@ -163,7 +163,7 @@ class HttpSinkV2Config(HttpAccess):
         if self.auth.upper() == "API_KEY" and not (self.api_key_name and self.api_key):
             yield Problem("api.key.name", "auth.type=API_KEY needs api.key.name and api.key.value")
         for number in range(1, self.count + 1):
-            api_keys = self._own(number)
+            api_keys = self._keys_of_api(number)
             for name in ("http.api.path", "topics"):
                 if not api_keys.get(name):
                     missing = f'Missing required configuration "api{number}.{name}" which has no default value.'

@@ -31,7 +31,7 @@ class HttpRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _SharedParts:
     """The parts that all records of one request have in common."""
 
     url: str
@@ -42,14 +42,14 @@ class _Place:
 def requests_of(batch: RecordBatch, settings: HttpSettings) -> Iterator[HttpRequest | tuple[Record, DataError]]:
     """The requests for a batch in its order; a record that cannot be sent is returned with the reason."""
     pending: list[tuple[Record, str]] = []
-    shared: _Place | None = None
+    shared: _SharedParts | None = None
     bodies = _bodies(batch, settings)
     for record, text in zip(batch.records(), bodies, strict=True):
         try:
             if text is None:
                 made = _of_null(record, settings)
             else:
-                destination = _place(record, settings, filled(settings.group_by, record))
+                destination = _shared_parts(record, settings, filled(settings.group_by, record))
                 made = None
         except DataError as error:
             yield record, error
@@ -69,13 +69,13 @@ def requests_of(batch: RecordBatch, settings: HttpSettings) -> Iterator[HttpRequ
         yield _joined(pending, shared, settings)
 
 
-def _place(record: Record, settings: HttpSettings, group: str = "") -> _Place:
+def _shared_parts(record: Record, settings: HttpSettings, group: str = "") -> _SharedParts:
     headers = None
     if settings.fills_headers:
         headers = tuple((name, filled(value, record)) for name, value in settings.headers)
     literals = _PLACEHOLDER.split(settings.url)  # each other one is the name of a placeholder
     pieces = [(_text(_part(text, record)) if n % 2 else text, bool(n % 2)) for n, text in enumerate(literals)]
-    return _Place(_address(pieces, record), group, headers)
+    return _SharedParts(_address(pieces, record), group, headers)
 
 
 def _address(pieces: Sequence[tuple[str, bool]], record: Record) -> str:
@@ -87,7 +87,9 @@ def _address(pieces: Sequence[tuple[str, bool]], record: Record) -> str:
         ) from error
 
 
-def _joined(pending: Sequence[tuple[Record, str]], destination: _Place | None, settings: HttpSettings) -> HttpRequest:
+def _joined(
+    pending: Sequence[tuple[Record, str]], destination: _SharedParts | None, settings: HttpSettings
+) -> HttpRequest:
     assert destination is not None
     body = settings.prefix + settings.separator.join(text for _, text in pending) + settings.suffix
     records = [record for record, _ in pending]
@@ -104,7 +106,7 @@ def _of_null(record: Record, settings: HttpSettings) -> HttpRequest | None:
         return None
     if record.key is None:
         raise DataError(f"the record at offset {record.offset} of {record.topic} has neither value nor key to delete")
-    destination = _place(record, settings)
+    destination = _shared_parts(record, settings)
     url = destination.url
     if "${key" not in settings.url:
         url = _address([(f"{url.rstrip('/')}/", False), (_text(record.key), True)], record)

@@ -50,7 +50,7 @@ class SinkSettings:
 
 
 class SinkConfig(Protocol):
-    """What the configuration of every JDBC sink provides."""
+    """The interface of the configuration of every JDBC sink."""
 
     topics: list[str]
     transforms: list[str]

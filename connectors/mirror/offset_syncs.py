@@ -39,7 +39,7 @@ class PartitionState:
         self._max_lag = max_lag
         self._upstream = self._downstream = self._synced = -1
 
-    def wanted(self, upstream: NDArray[np.int64], downstream: int, room: int) -> Iterator[int]:
+    def rows_to_sync(self, upstream: NDArray[np.int64], downstream: int, room: int) -> Iterator[int]:
         """Rows to write a sync for: the first ``room`` rows that need one, and the last of them.
 
         ``upstream`` are the rows' offsets in the source; their offsets in the target are consecutive from
@@ -105,7 +105,7 @@ class OffsetSyncWriter:
         room = max(1, self._room())
         last = len(upstream) - 1
         row = -1
-        for row in state.wanted(upstream, rows.first_offset, room):
+        for row in state.rows_to_sync(upstream, rows.first_offset, room):
             self._pending[partition] = self._newest[partition] = OffsetSync(
                 partition, int(upstream[row]), rows.first_offset + row
             )

@@ -188,7 +188,7 @@ class MySqlChunks:
     def _ends_at(self, file: str, position: int) -> int | None:
         return place_number(file, position) if self._config.read_only else None
 
-    def behind(self, part: TablePart) -> tuple[int | None] | None:
+    def retry_position(self, part: TablePart) -> tuple[int | None] | None:
         shape = self._known(part)
         if part.table in self._failed and self._failed[part.table] is shape:
             del self._failed[part.table]

@@ -118,7 +118,7 @@ class SchemaChanges:
         changed |= {change.previous for change in applied.changes if change.previous is not None}
         if not applied.structural or not self._is_kept(applied, changed):
             return [], changed, applied.truncated
-        changes = self._kept(applied.changes)
+        changes = self._captured_changes(applied.changes)
         self._history.append([record(self._config, position, applied.database, sql, changes)])
         batches = []
         if self._config.include_schema_changes and not applied.truncated and self._is_told(applied, changed):
@@ -140,7 +140,7 @@ class SchemaChanges:
             return any(self._shapes.is_captured(name) for name in changed)
         return self._config.database_is_meant(applied.database)
 
-    def _kept(self, changes: Sequence[Change]) -> list[Change]:
+    def _captured_changes(self, changes: Sequence[Change]) -> list[Change]:
         if self._config.include_comments:
             return list(changes)
         made = []
@@ -195,7 +195,7 @@ class SchemaChanges:
         batches: list[RecordBatch] = []
 
         def did(sql: str, database: str) -> None:
-            changes = self._kept(apply(structure, sql, database).changes)
+            changes = self._captured_changes(apply(structure, sql, database).changes)
             records.append(record(self._config, position, database, sql, changes))
             told = self._config.database_is_meant(database) and (
                 not changes or any(self._shapes.is_captured(change.name) for change in changes)

@@ -128,7 +128,7 @@ class PostgresChunks:
         table = pa.Table.from_batches(blocks).combine_chunks().to_batches() if blocks else []
         return table[0] if table and table[0].num_rows else None
 
-    def behind(self, part: TablePart) -> None:
+    def retry_position(self, part: TablePart) -> None:
         """Never: tables are read with their current structure, whatever structure the stream knows."""
 
     def mark(self, mark_id: str, kind: str, data: Mapping[str, Any]) -> None:

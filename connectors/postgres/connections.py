@@ -58,7 +58,7 @@ def application(config: PostgresConfig) -> str:
     return f"tidegate {config.prefix}"[:63]
 
 
-def _place(config: PostgresConfig) -> str:
+def _address(config: PostgresConfig) -> str:
     return f"{config.hostname}:{config.port}/{config.database}"
 
 
@@ -69,13 +69,13 @@ def database_errors(config: PostgresConfig, doing: str) -> Iterator[None]:
         yield
     except psycopg.OperationalError as error:
         kind = ConnectError if login_fault(error) is not None else RetriableConnectError
-        raise kind(f"{doing} {_place(config)}: {str(error).strip()}") from error
+        raise kind(f"{doing} {_address(config)}: {str(error).strip()}") from error
     except psycopg.Error as error:
-        raise ConnectError(f"{doing} {_place(config)}: {str(error).strip()}") from error
+        raise ConnectError(f"{doing} {_address(config)}: {str(error).strip()}") from error
     except adbc_driver_manager.Error as error:
         said = str(error).strip()
         lost = is_lost_connection(error, "postgresql")
-        raise (RetriableConnectError if lost else ConnectError)(f"{doing} {_place(config)}: {said}") from error
+        raise (RetriableConnectError if lost else ConnectError)(f"{doing} {_address(config)}: {said}") from error
 
 
 def _conninfo(config: PostgresConfig, **more: Any) -> str:
@@ -195,7 +195,7 @@ class ReplicationStream:
         """The position up to which the server has examined its log and sent everything."""
         self._flushed = lsn
         self._reply_due = False
-        self._told = time.monotonic()
+        self._last_reply = time.monotonic()
         self._interval = config.status_interval_ms / 1000
 
     def next(self) -> bytes | None:
@@ -231,13 +231,13 @@ class ReplicationStream:
         """Confirm the position to the server if it is new, was requested, or is due; None: the position is unchanged."""
         if flushed is not None and flushed > self._flushed:
             self._flushed = flushed
-        elif not self._reply_due and time.monotonic() - self._told < self._interval:
+        elif not self._reply_due and time.monotonic() - self._last_reply < self._interval:
             return
         now = int((time.time() - _EPOCH) * 1_000_000)
         received = max(self._flushed, self.server_lsn)
         self._connection.put_copy_data(_STATUS.pack(b"r", received, self._flushed, self._flushed, now, 0))
         self._connection.flush()
-        self._reply_due, self._told = False, time.monotonic()
+        self._reply_due, self._last_reply = False, time.monotonic()
 
     def abort(self) -> None:
         """Called from another thread; see ``abort``."""

@@ -74,7 +74,7 @@ class WholeTransactions:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._kept: dict[int, _Kept] = {}
+        self._transactions: dict[int, _Kept] = {}
         self._current: _Kept | None = None
         self._replayed: Iterator[bytes] | None = None
 
@@ -100,9 +100,9 @@ class WholeTransactions:
     def _piece(self, kind: int, message: bytes) -> None:
         if kind == _START:
             (number,) = struct.unpack_from(">I", message, HEAD + 1)
-            if number not in self._kept:
-                self._kept[number] = _Kept(message[:HEAD])
-            self._current = self._kept[number]
+            if number not in self._transactions:
+                self._transactions[number] = _Kept(message[:HEAD])
+            self._current = self._transactions[number]
         elif kind == _STOP:
             self._current = None
         elif kind == _COMMIT:
@@ -110,15 +110,15 @@ class WholeTransactions:
         elif kind == _ABORT:
             number, subtransaction = _PAIR.unpack_from(message, HEAD + 1)
             if number == subtransaction:
-                self._kept.pop(number).close()
-            elif number in self._kept:
-                self._kept[number].abort(subtransaction)
+                self._transactions.pop(number).close()
+            elif number in self._transactions:
+                self._transactions[number].abort(subtransaction)
         elif kind not in _UNWANTED and self._current is not None:
             self._current.add(message)
 
     def _whole(self, message: bytes) -> Iterator[bytes]:
         number, flags, commit, end, micros = _ENDED.unpack_from(message, HEAD + 1)
-        kept = self._kept.pop(number)
+        kept = self._transactions.pop(number)
 
         def messages() -> Iterator[bytes]:
             yield kept.head + _BEGIN_BODY.pack(b"B", commit, micros, number)
@@ -129,5 +129,5 @@ class WholeTransactions:
         return messages()
 
     def close(self) -> None:
-        for kept in self._kept.values():
+        for kept in self._transactions.values():
             kept.close()

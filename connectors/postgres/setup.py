@@ -1,4 +1,4 @@
-"""What the server needs before it can be followed: checked, and made where the configuration says so."""
+"""The server's prerequisites: checked, and created where the configuration says so."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def set_identities(connection: psycopg.Connection[Any], config: PostgresConfig, 
 
 
 def find_problems(config: PostgresConfig) -> Iterable[Problem]:
-    """What a look at the server shows to be wrong, each with what to do."""
+    """Problems that a connection to the server shows, each with what to do."""
     try:
         connection = connect(config)
     except psycopg.OperationalError as error:

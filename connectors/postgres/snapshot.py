@@ -212,7 +212,7 @@ class Snapshot:
                 yield []
                 continue
             if pending is not None:
-                yield self._made(pending, marks, ends_table=pending[0] is not block[0], position=position)
+                yield self._batches_of(pending, marks, ends_table=pending[0] is not block[0], position=position)
             pending = block
         if stopping.is_set():
             return
@@ -220,11 +220,11 @@ class Snapshot:
         if pending is None:
             yield []
             return
-        batches = self._made(pending, marks, ends_table=True, ends_all=True, position=position)
+        batches = self._batches_of(pending, marks, ends_table=True, ends_all=True, position=position)
         batches[-1] = batches[-1].replace(source_offset=done)
         yield batches
 
-    def _made(
+    def _batches_of(
         self, block: tuple[Shape, pa.RecordBatch], marks: SnapshotMarks, *, position: dict[str, Any], **ends: bool
     ) -> list[RecordBatch]:
         shape, rows = block

@@ -42,7 +42,7 @@ _STATUS_FOR_GOOD: Final = frozenset({"301", "400", "401", "403", "404", "405"})
 
 
 class S3Access(Protocol):
-    """What connecting to a bucket needs from a configuration, independent of the names of its keys."""
+    """The settings that a connection to a bucket needs, independent of the names of a configuration's keys."""
 
     @property
     def bucket(self) -> str: ...
@@ -163,12 +163,12 @@ def _s3_errors(doing: str, path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason, for_good = _judged(str(error), path)
+        reason, for_good = _classified(str(error), path)
         kind = ConnectError if for_good else RetriableConnectError
         raise kind(f"cannot {doing} s3://{path}: {reason}") from error
 
 
-def _judged(text: str, path: str) -> tuple[str, bool]:
+def _classified(text: str, path: str) -> tuple[str, bool]:
     """The server's message extracted from pyarrow's, and whether a retry would get the same error.
 
     pyarrow has no field for the error code. It is read from where pyarrow writes it: after the name of the object,

@@ -44,7 +44,7 @@ class Layout(ABC):
 
     @abstractmethod
     def item(self, listed: Found) -> Item | None:
-        """The item for an object; None for one that is not to be read."""
+        """The item for an object; None for one that is not read."""
 
 
 class Backup(Layout):

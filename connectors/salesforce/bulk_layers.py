@@ -60,7 +60,7 @@ class Layers:
 
     def __init__(self) -> None:
         self._layers: list[Layer] = []
-        self._gone = 0
+        self._removed = 0
         self._last: dict[str, int] = {}
         """The number of the layer with a record's latest row, counted from the first layer ever created."""
 
@@ -75,7 +75,7 @@ class Layers:
         """The next layer to be written; empty layers are removed."""
         while self._layers and not self._layers[0].parts:
             self._layers.pop(0)
-            self._gone += 1
+            self._removed += 1
         if not self._layers:
             self._last.clear()
         return self._layers[0] if self._layers else None
@@ -88,14 +88,14 @@ class Layers:
         """
         chosen: dict[int, tuple[str, list[int]]] = {}
         for row, operation, identity in rows:
-            number = self._place(operation, identity)
+            number = self._layer_number(operation, identity)
             chosen.setdefault(number, (operation, []))[1].append(row)
         for number, (operation, rows_) in chosen.items():
             part = Part(cells[operation].take(rows_), batch, rows_)
-            self._layers[number - self._gone].parts.append(part)
+            self._layers[number - self._removed].parts.append(part)
 
-    def _place(self, operation: str, identity: str) -> int:
-        after = max(self._last.get(identity, -1) - self._gone, -1) if identity else -1
+    def _layer_number(self, operation: str, identity: str) -> int:
+        after = max(self._last.get(identity, -1) - self._removed, -1) if identity else -1
         for index in range(after + 1, len(self._layers)):
             if self._layers[index].operation == operation:
                 break
@@ -103,8 +103,8 @@ class Layers:
             index = len(self._layers)
             self._layers.append(Layer(operation))
         if identity:
-            self._last[identity] = self._gone + index
-        return self._gone + index
+            self._last[identity] = self._removed + index
+        return self._removed + index
 
     def put_back(self, layer: Layer, parts: Sequence[Part]) -> None:
         """Return rows that were taken from the first layer and have to be written again."""

@@ -29,7 +29,7 @@ _KEY: Final = Schema(SchemaType.STRING)
 
 @dataclass(frozen=True, slots=True)
 class ObjectQuery:
-    """What is read from an object, and where it is written."""
+    """The object and fields that are read, and the topic that they are written to."""
 
     name: str
     topic: str

@@ -32,7 +32,7 @@ class ObjectEvents:
         header = payload["ChangeEventHeader"]
         kind = EVENT_TYPES[header["changeType"]]
         value = {
-            field.name: python_value(self._given(payload, field.name), field.schema) for field in self._schema.fields
+            field.name: python_value(self._value_of(payload, field.name), field.schema) for field in self._schema.fields
         }
         value |= {OBJECT_TYPE: self._name, EVENT_TYPE: kind}
         changed = header.get("changedFields") or []
@@ -47,7 +47,7 @@ class ObjectEvents:
             if kind == "deleted" and self._tombstones:
                 yield Record(self._topic, None, self._schema, headers=headers, **more)
 
-    def _given(self, payload: Mapping[str, Any], name: str) -> Any:
+    def _value_of(self, payload: Mapping[str, Any], name: str) -> Any:
         """A field's value, either from its own member or from a compound field: Street of MailingAddress."""
         if name in payload and not isinstance(payload[name], Mapping):
             return payload[name]

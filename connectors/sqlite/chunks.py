@@ -59,7 +59,7 @@ class SqliteChunks:
         names = ", ".join(quoted(key) for key in keys)
         where = f"WHERE ({part.condition})" if part.condition else ""
         order = ", ".join(f"{quoted(key)} DESC" for key in keys)
-        rows = self._asked(f"SELECT {names} FROM {quoted(shape.table.name)} {where} ORDER BY {order} LIMIT 1", [])
+        rows = self._first_rows(f"SELECT {names} FROM {quoted(shape.table.name)} {where} ORDER BY {order} LIMIT 1", [])
         return rows[0] if rows else None
 
     def read(self, part: TablePart, after: tuple[Any, ...] | None, maximum: tuple[Any, ...], size: int) -> Chunk | None:
@@ -75,7 +75,7 @@ class SqliteChunks:
         connection = self._connection()
         connection.execute("BEGIN")
         try:
-            rows = self._asked(query, [*values, size], size)
+            rows = self._first_rows(query, [*values, size], size)
             last_seq = ChangeLog(connection, self._config.log, self._config.prefix).last()
         finally:
             connection.execute("COMMIT")
@@ -88,7 +88,7 @@ class SqliteChunks:
         batch = self._events.of_rows(shape, rows, marks, time.time_ns() // 1_000_000, {})
         return Chunk(batch, tuple(rows[-1][index] for index in indexes), last_seq)
 
-    def _asked(self, query: str, values: Sequence[Any], rows: int = 1) -> list[Any]:
+    def _first_rows(self, query: str, values: Sequence[Any], rows: int = 1) -> list[Any]:
         """The first rows of a result, limited in bytes. An invalid condition is reported as an error of the signal."""
         try:
             cursor = self._connection().execute(query, values)
@@ -100,7 +100,7 @@ class SqliteChunks:
             raise
         return first_piece
 
-    def behind(self, part: TablePart) -> None:
+    def retry_position(self, part: TablePart) -> None:
         """Never: when a table is altered its triggers are recreated as well."""
 
     def mark(self, mark_id: str, kind: str, data: Mapping[str, Any]) -> None: ...

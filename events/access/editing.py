@@ -31,20 +31,20 @@ class AccountsFile:
         read_accounts(path)
         self._path = path
         told = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        self._told: dict[str, list[dict[str, Any]]] = {_USERS: [], _APPS: [], **told}
+        self._contents: dict[str, list[dict[str, Any]]] = {_USERS: [], _APPS: [], **told}
 
     def users(self) -> list[dict[str, Any]]:
         """The users in the file, without their secrets."""
-        return [_shown(user) for user in self._told[_USERS]]
+        return [_shown(user) for user in self._contents[_USERS]]
 
     def apps(self) -> list[dict[str, Any]]:
-        return [_shown(app) for app in self._told[_APPS]]
+        return [_shown(app) for app in self._contents[_APPS]]
 
     def add_user(self, name: str, password: str, **members: Any) -> None:
         if self._find(_USERS, "name", name) is not None:
             raise UsageError(f"there is a user {name} already; change it")
         _check_password(password)
-        self._told[_USERS].append(
+        self._contents[_USERS].append(
             {"name": name, "password": hashed_secret(password), **members, "sessionsFrom": _now_ms()}
         )
         self._write()
@@ -77,7 +77,7 @@ class AccountsFile:
         self._write()
 
     def remove_user(self, name: str) -> None:
-        self._told[_USERS].remove(self._user(name))
+        self._contents[_USERS].remove(self._user(name))
         self._write()
 
     def add_app(self, client_id: str, secret: str | None, **members: Any) -> None:
@@ -88,14 +88,14 @@ class AccountsFile:
         if secret is not None:
             _check_password(secret)
             app["clientSecret"] = hashed_secret(secret)
-        self._told[_APPS].append(app | {member: value for member, value in members.items() if value})
+        self._contents[_APPS].append(app | {member: value for member, value in members.items() if value})
         self._write()
 
     def remove_app(self, client_id: str) -> None:
         app = self._find(_APPS, "clientId", client_id)
         if app is None:
             raise UsageError(f"{self._path} has no connected app {client_id}; it has {self._names(_APPS, 'clientId')}")
-        self._told[_APPS].remove(app)
+        self._contents[_APPS].remove(app)
         self._write()
 
     def _user(self, name: str) -> dict[str, Any]:
@@ -106,10 +106,10 @@ class AccountsFile:
 
     def _find(self, kind: str, member: str, name: str) -> dict[str, Any] | None:
         same = str.lower if kind == _USERS else str
-        return next((entry for entry in self._told[kind] if same(entry[member]) == same(name)), None)
+        return next((entry for entry in self._contents[kind] if same(entry[member]) == same(name)), None)
 
     def _names(self, kind: str, member: str) -> str:
-        return ", ".join(entry[member] for entry in self._told[kind]) or "none"
+        return ", ".join(entry[member] for entry in self._contents[kind]) or "none"
 
     def _write(self) -> None:
         temporary = self._path.with_name(f".{self._path.name}.new")
@@ -117,7 +117,7 @@ class AccountsFile:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(json.dumps(self._told, indent=2, ensure_ascii=False) + "\n")
+                file.write(json.dumps(self._contents, indent=2, ensure_ascii=False) + "\n")
             read_accounts(temporary)
             temporary.replace(self._path)
         except OSError as error:

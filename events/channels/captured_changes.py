@@ -86,9 +86,9 @@ class ChangeSource:
         ]  # without the tombstones after deletes
         for record in records:
             await self._learn(record)
-        return await asyncio.to_thread(self._made, fetched.partition, records)
+        return await asyncio.to_thread(self._copies_of, fetched.partition, records)
 
-    def _made(self, partition: int, records: Sequence[KafkaRecord]) -> tuple[list[Copy], str]:
+    def _copies_of(self, partition: int, records: Sequence[KafkaRecord]) -> tuple[list[Copy], str]:
         counter = self._counters.get(partition, _Counter())
         copies = []
         for record in records:

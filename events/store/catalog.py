@@ -61,7 +61,7 @@ class TopicStore(Protocol):
         """Set the retention of a topic."""
         ...
 
-    async def kept(self, topic: str) -> int | None:
+    async def retention_ms(self, topic: str) -> int | None:
         """The retention of a topic in milliseconds; -1 is forever, None unknown."""
         ...
 
@@ -248,7 +248,7 @@ class Catalog:
 
     async def retention_ms(self, name: str) -> int | None:
         """The retention of the event's topic; -1 is forever, None unknown."""
-        return await self._topics.kept(name)
+        return await self._topics.retention_ms(name)
 
     async def _load_or_keep(self, name: str, cached: EventSchema | None) -> EventSchema | None:
         """The current definition, or the last known one while the registry is unavailable."""

@@ -136,8 +136,8 @@ class KafkaLog:
     async def keep(self, topic: str, retention_ms: int) -> None:
         await self._topics.keep(topic, retention_ms)
 
-    async def kept(self, topic: str) -> int | None:
-        return await self._topics.kept(topic)
+    async def retention_ms(self, topic: str) -> int | None:
+        return await self._topics.retention_ms(topic)
 
 
 def _slice(fetched: Sequence[FetchedBatches], offset: int) -> LogSlice:

@@ -116,7 +116,7 @@ class Topics:
         with _translating():
             await self._admin.alter_configs(topic, {"retention.ms": str(retention_ms)})
 
-    async def kept(self, topic: str) -> int | None:
+    async def retention_ms(self, topic: str) -> int | None:
         with _translating():
             entry = (await self._admin.describe_configs(topic)).get("retention.ms")
         return int(entry.value) if entry is not None and entry.value is not None else None

@@ -252,10 +252,10 @@ def _latest(associations: Sequence[Association]) -> list[Association]:
 
 def made(checked: Checked) -> list[Association]:
     """The associations to write."""
-    return [_made(checked.request, each, checked.before.get(each.kind)) for each in checked.changed]
+    return [_association_of(checked.request, each, checked.before.get(each.kind)) for each in checked.changed]
 
 
-def _made(request: Request, association: RequestedAssociation, before: Association | None) -> Association:
+def _association_of(request: Request, association: RequestedAssociation, before: Association | None) -> Association:
     if before is None:
         resource = Resource(request.name, request.namespace, request.type, association.kind)
         return Association(

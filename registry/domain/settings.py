@@ -162,7 +162,7 @@ class Settings:
     def __init__(self, state: State, default_level: Level) -> None:
         self._state = state
         self._default = default_level
-        self._kept: dict[str | None, Scoped] = {}
+        self._cached: dict[str | None, Scoped] = {}
         self._kept_at = -1
 
     # -- configs
@@ -193,10 +193,10 @@ class Settings:
     def scoped(self, subject: str) -> Scoped:
         """The effective config, parsed. Invalid values written by another registry count as unset."""
         if self._kept_at != self._state.revision:
-            self._kept, self._kept_at = {}, self._state.revision
-        scoped = self._kept.get(subject)
+            self._cached, self._kept_at = {}, self._state.revision
+        scoped = self._cached.get(subject)
         if scoped is None:
-            scoped = self._kept[subject] = self._understood(self.config_in_scope(subject))
+            scoped = self._cached[subject] = self._understood(self.config_in_scope(subject))
         return scoped
 
     def _understood(self, config: Mapping[str, Any]) -> Scoped:

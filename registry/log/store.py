@@ -210,7 +210,7 @@ class Store:
                 await asyncio.shield(self._asking)
         if self._asking is None:
             self._asking = asyncio.ensure_future(self._ask_end())
-            self._asking.add_done_callback(self._asked)
+            self._asking.add_done_callback(self._on_end_offset)
         return await asyncio.shield(self._asking)
 
     async def _ask_end(self) -> int:
@@ -222,7 +222,7 @@ class Store:
                 f"The schema log did not say within {self._timeout_s * 1000:.0f} ms where it ends"
             ) from None
 
-    def _asked(self, asking: asyncio.Future[int]) -> None:
+    def _on_end_offset(self, asking: asyncio.Future[int]) -> None:
         self._asking = None
         if not asking.cancelled():
             asking.exception()  # mark as retrieved: waiting callers raise it

@@ -72,7 +72,7 @@ def on_platform(platform: RunningPlatform, tmp_path: Path):
 
 @pytest.mark.parametrize(
     "page",
-    ["explanation/connect.md", "explanation/registry.md", "explanation/schema-formats.md", "how-to/events-access.md"],
+    ["how-to/connect.md", "how-to/registry.md", "explanation/schema-formats.md", "how-to/events-access.md"],
 )
 def test_a_page_about_a_component_that_runs(page, on_platform):
     for block in blocks(DOCS / page, "console"):
@@ -80,7 +80,7 @@ def test_a_page_about_a_component_that_runs(page, on_platform):
             on_platform.run(command)
 
 
-@pytest.mark.parametrize("page", ["explanation/events.md", "explanation/registry.md"])
+@pytest.mark.parametrize("page", ["how-to/events.md", "how-to/registry.md"])
 def test_python_beside_a_running_platform(page, on_platform, platform):
     tidegate(
         "events", "define", ROOT / "examples/platform-events/Order_Shipped__e.object-meta.xml", "--data", platform.data
@@ -89,7 +89,7 @@ def test_python_beside_a_running_platform(page, on_platform, platform):
     for block in blocks(DOCS / page, "python"):
         (on_platform.folder / "example.py").write_text(on_platform.here(block.text))
         on_platform.run(Command("python example.py", ""))
-    assert len(platform.consume("Order_Shipped__e")) - before == (1 if page == "explanation/events.md" else 0)
+    assert len(platform.consume("Order_Shipped__e")) - before == (1 if page == "how-to/events.md" else 0)
 
 
 VALIDATED_ELSEWHERE = {
@@ -101,11 +101,11 @@ VALIDATED_ELSEWHERE = {
 
 
 def connectors() -> list[tuple[str, str]]:
-    """Every connector that a page or an example shows, as (place, text)."""
+    """Every connector that a page or an example shows, as (name of the file or block, text)."""
     files = [(path.relative_to(ROOT).as_posix(), path.read_text()) for path in (ROOT / "examples").glob("*/*.json")]
     files += [(block.id, block.text) for page in pages() for block in blocks(page, "json")]
     return sorted(
-        (place, text) for place, text in files if "connector.class" in text and place not in VALIDATED_ELSEWHERE
+        (source, text) for source, text in files if "connector.class" in text and source not in VALIDATED_ELSEWHERE
     )
 
 
@@ -170,8 +170,8 @@ def make_postgres_shop(server) -> None:
         connection.execute("CREATE TABLE orders (id serial PRIMARY KEY, updated_at timestamp NOT NULL)")
 
 
-@pytest.mark.parametrize(("place", "text"), connectors(), ids=[place for place, _ in connectors()])
-def test_connectors_are_valid_to_the_worker(place, text, platform, at_hand):
+@pytest.mark.parametrize(("source", "text"), connectors(), ids=[source for source, _ in connectors()])
+def test_connectors_are_valid_to_the_worker(source, text, platform, at_hand):
     connector = json.loads(at_hand(text))
     config = {"name": connector["name"], **connector["config"]}
     plugin = config["connector.class"].rpartition(".")[2]
@@ -191,10 +191,10 @@ def test_every_page_that_shows_commands_is_followed():
         "docs/tutorial/getting-started.md",
         "docs/how-to/operating.md",
         "docs/how-to/secure.md",
-        "docs/explanation/connect.md",
-        "docs/explanation/registry.md",
         "docs/explanation/schema-formats.md",
+        "docs/how-to/connect.md",
         "docs/how-to/events-access.md",
+        "docs/how-to/registry.md",
         "docs/how-to/writing-connectors.md",
     }
     examples = {f"examples/{name}/README.md" for name in followed_examples()}

@@ -30,7 +30,7 @@ SAID = [
     ("how-to/security.md", "a connection with {} unanswered requests", "broker:_MOST_PENDING", 1),
     ("how-to/security.md", "or {} MiB of unsent answers", "broker:_MOST_UNSENT_BYTES", MIB),
     ("how-to/connectors/jdbc-sink.md", "every {} ms", "connectors.jdbc:_LINGER_S", 1e-3),
-    ("explanation/connect.md", "has {} seconds", "connect:CHECK_TIMEOUT_S", S),
+    ("reference/connect-rest-api.md", "has {} seconds", "connect:CHECK_TIMEOUT_S", S),
     ("explanation/connect-tasks.md", "sinks use {} MiB", "connect:_MAX_FETCH_BYTES", MIB),
     ("explanation/events.md", "same id within {} hours", "events:KEPT_MS", HOUR * 1000),
     ("explanation/events.md", "a lease of {} s", "events:_LEASE_MS", 1000),

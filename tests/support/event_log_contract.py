@@ -63,9 +63,9 @@ class EventLogContract:
         assert [record.value for record in (await log.read(topic, 0, 4096)).records] == [b"v"]
 
     async def test_a_topic_keeps_events_for_as_long_as_it_is_told(self, log: Any, topic: str) -> None:
-        assert await log.kept(topic) == 3_600_000
+        assert await log.retention_ms(topic) == 3_600_000
         await log.keep(topic, -1)
-        assert await log.kept(topic) == -1
+        assert await log.retention_ms(topic) == -1
 
     async def test_deleted_events_are_skipped(self, log: Any, topic: str) -> None:
         for number in range(10):
@@ -132,7 +132,7 @@ class EventLogContract:
         await log.create(topic, 1)
         after = await log.bounds(topic)
         assert after == before, (after, before)
-        kept = await log.kept(topic)
+        kept = await log.retention_ms(topic)
         assert kept == 3_600_000, kept
         assert await log.partitions(topic) == 1
 

@@ -186,7 +186,7 @@ class MemoryLog:
         self._check()
         self.retentions[topic] = retention_ms
 
-    async def kept(self, topic: str) -> int | None:
+    async def retention_ms(self, topic: str) -> int | None:
         self._check()
         return self.retentions.get(topic)
 

@@ -51,7 +51,7 @@ def _accounts(data: Path, path: Path | None) -> AccountsFile:
     return AccountsFile(path or data / "events" / ACCOUNTS_FILE)
 
 
-def _asked(password: str | None) -> str:
+def _entered_password(password: str | None) -> str:
     return password or str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
 
 
@@ -96,7 +96,9 @@ def add_user(
 ) -> None:
     """Add a user, with only the given rights."""
     accounts = _accounts(data, path)
-    accounts.add_user(name, _asked(password), create=list(create), read=list(read), permissions=list(permission))
+    accounts.add_user(
+        name, _entered_password(password), create=list(create), read=list(read), permissions=list(permission)
+    )
     click.echo(f"{name} may log in")
 
 
@@ -127,7 +129,7 @@ def change_user(
 @_file_options
 def set_password(name: str, password: str | None, data: Path, path: Path | None) -> None:
     """Set a new password, which ends the user's sessions."""
-    _accounts(data, path).set_password(name, _asked(password))
+    _accounts(data, path).set_password(name, _entered_password(password))
     click.echo(f"{name} has another password; all sessions are ended")
 
 
@@ -213,7 +215,7 @@ def add_app(
     """Add a connected app."""
     _accounts(data, path).add_app(
         client_id,
-        None if no_secret else _asked(secret),
+        None if no_secret else _entered_password(secret),
         runAs=run_as,
         certificate=certificate,
         users=list(admitted),

@@ -68,7 +68,7 @@ class Connections:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._said = float("-inf")
+        self._last_warning = float("-inf")
         self._ended = 0
 
     def make_room(self, newest: Connection, open_now: Collection[Connection], now: float) -> bool:
@@ -82,9 +82,9 @@ class Connections:
         for connection in idle:
             connection.refuse()
         self._ended += max(1, len(idle))
-        if now - self._said > _SAY_EVERY_S:
+        if now - self._last_warning > _SAY_EVERY_S:
             logger.warning("too many connections: idle ones are ended", limit=self._most, ended=self._ended)
-            self._said, self._ended = now, 0
+            self._last_warning, self._ended = now, 0
         return len(idle) >= excess
 
 

@@ -45,23 +45,23 @@ class JoiningTransport(asyncio.Transport):
     def __init__(self, beneath: asyncio.Transport) -> None:
         super().__init__()
         self._beneath, self._loop = beneath, asyncio.get_running_loop()
-        self._held: list[bytes | bytearray | memoryview] = []
+        self._unsent: list[bytes | bytearray | memoryview] = []
         self._size = 0
         self._closed = False
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._closed:
             return
-        if not self._held:
+        if not self._unsent:
             self._loop.call_soon(self._flush)
-        self._held.append(data)
+        self._unsent.append(data)
         self._size += len(data)
         if self._size > _MOST_HELD:
             self._flush()
 
     def _flush(self) -> None:
-        if self._held:
-            pieces, self._held, self._size = self._held, [], 0
+        if self._unsent:
+            pieces, self._unsent, self._size = self._unsent, [], 0
             self._beneath.write(b"".join(pieces))
 
     def write_whole(self, data: bytes) -> None:
@@ -81,7 +81,7 @@ class JoiningTransport(asyncio.Transport):
             self._beneath.close()
 
     def abort(self) -> None:
-        self._held.clear()
+        self._unsent.clear()
         self._closed = True
         self._beneath.abort()
 

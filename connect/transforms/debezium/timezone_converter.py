@@ -200,12 +200,12 @@ class TimezoneConverter(Transformation):
         return struct_of(part.schema, made, column) if changed else column
 
     def _tell(self, member: Field) -> None:
-        if member.name not in self._told:
-            self._told.add(member.name)
+        if member.name not in self._warned:
+            self._warned.add(member.name)
             logger.warning("a time that has no zone is not converted", field=member.name, type=member.schema.name)
 
     @cached_property
-    def _told(self) -> set[str]:
+    def _warned(self) -> set[str]:
         return set()
 
     def _conversion(self, part: str, member: Field) -> Callable[[Any], Any] | None:

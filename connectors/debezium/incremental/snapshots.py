@@ -34,7 +34,7 @@ _OPEN, _CLOSE = "snapshot-window-open", "snapshot-window-close"
 
 
 class Chunks(Protocol):
-    """What the database-specific part has to provide.
+    """The interface that each database has to implement.
 
     ConnectError and DataError mean that this table cannot be read; other errors end the task.
     """
@@ -51,7 +51,7 @@ class Chunks(Protocol):
         """The next rows, at most ``size``, with keys after ``after`` and up to ``maximum``; None where there are none."""
         ...
 
-    def behind(self, part: TablePart) -> tuple[int | None] | None:
+    def retry_position(self, part: TablePart) -> tuple[int | None] | None:
         """Called after a table could not be read.
 
         If the cause may be that the stream has not reached an ALTER of the table yet, returns a position after which to
@@ -401,7 +401,7 @@ class IncrementalSnapshots:
             else:
                 status = "EMPTY"
         except (ConnectError, DataError) as error:
-            if (later := self._chunks.behind(part)) is not None:
+            if (later := self._chunks.retry_position(part)) is not None:
                 return Behind(*later)
             logger.warning(
                 "a table cannot be read by an incremental snapshot, it is passed over",

@@ -46,7 +46,7 @@ class Window:
         keys = chunk.batch.keys if isinstance(chunk, Chunk) else None
         rows = [] if keys is None else keys.to_pylist()
         self._rows = {tuple(key.values()): at for at, key in enumerate(rows)}
-        self._gone: set[int] = set()
+        self._dropped: set[int] = set()
 
     def drop(self, batches: Sequence[RecordBatch]) -> None:
         if not self._rows or not isinstance(self._chunk, Chunk):
@@ -56,17 +56,17 @@ class Window:
                 continue
             for key in batch.keys.to_pylist():
                 if key is None:  # the table was truncated
-                    self._gone.update(self._rows.values())
+                    self._dropped.update(self._rows.values())
                     self._rows.clear()
                 elif (at := self._rows.pop(tuple(key.values()), None)) is not None:
-                    self._gone.add(at)
+                    self._dropped.add(at)
 
     def ended(self) -> Chunk | None:
         """The chunk with its remaining rows; None where it has to be read again."""
         chunk = self._chunk
         if isinstance(chunk, Behind) or not chunk.stands():
             return None
-        if not self._gone:
+        if not self._dropped:
             return chunk
-        left = pa.array([at not in self._gone for at in range(len(chunk.batch))], pa.bool_())
+        left = pa.array([at not in self._dropped for at in range(len(chunk.batch))], pa.bool_())
         return chunk._replace(batch=chunk.batch.filter(left))

@@ -43,7 +43,7 @@ class CometdClient:
         self.last_seen = now
         self.answered_at = -1.0
         """The time of the last connect."""
-        self.gone = False
+        self.ended = False
         self.reconnect = "none"
         """The advice for a waiting connect when the session has ended."""
 
@@ -56,7 +56,7 @@ class CometdClient:
         return {"successful": True}
 
     def close(self, reconnect: str = "none") -> None:
-        self.gone, self.reconnect = True, reconnect
+        self.ended, self.reconnect = True, reconnect
         for subscription in self.subscriptions.values():
             subscription.close()
         self.subscriptions.clear()

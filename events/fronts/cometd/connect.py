@@ -69,7 +69,7 @@ class Connect:
         self._done(events or [], refusal)
 
     def _look(self) -> None:
-        if self._client.gone or self._lost.done():
+        if self._client.ended or self._lost.done():
             self.end()
             return
         if self._fetching is not None:
@@ -85,7 +85,7 @@ class Connect:
             return
         if need is not None:
             self._fetching = asyncio.create_task(self._fetch(need))
-        elif messages or self._timed_out or self._client.gone:
+        elif messages or self._timed_out or self._client.ended:
             self.end(messages)
 
     async def _fetch(self, need: Need) -> None:

@@ -245,7 +245,7 @@ class CometdFront:
         if subscription is not None and start is None:
             return
         made = await self._bus.subscribe(subscribable.topic, start or Start(), client.wake)
-        if client.gone:
+        if client.ended:
             made.close()
             raise Refusal("403::Unknown client", "handshake")
         if subscription is not None:
@@ -305,7 +305,7 @@ class CometdFront:
                     done([], reply | unauthenticated(message, caller.authorization))
                     return
             client.connected = True
-            advice = {"reconnect": client.reconnect, "interval": 0} if client.gone else self._advice()
+            advice = {"reconnect": client.reconnect, "interval": 0} if client.ended else self._advice()
             done(events, reply | {"successful": True, "advice": advice})
 
         connect = Connect(client, self._deliveries, lost, ended)

@@ -87,7 +87,7 @@ def replay_id_refused(about: str) -> CallRefused:
     )
 
 
-def _said(context: Context, error: TidegateError) -> str:
+def _message(context: Context, error: TidegateError) -> str:
     """An error's text in this API."""
     if isinstance(error, InvalidSession):
         return NOT_AUTHENTICATED
@@ -122,7 +122,7 @@ async def _abort(context: Context, error: Exception) -> NoReturn:
             grpc.StatusCode.INTERNAL,
             "service.error",
         )
-    details = f"{_said(context, error)} rpcId: {rpc_id}"
+    details = f"{_message(context, error)} rpcId: {rpc_id}"
     await context.abort(status, details, (("error-code", f"{_PREFIX}.{trailer}"), ("rpc-id", rpc_id)))
     raise AssertionError("abort does not return")
 

@@ -121,7 +121,7 @@ class TableEvents:
             return None
         kind = _OPS.get(change.op)
         if self._deleted and kind in ("UPDATE", "DELETE"):
-            was, is_ = self._gone(change.before), self._gone(change.after)
+            was, is_ = self._is_deleted(change.before), self._is_deleted(change.after)
             if kind == "DELETE":
                 return None if was else kind  # for subscribers it was deleted already
             if is_:
@@ -129,7 +129,7 @@ class TableEvents:
             return "UNDELETE" if was else kind
         return kind
 
-    def _gone(self, row: Mapping[str, Any] | None) -> bool:
+    def _is_deleted(self, row: Mapping[str, Any] | None) -> bool:
         return row is not None and row.get(self._deleted) not in (None, False, 0, "", "f", "false")
 
     def _fill(self, made: Made, change: Change, kind: str, enriched: Collection[str]) -> None:

@@ -70,21 +70,21 @@ _PROMOTIONS: Final = {
 class _Checker:
     def __init__(self) -> None:
         # None marks a pair whose check is in progress: a recursive schema is compatible unless proven otherwise.
-        self._judged: dict[tuple[int, int], list[Incompatibility] | None] = {}
+        self._compared: dict[tuple[int, int], list[Incompatibility] | None] = {}
         self._effort = Effort()
         self._written: dict[int, dict[str, Field]] = {}
 
     def check(self, token: str, reader: AvroType, writer: AvroType, location: list[str]) -> list[Incompatibility]:
         pair = (id(reader), id(writer))
-        if pair in self._judged:
-            return self._judged[pair] or []
+        if pair in self._compared:
+            return self._compared[pair] or []
         self._effort.pair()
-        self._judged[pair] = None
+        self._compared[pair] = None
         location.append(token)
         # Types used twice at every level double the reasons per level; more than the limit would help no user.
         result = self._judge(reader, writer, location)[:_MAX_REASONS]
         location.pop()
-        self._judged[pair] = result
+        self._compared[pair] = result
         return result
 
     def _judge(self, reader: AvroType, writer: AvroType, location: list[str]) -> list[Incompatibility]:

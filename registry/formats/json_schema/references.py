@@ -86,7 +86,7 @@ class References:
         self._by_name = dict.fromkeys(referenced, registry.resolver("")) if modern else {}
         self._targets: dict[int, Target] = {}
         # Keys are identities of parsed JSON, which is kept alive here, so that identities are not reused.
-        self._kept: list[Any] = []
+        self._keep_alive: list[Any] = []
 
     def within(self, resolver: Resolver[Any], value: dict[str, Any], id_keyword: str) -> Resolver[Any]:
         """The resolver for a schema inside the document, which may have its own id."""
@@ -121,6 +121,6 @@ class References:
         """The target for a location in a document; the same object for the same location."""
         target = self._targets.get(id(contents))
         if target is None:
-            self._kept.append(contents)
+            self._keep_alive.append(contents)
             target = self._targets[id(contents)] = Target()
         return target

@@ -20,22 +20,22 @@ def without_extensions(file: ProtoFile) -> ProtoFile:
         [_type(type_) for type_ in file.types],
         [_service(service) for service in file.services],
         [],
-        _kept(file.options),
+        _known_options(file.options),
     )
 
 
-def _kept(options: Sequence[Option]) -> list[Option]:
+def _known_options(options: Sequence[Option]) -> list[Option]:
     return [option for option in options if not option.parenthesized or option.name.startswith("confluent.")]
 
 
 def _type(type_: Message | Enum) -> Message | Enum:
     if isinstance(type_, Enum):
-        constants = [replace(constant, options=_kept(constant.options)) for constant in type_.constants]
-        return Enum(type_.name, constants, _kept(type_.options), type_.reserved)
+        constants = [replace(constant, options=_known_options(constant.options)) for constant in type_.constants]
+        return Enum(type_.name, constants, _known_options(type_.options), type_.reserved)
     return Message(
         type_.name,
         [_type(inner) for inner in type_.types],
-        _kept(type_.options),
+        _known_options(type_.options),
         type_.reserved,
         _fields(type_.fields),
         [_oneof(oneof) for oneof in type_.oneofs],
@@ -46,7 +46,7 @@ def _type(type_: Message | Enum) -> Message | Enum:
 
 
 def _fields(fields: Sequence[Field]) -> list[Field]:
-    return [replace(field, options=_kept(field.options)) for field in fields]
+    return [replace(field, options=_known_options(field.options)) for field in fields]
 
 
 def _group(group: Group) -> Group:
@@ -55,9 +55,9 @@ def _group(group: Group) -> Group:
 
 def _oneof(oneof: OneOf) -> OneOf:
     groups = [_group(group) for group in oneof.groups]
-    return replace(oneof, fields=_fields(oneof.fields), groups=groups, options=_kept(oneof.options))
+    return replace(oneof, fields=_fields(oneof.fields), groups=groups, options=_known_options(oneof.options))
 
 
 def _service(service: Service) -> Service:
-    rpcs = [replace(rpc, options=_kept(rpc.options)) for rpc in service.rpcs]
-    return replace(service, rpcs=rpcs, options=_kept(service.options))
+    rpcs = [replace(rpc, options=_known_options(rpc.options)) for rpc in service.rpcs]
+    return replace(service, rpcs=rpcs, options=_known_options(service.options))

@@ -94,10 +94,10 @@ async def delete_associations(call: Call) -> Any:
 
 def batch_get_associations(call: Call) -> Any:
     """The associations of several resources."""
-    return {"results": [_asked(call, query) for query in _each(call, read_query)]}
+    return {"results": [_answer(call, query) for query in _each(call, read_query)]}
 
 
-def _asked(call: Call, query: AssociationQuery | InvalidAssociation) -> dict[str, Any]:
+def _answer(call: Call, query: AssociationQuery | InvalidAssociation) -> dict[str, Any]:
     if isinstance(query, RegistryError):
         return {"error": {"error_code": 500, "message": f"Error while getting associations: {query.message}"}}
     name, namespace, resource_id, type_, kinds, lifecycle = query

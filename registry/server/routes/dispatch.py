@@ -72,7 +72,7 @@ class Dispatcher(BaseRoute):
     def __init__(self, registry: Registry, endpoints: Sequence[Endpoint]) -> None:
         self._registry = registry
         self._root = _Node()
-        self._kept: dict[tuple[str, bytes, bytes, str, bytes], bytes] = {}
+        self._cached_answers: dict[tuple[str, bytes, bytes, str, bytes], bytes] = {}
         self._kept_bytes = 0
         self._kept_at = -1
         for endpoint in endpoints:
@@ -168,18 +168,18 @@ class Dispatcher(BaseRoute):
 
     def _answer_kept(self, key: tuple[str, bytes, bytes, str, bytes]) -> bytes | None:
         if self._kept_at != self._registry.catalog.state.revision:
-            self._kept.clear()
+            self._cached_answers.clear()
             self._kept_bytes, self._kept_at = 0, self._registry.catalog.state.revision
-        return self._kept.get(key)
+        return self._cached_answers.get(key)
 
     def _keep(self, key: tuple[str, bytes, bytes, str, bytes], answer: bytes) -> None:
         size = len(answer) + len(key[4]) + len(key[1]) + len(key[2]) + 500
         if self._kept_at != self._registry.catalog.state.revision or size > _KEPT_BYTES // 100:
             return
         if self._kept_bytes + size > _KEPT_BYTES:
-            self._kept.clear()
+            self._cached_answers.clear()
             self._kept_bytes = 0
-        self._kept[key] = answer
+        self._cached_answers[key] = answer
         self._kept_bytes += size
 
 

@@ -70,10 +70,10 @@ def test_an_address_has_a_limit_that_single_ones_override() -> None:
 
 def test_connections_that_come_too_fast_wait() -> None:
     made = limits(rate_by_listener={"A": 1, "B": NO_LIMIT})
-    waits = [made.came("A") for _ in range(12)]
+    waits = [made.count_accepted("A") for _ in range(12)]
     assert waits[:10] == [0.0] * 10  # a burst of all windows but one
     assert 0 < waits[11] <= 1
-    assert made.came("B") == 0
+    assert made.count_accepted("B") == 0
 
 
 def test_more_connections_of_an_address_are_closed(tmp_path: Path) -> None:

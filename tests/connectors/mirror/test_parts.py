@@ -123,8 +123,8 @@ def test_syncs_are_those_that_the_original_writes(runs, max_lag):
         offsets = np.cumsum(steps) + upstream + gap
         before = len(rows)
         rows += [(int(offset), downstream + n) for n, offset in enumerate(offsets)]
-        made = [rows[before + n] for n in state.wanted(offsets, downstream, 1 << 30)]
-        short = [rows[before + n] for n in few.wanted(offsets, downstream, 2)]
+        made = [rows[before + n] for n in state.rows_to_sync(offsets, downstream, 1 << 30)]
+        short = [rows[before + n] for n in few.rows_to_sync(offsets, downstream, 2)]
         assert short == (made if len(made) <= 2 else [*made[:2], made[-1]])
         synced += made
         upstream, downstream = int(offsets[-1]), downstream + len(steps) + more

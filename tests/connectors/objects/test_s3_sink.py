@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from connect.api import ConnectError, RetriableConnectError, TopicPartition
-from connectors.s3.client import _judged
+from connectors.s3.client import _classified
 from connectors.s3.config import S3SinkConfig
 from connectors.s3.sink import S3SinkConnector
 from tests.servers.s3 import S3Server
@@ -124,7 +124,7 @@ def test_the_name_of_an_object_says_nothing_about_an_error(bucket: Bucket, name:
 )
 def test_errors_are_told_apart_by_their_codes(told: str, for_good: bool) -> None:
     text = f"When uploading a part for key 'topics/NoSuchBucket/x' in bucket 'b': {told} (Request ID: 1)"
-    assert _judged(text, "b/topics/NoSuchBucket/x")[1] is for_good
+    assert _classified(text, "b/topics/NoSuchBucket/x")[1] is for_good
 
 
 def test_configurations_as_people_write_them_are_valid() -> None:
