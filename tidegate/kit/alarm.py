@@ -62,4 +62,4 @@ class Alarm:
 
 
 def _nothing() -> None:
-    """What an ended alarm would call."""
+    """An ended alarm calls this."""

@@ -56,7 +56,7 @@ class JsonLinesFormat(FileFormat):
 
 
 def separated(file: BinaryIO, separator: bytes) -> Iterator[pa.Array]:
-    """What stands before each separator, as binary columns; what is behind the last one counts unless it is empty.
+    """The records of a file, as binary columns: a separator ends one, and the last may go without.
 
     Raises DataError where a record is too large to be held: a few kilobytes of a packed file may be gigabytes without a separator.
     """
