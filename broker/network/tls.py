@@ -104,6 +104,7 @@ class _TlsWire:
             self._tls.unwrap()
         self._tell()
         self._socket.close()
+        self._shaken = None  # it holds the connection, which holds this
 
     def _tell(self) -> None:
         """Let the client have an alert, if it can be sent at once."""
