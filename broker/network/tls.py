@@ -104,6 +104,7 @@ class _TlsWire:
             self._tls.unwrap()
         self._tell()
         self._socket.close()
+        self._shaken = None  # it holds the connection, which holds this
 
     def _tell(self) -> None:
         """Send an alert to the client, if that is possible at once."""

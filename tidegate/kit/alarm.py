@@ -63,4 +63,4 @@ class Alarm:
 
 
 def _nothing() -> None:
-    """What an ended alarm would call."""
+    """An ended alarm calls this."""

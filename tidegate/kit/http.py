@@ -172,8 +172,9 @@ class _Answering:
             await send(message)
 
         try:
+            request = Request(scope)  # one for all: it reads the headers once
             for guard in self._guards:
-                await guard(Request(scope))
+                await guard(request)
             await self._routes(scope, receive, noted_send)
         except Exception as error:
             if begun:

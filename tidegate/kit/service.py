@@ -89,7 +89,7 @@ async def _run(service: Service, ready_file: Path | None, stop_with_stdin: bool,
         await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             addresses = starting.result()
-            # What there is now stays, so that no full collection looks at it again: a broker without clients would stop for 50 ms.
+            # The objects of the start stay. A full collection that looked at them would stop an idle broker for 50 ms.
             gc.collect()
             gc.freeze()
             if collect_rarely:
