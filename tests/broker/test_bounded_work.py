@@ -1,6 +1,6 @@
-"""Hostile but well-formed requests: a witness beside them is answered all the while, and memory stays bounded.
+"""Hostile but well-formed requests: a second client is answered all the while, and memory stays limited.
 
-The limits are generous, for machines under load. The faults that they notice took tens of seconds and gigabytes.
+The limits are generous, for machines under load. The errors that they detect took tens of seconds and gigabytes.
 """
 
 from __future__ import annotations

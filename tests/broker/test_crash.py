@@ -1,4 +1,4 @@
-"""The broker is killed in the middle of the load: what it acknowledged is there once, in order."""
+"""The broker is killed under load: all acknowledged records are there once, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Fetch sessions: answers name what changed and nothing else, whoever has many partitions gets at all of them."""
+"""Fetch sessions: responses contain only partitions that changed, and a consumer with many partitions gets records from
+all of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``__consumer_offsets`` as Kafka writes it and as we do: each reads the other's, and the bytes are the same."""
+"""``__consumer_offsets``: Kafka and we read each other's records, and the bytes are the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster that has put a group protocol's feature at level 0 refuses it, and takes it again afterwards."""
+"""A cluster in which a group protocol's feature is at level 0 refuses that protocol, and accepts it again afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""``__transaction_state`` as Kafka writes it and as we do, Kafka's tools on our transactions, and transactions that outlive a kill."""
+"""``__transaction_state`` has the same bytes as Kafka's; Kafka's tools work on our transactions; transactions survive a
+kill.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a task's thread waits for a cluster: patiently, and not past the word to stop."""
+"""A task's thread waits for an unreachable cluster, but not after it was told to stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks and connectors at their edges, over a worker: told to stop in the middle of a call, failing, and not returning."""
+"""Edge cases of tasks and connectors, over a worker: stopped in the middle of a call, failing, not returning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Built-in sinks that are told to stop while their target does not answer: what is committed has arrived."""
+"""Built-in sinks that are stopped while their target does not respond: committed records have arrived."""
 
 from __future__ import annotations
 

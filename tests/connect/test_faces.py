@@ -1,4 +1,4 @@
-"""Workers that listen to https, know their users, and pass requests on to each other all the same."""
+"""Workers with HTTPS and users also forward requests to each other."""
 
 from __future__ import annotations
 

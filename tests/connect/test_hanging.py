@@ -1,4 +1,6 @@
-"""Tasks that hang or fail, hosts that hang or grow: noticed, shown with their trace, and started again where that is asked for."""
+"""Tasks that hang or fail, and hosts that hang or use too much memory, are detected, shown with a trace, and restarted
+where configured.
+"""
 
 from __future__ import annotations
 

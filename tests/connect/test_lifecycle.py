@@ -1,4 +1,4 @@
-"""The life of a task: which calls come when, whatever a plugin does with them, and what a cancelled task can commit."""
+"""The life of a task: the order of its calls, whatever a plugin does in them, and what a cancelled task can commit."""
 
 from __future__ import annotations
 

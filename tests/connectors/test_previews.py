@@ -1,4 +1,6 @@
-"""A preview of a source that follows changes leaves nothing in the database, and does not touch what a connector has there."""
+"""A preview of a change data capture source leaves nothing in the database, and does not touch a connector's objects
+there.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A log that fails in any of its calls: an event with an id is stored once however often it is sent, and a block of events
-whole or not at all."""
+"""A log that fails in any of its calls: an event with an id is stored once however often it is sent, and a block of
+events completely or not at all.
+"""
 
 from __future__ import annotations
 

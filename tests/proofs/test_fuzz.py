@@ -1,4 +1,6 @@
-"""Ten minutes of requests and record batches that no client sends: the broker answers or hangs up, and everybody else goes on."""
+"""Ten minutes of requests and record batches that no client sends: the broker responds or closes the connection, and
+other clients are not affected.
+"""
 
 from __future__ import annotations
 

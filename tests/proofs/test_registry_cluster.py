@@ -1,4 +1,4 @@
-"""Several registries over one log while the one that writes is killed, stopped and cut off under a load of writes."""
+"""Several registries over one log, while the writing one is killed, stopped and cut off under load."""
 
 from __future__ import annotations
 

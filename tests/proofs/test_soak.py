@@ -1,4 +1,6 @@
-"""100,000 events a second for ten minutes, with a group of consumers that keeps up: nothing is lost, memory stays flat."""
+"""100,000 events a second for ten minutes, with a group of consumers that keeps up: no event is lost, and memory use
+stays constant.
+"""
 
 from __future__ import annotations
 

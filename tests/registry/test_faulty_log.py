@@ -1,6 +1,7 @@
-"""A log that fails in any of its calls: what the registry has acknowledged stays, what it refused is nothing, and it goes on.
+"""A log that fails in any of its calls: acknowledged schemas stay, refused ones have no effect, and the registry
+continues.
 
-The judge is a second registry that replays the log: it has to say the same as the one that wrote it.
+A second registry replays the log and must give the same responses as the one that wrote it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A server process of ours: started in a session of its own with its output in a file, ended by its pid at the latest when we exit."""
+"""A server process of ours: started in its own session with its output in a file, and ended by its pid when we exit at
+the latest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Our broker on an event loop in a thread, for tests that look inside; ``tests.servers.tidegate_broker`` is the process."""
+"""Our broker on an event loop in a thread, for tests that inspect it; ``tests.servers.tidegate_broker`` runs it as a
+process.
+"""
 
 from __future__ import annotations
 

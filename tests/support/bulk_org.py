@@ -1,4 +1,4 @@
-"""An org of recorded answers that takes jobs of the Bulk API 2.0 and keeps objects, for the connectors that use it."""
+"""An org of recorded responses that accepts Bulk API 2.0 jobs and stores objects, for connectors that use it."""
 
 from __future__ import annotations
 

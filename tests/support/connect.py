@@ -1,4 +1,4 @@
-"""Contexts for connectors and tasks without a runtime, which remember what was asked of them."""
+"""Contexts for connectors and tasks without a runtime; they record the calls made to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An events service on a log and a registry in memory, for tests of what lies in front of them."""
+"""An events service on an in-memory log and registry, for tests of the layers above these."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A disk that fails where a test wants it to: each write, flush, rename and so on below a directory is a step that can fail.
+"""A disk that fails where a test wants: each write, flush, rename and so on below a directory is a step that can fail.
 
-It stands between this process and the operating system, so all code comes by here, whatever it calls. Reading never fails.
+It is placed between this process and the operating system, so it covers all code. Reads never fail.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A group coordinator whose clock is turned by hand and whose log is a list."""
+"""A group coordinator whose clock the test advances and whose log is a list."""
 
 from __future__ import annotations
 

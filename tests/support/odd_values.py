@@ -1,6 +1,8 @@
-"""Odd values at every declared key of plugins, judged by Kafka Connect and by ours, and the table of what may differ.
+"""Unusual values for every declared key of plugins, validated by Kafka Connect and by ours, and the table of permitted
+differences.
 
-The table is "Values of keys" in docs/reference/connect-differences.md: plugins and keys as patterns, who refuses, which values.
+The table is "Values of keys" in docs/reference/connect-differences.md: plugins and keys as patterns, who refuses, which
+values.
 """
 
 from __future__ import annotations

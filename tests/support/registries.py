@@ -1,4 +1,4 @@
-"""Registries in processes of their own."""
+"""Registries in separate processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A registry in a thread of the test's process, over a log in memory, with a real HTTP face."""
+"""A registry in a thread of the test's process, over an in-memory log, with a real HTTP server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A share-partition over a log that is a list of batches, with the state in a list too and a clock turned by hand."""
+"""A share-partition over a log that is a list of batches; its state is a list too, and the test advances the clock."""
 
 from __future__ import annotations
 

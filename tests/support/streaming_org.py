@@ -1,4 +1,4 @@
-"""The Streaming API of an org of recorded answers: channels over Bayeux with Salesforce's replay extension."""
+"""The Streaming API of an org of recorded responses: channels over Bayeux with Salesforce's replay extension."""
 
 from __future__ import annotations
 

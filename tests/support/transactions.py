@@ -1,4 +1,4 @@
-"""A transaction coordinator whose clock is turned by hand, with partitions that are lists."""
+"""A transaction coordinator whose clock the test advances, with partitions that are lists."""
 
 from __future__ import annotations
 

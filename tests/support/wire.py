@@ -1,4 +1,4 @@
-"""Kafka requests as bytes on a socket, for what no client would send."""
+"""Kafka requests as bytes on a socket, for requests that no client would send."""
 
 from __future__ import annotations
 

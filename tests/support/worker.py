@@ -1,4 +1,4 @@
-"""A Connect worker in a process of its own, with the toys."""
+"""A Connect worker in a separate process, with the toy connectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A secured platform while certificates and passwords change and a component hangs: nothing is started again that need not be."""
+"""A secured platform while certificates and passwords change and a component hangs: nothing is restarted unnecessarily."""
 
 from __future__ import annotations
 

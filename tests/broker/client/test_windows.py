@@ -1,4 +1,4 @@
-"""Batches on their way: whatever the network does, the log has them in order and each once."""
+"""Batches in flight: whatever the network does, the log gets them in order and each once."""
 
 from __future__ import annotations
 

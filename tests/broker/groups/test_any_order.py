@@ -1,4 +1,4 @@
-"""Groups whose members join, sync, fall silent and come back in any order, on a disk that stalls, across restarts."""
+"""Groups whose members join, sync, time out and return in any order, on a disk that stalls, across restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction keeps the last record of each key, where it was; and a crash at any step of it loses nothing."""
+"""Compaction keeps the last record of each key at its offset, and a crash at any step of it loses no record."""
 
 from __future__ import annotations
 

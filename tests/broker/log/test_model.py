@@ -1,4 +1,4 @@
-"""A log does what a list of records would, whatever happens to it in whatever order, on a disk that fails now and then."""
+"""A log behaves like a list of records under any sequence of operations, on a disk that fails now and then."""
 
 from __future__ import annotations
 

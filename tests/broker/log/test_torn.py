@@ -1,4 +1,7 @@
-"""A power cut takes what was not flushed, wherever; what lies below the recovery point is all there, and nothing after a hole."""
+"""A power cut removes any bytes that were not flushed.
+
+Everything below the recovery point survives, and no record after a hole does.
+"""
 
 from __future__ import annotations
 

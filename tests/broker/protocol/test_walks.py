@@ -1,4 +1,4 @@
-"""Walks over records find the same as decoding them, without the memory that decoding takes."""
+"""Walking over records gives the same results as decoding them, with less memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A share-partition in any order of events, across restarts, on a log that stalls and fails: no record in two hands, none lost."""
+"""A share-partition under any order of events, across restarts, on a log that stalls and fails: no record is acquired
+twice at the same time, and none is lost.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for records: who is told, when, and before whom."""
+"""Waiting for records: who is notified, when, and in which order."""
 
 from __future__ import annotations
 

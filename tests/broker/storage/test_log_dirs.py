@@ -1,4 +1,4 @@
-"""Several data directories: where partitions go, how they move while they are written to, and what a failed disk takes along."""
+"""Several data directories: the placement of partitions, moves during writes, and the effects of a failed disk."""
 
 from __future__ import annotations
 

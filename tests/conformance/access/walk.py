@@ -1,4 +1,6 @@
-"""Every API asked by clients that may do little, and what of each answer says what they may."""
+"""Sends requests of every API as clients with few rights, and extracts the parts of each response that depend on
+rights.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two answers side by side: what must differ is made equal by declared rules, and every other difference is told."""
+"""Compares two responses: declared rules cover values that must differ, and every other difference is reported."""
 
 from __future__ import annotations
 

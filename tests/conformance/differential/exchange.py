@@ -1,4 +1,6 @@
-"""Any request of any version from plain values, and its answer as plain values: kio knows the bytes, we do not."""
+"""Sends any request of any version given as plain values, and returns its response as plain values; kio encodes and
+decodes the bytes.
+"""
 
 from __future__ import annotations
 

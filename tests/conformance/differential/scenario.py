@@ -1,4 +1,4 @@
-"""A scenario: requests in an order, sent to two brokers side by side, with what earlier answers said filled in."""
+"""A scenario: requests in order, sent to two brokers in parallel, with values from earlier responses filled in."""
 
 from __future__ import annotations
 

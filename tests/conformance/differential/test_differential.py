@@ -1,4 +1,6 @@
-"""The same requests to our broker and to Apache Kafka, in every version, give the same answers but for what is declared."""
+"""The same requests to our broker and to Apache Kafka, in every version, get the same responses except for declared
+differences.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The administrators' clients of kafka-python and aiokafka see and change what they see and change on Apache Kafka."""
+"""The admin clients of kafka-python and aiokafka read and change the same as on Apache Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions as three clients make them, and their edges as bytes on the wire."""
+"""Transactions with three clients, and edge cases as bytes on the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON read in columns is JSON read row by row."""
+"""Reading JSON in columns gives the same result as reading it row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Converters beside Kafka Connect's own: what those made of random values and texts was recorded (see RecordConverters.java)."""
+"""Converters compared with Kafka Connect's own, whose results for random values and texts were recorded (see
+RecordConverters.java).
+"""
 
 from __future__ import annotations
 

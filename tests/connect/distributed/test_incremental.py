@@ -1,4 +1,4 @@
-"""Incremental assignment: beside Kafka Connect's own rounds (see RecordRounds.java), and what must hold of any."""
+"""Incremental assignment compared with Kafka Connect's own rounds (see RecordRounds.java), and its invariants."""
 
 from __future__ import annotations
 

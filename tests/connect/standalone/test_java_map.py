@@ -1,4 +1,4 @@
-"""The offset file: Java's own bytes read and written, any others refused."""
+"""The offset file: Java's serialized bytes are read and written, all others refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A channel hears that a signal was acted upon only once a position after it is stored: a kill before it has the signal read again."""
+"""A channel is told that a signal was carried out only after a later offset has been stored: after a kill before that,
+the signal is read again.
+"""
 
 from __future__ import annotations
 

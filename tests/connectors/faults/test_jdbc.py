@@ -1,4 +1,4 @@
-"""The connectors of databases pass the suites that kill, stop and cut off."""
+"""The database connectors pass the suites that kill, stop and cut connections."""
 
 from __future__ import annotations
 

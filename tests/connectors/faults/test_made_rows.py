@@ -1,4 +1,4 @@
-"""Sources of rows that nobody else keeps pass the suite that kills and stops: a generator and the data generator."""
+"""Sources that generate their rows pass the suite that kills and stops: a Python generator and the data generator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mirror passes the suite that kills, stops and cuts off."""
+"""The mirror passes the suite that kills, stops and cuts connections."""
 
 from __future__ import annotations
 

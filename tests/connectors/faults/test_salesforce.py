@@ -1,5 +1,6 @@
-"""The connectors of Salesforce pass the suites that kill, stop and cut off: with an events service, and where that has no such
-API with an org of recorded answers."""
+"""The Salesforce connectors pass the suites that kill, stop and cut connections: with an events service, or, where that
+lacks the API, with an org of recorded responses.
+"""
 
 from __future__ import annotations
 

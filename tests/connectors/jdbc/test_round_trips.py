@@ -1,4 +1,4 @@
-"""Any row of any type goes from a table through a topic's bytes into another table of the same definition unchanged."""
+"""Rows of every type pass from a table through a topic into another table of the same definition unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JDBC source through SQLAlchemy alone, as for databases that nothing here knows: on PostgreSQL under another name."""
+"""The JDBC source through SQLAlchemy alone, as for unknown databases: PostgreSQL under another name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two clusters in this process, and connectors that run between them as in a worker, without one."""
+"""Two clusters in this process, and connectors between them that run as in a worker, but without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same mirroring by Kafka's own Mirror connectors and by ours, from one source to a target each."""
+"""Kafka's own Mirror connectors and ours mirror the same source, each to its own target."""
 
 from __future__ import annotations
 

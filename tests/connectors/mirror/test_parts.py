@@ -1,4 +1,4 @@
-"""Names, bytes, and which positions are worth writing down: each by itself."""
+"""Unit tests of naming, record formats, and the choice of offsets to sync."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each scenario gives the records that Debezium's connector for MariaDB wrote for it; where ours differ, the difference stands here."""
+"""Each scenario gives the records that Debezium's MariaDB connector wrote; any differences are listed here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The S3 source against a real S3 server: what our sink wrote comes back, and other people's objects."""
+"""The S3 source against a real S3 server: objects of our sink and of others."""
 
 from __future__ import annotations
 

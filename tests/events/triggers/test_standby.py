@@ -1,4 +1,4 @@
-"""Triggers in several processes, and triggers that are laid out anew: each event is handled, and by one."""
+"""Triggers in several processes, and triggers whose partitions change: each event is handled by exactly one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record batches: right ones of every codec and kind, and what can be wrong with them while the checksum is right."""
+"""Record batches: valid ones of every codec and kind, and possible errors in them with a correct checksum."""
 
 from __future__ import annotations
 

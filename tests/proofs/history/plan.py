@@ -1,4 +1,4 @@
-"""From a seed to a plan: which clients, how fast, over which topics, and what happens to the broker when."""
+"""Turns a seed into a plan: the clients, their speed and topics, and the faults of the broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Histories of our broker obey the rules, whatever is done to it; those of brokers broken on purpose do not; Apache Kafka's do.
+"""Histories of our broker obey the rules under all faults; those of deliberately broken brokers do not; Apache Kafka's
+do.
 
 TIDEGATE_SEEDS=3,7-9 chooses seeds.
 """

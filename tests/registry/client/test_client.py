@@ -1,4 +1,4 @@
-"""The client against a registry's real HTTP face."""
+"""The client against a registry's real HTTP server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes that go wrong, through the HTTP face."""
+"""Writes that fail, through the HTTP API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records one by one and whole columns are one codec: the same values, the same errors, and fastavro's bytes."""
+"""Coding records one by one and in columns gives the same values and errors, and fastavro's bytes."""
 
 from __future__ import annotations
 

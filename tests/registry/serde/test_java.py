@@ -1,4 +1,6 @@
-"""Records and columns are read with another schema as Java Avro 1.12.1 reads them; its answers are kept, so no Java is needed."""
+"""Records and columns are read with another schema as by Java Avro 1.12.1; its results are recorded, so no Java is
+needed.
+"""
 
 from __future__ import annotations
 

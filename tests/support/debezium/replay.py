@@ -1,4 +1,4 @@
-"""A scenario done with our connector, its records in the form in which Debezium's are kept."""
+"""Runs a scenario with our connector and returns its records in the form in which Debezium's are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A random workload on a few tables, and the tables as they follow from change events."""
+"""A random workload on a few tables, and the tables rebuilt from change events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When an alarm rings, and how few timers it takes."""
+"""When an alarm rings, and how few timers it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that are answered past the application, over a real socket."""
+"""Requests that are answered without the application, over a real socket."""
 
 from __future__ import annotations
 

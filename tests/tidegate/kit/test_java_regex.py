@@ -1,4 +1,4 @@
-"""Regular expressions beside Java's own: what ``java.util.regex`` made of them was recorded (see RecordRegex.java)."""
+"""Regular expressions compared with Java's: the results of ``java.util.regex`` were recorded (see RecordRegex.java)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Consumer groups whose members beat, lose answers, fall silent, leave and come back in any order, while topics change, the
-disk stalls and the coordinator restarts: no partition is with two of them at once, and all comes out right in the end.
+"""Consumer groups whose members send heartbeats, lose responses, time out, leave and return in any order, while topics
+change, the disk stalls and the coordinator restarts.
+
+No partition belongs to two members at the same time, and the group converges in the end.
 """
 
 from __future__ import annotations

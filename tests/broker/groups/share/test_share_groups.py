@@ -1,4 +1,4 @@
-"""Share groups as their members and administrators see them: who fetches from what, and since where."""
+"""Share groups from the view of members and administrators: who fetches which partition, and from which offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns of JSON Schemas are matched in bounded time, and as jsonschema matches them else."""
+"""Patterns in JSON Schemas are matched in limited time, and otherwise as by jsonschema."""
 
 from __future__ import annotations
 
