@@ -17,7 +17,7 @@ RECORDS = 30_000
 
 
 class Load(threading.Thread):
-    """An idempotent producer that never gives up, and what it was told of each record."""
+    """An idempotent producer that never gives up, and the result of each record."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         super().__init__(daemon=True)

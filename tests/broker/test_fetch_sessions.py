@@ -29,7 +29,7 @@ from tidegate.kit.config import parse
 
 
 class Consumer:
-    """Sends the requests of one session; ``told`` is what it knows of each partition."""
+    """Sends the requests of one session; ``told`` is its knowledge of each partition."""
 
     def __init__(self, broker: Broker, *, version: int = 12, isolation_level: int = 0) -> None:
         self.context = Context(broker, version, "c", "127.0.0.1", "PLAINTEXT")

@@ -25,7 +25,7 @@ from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
 
 PARTITIONS = 4
-"""Of ``__transaction_state``, in both brokers' test settings."""
+"""The number of partitions of ``__transaction_state`` in both brokers' test settings."""
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def rows(*sizes):
 
 
 class Log:
-    """Takes batches of rows of at most 100 bytes each; answers when told to."""
+    """Accepts batches of rows of at most 100 bytes each; answers when told to."""
 
     def __init__(self):
         self.taken, self.waiting = [], []

@@ -64,7 +64,7 @@ def shown(worker, name, task=None):
     [("stop", 2000), ("stop", 600_000), ("restart", 2000), ("restart", 600_000), ("delete", 2000), ("delete", 600_000)],
 )
 def test_an_order_in_the_middle_of_a_slow_put_loses_nothing(worker, tmp_path, name, order, slow_ms):
-    """Whether the put returns within the task's time, or never."""
+    """With a put that returns within the task's time, and with one that never does."""
     out, calls, gate = tmp_path / "out", tmp_path / "calls", tmp_path / "gate"
     worker.fill(name, 100)
     config = {"topics": name, "file": str(out), "calls": str(calls), "slow_ms": str(slow_ms), "until": str(gate)}

@@ -74,7 +74,7 @@ def test_a_sink_to_s3_that_is_stopped_during_an_upload_commits_what_is_in_object
 
 
 def records_read(worker, sink):
-    """How many records the sink's task has been given."""
+    """The number of records that the sink's task has received."""
     for line in requests.get(f"{worker.url}/metrics", timeout=60).text.splitlines():
         if "sink_record_send_total" in line and f'"{sink}"' in line:
             return float(line.rpartition(" ")[2])

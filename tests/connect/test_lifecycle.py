@@ -15,7 +15,7 @@ S = TaskState
 
 
 class Noting(Task):
-    """Notes its calls; ``do`` says what a call does beside."""
+    """Records its calls; ``do`` adds behaviour to a call."""
 
     def __init__(self, **do):
         super().__init__(None, None)

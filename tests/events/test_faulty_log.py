@@ -158,7 +158,7 @@ class Trial:
                 assert isinstance(answer, Refused) and isinstance(answer.error, BusUnavailable), answer
 
     async def together(self, ids: Sequence[str]) -> None:
-        """A block of its own, whose events nobody sends again."""
+        """Publish a separate block, whose events are not sent again."""
         told = [f"{id_}-{uuid.uuid4().hex[:8]}" for id_ in ids]
         events = [JsonEvent(TOPIC, {"Order_Number__c": id_}, id_) for id_ in told]
         try:

@@ -95,7 +95,7 @@ class Clients:
     def __init__(self, app: Any) -> None:
         self._http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://registry")
         self.ids: dict[str, int] = {}
-        """By subject, of registrations that were acknowledged."""
+        """Acknowledged registrations, by subject."""
         self.deleted: dict[str, bool] = {}
         """Whether a subject's deletion was acknowledged."""
         self.levels: list[tuple[str, bool]] = []
@@ -141,7 +141,7 @@ class Clients:
 
 
 def schema_of(subject: str) -> str:
-    """Of those called shared, two subjects have one schema."""
+    """Two subjects whose names begin with "shared" have the same schema."""
     name = subject.rpartition("-")[0] if subject.startswith("shared") else subject
     return json.dumps({"type": "record", "name": name.replace("-", "_"), "fields": []})
 

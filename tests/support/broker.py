@@ -33,7 +33,7 @@ def settings(directory: Path, **overrides: str) -> dict[str, str]:
 
 
 class BrokerThread:
-    """A broker on an event loop of its own. ``server`` may be looked at."""
+    """A broker on its own event loop. Tests may inspect ``server``."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties

@@ -36,9 +36,9 @@ class BulkOrg:
         self.refuse: Callable[[Mapping[str, str]], str] = lambda row: ""
         self.rows: Callable[[str], list[dict[str, str]]] = lambda soql: []
         self.slow = 0
-        """So many looks at a job find it at work."""
+        """The number of queries during which a job is still in progress."""
         self.broken: dict[str, int] = {}
-        """How many times a step ("POST jobs/ingest") is to fail with a 503."""
+        """How often a step ("POST jobs/ingest") fails with a 503."""
         self.clock = "2026-01-02T00:00:00.000+0000"
         self.ending: dict[str, str] = {"state": "JobComplete"}
         fields = list(fields)

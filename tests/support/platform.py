@@ -23,7 +23,7 @@ __all__ = ["RunningPlatform", "running_platform", "tidegate", "until"]
 def tidegate(
     *arguments: Any, check: bool = True, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own, with these variables beside those of the tests."""
+    """Run the command line in a separate process, with these variables in addition to those of the tests."""
     command = [sys.executable, "-m", "tidegate.cli", *map(str, arguments)]
     variables = {**os.environ, **(environment or {})}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=variables)

@@ -44,7 +44,7 @@ class StateList(ListLog):
 
 
 class ShareBench:
-    """One share-partition; ``restart`` begins again with what was written down."""
+    """One share-partition; ``restart`` starts again with the stored state."""
 
     def __init__(self, settings: ShareSettings | None = None, *, log_start: int = 0, **config: str) -> None:
         self.clock = ManualClock()

@@ -218,7 +218,7 @@ def test_without_numbers_there_is_one() -> None:
 
 
 def drained(run: Run) -> None:
-    """Nothing goes wrong any more."""
+    """From here on there are no more failures."""
     while not run.over():
         assert any(getattr(run, step)() for step in CALM), "nothing can go on"
 

@@ -37,7 +37,7 @@ def allowed() -> Allowance:
 
 
 def walked(batch: bytes) -> None:
-    """All walks over a batch, whatever they find."""
+    """Run all walks over a batch, whatever they find."""
     header = BatchHeader.parse(batch)
     data = opened(header, batch, allowed())
     keyless(header, data, allowed(), most_named=5)

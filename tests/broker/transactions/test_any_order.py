@@ -33,7 +33,7 @@ class Instance:
         self.adding: list[tuple[asyncio.Future[None], tuple[str, int], str]] = []
         self.ending: asyncio.Future[Producer] | None = None
         self.wants: bool | None = None
-        """Whether it has asked to commit or to abort: it asks for nothing else until that is answered."""
+        """Whether it has asked to commit or to abort: it sends no other request until the response comes."""
         self.records: list[tuple[tuple[str, int], str]] = []
         self.broken = False
         """Something failed in the transaction: it can only be aborted."""

@@ -32,7 +32,7 @@ def test_each_round_assigns_as_kafka_connect_does(group):
 
 
 class Group:
-    """Workers that do as they are told."""
+    """Workers that follow their assignments."""
 
     def __init__(self, delay_ms=300_000):
         self.now_ms = 1.0

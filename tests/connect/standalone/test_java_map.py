@@ -24,7 +24,7 @@ SAME = (
     "00097468726573686f6c6478703f4000000000000c77080000001000000001757200025b42acf317f8060854e00200007870"
     "000000017371007e000378"
 )
-"""Its key and its value are one array: the second is a reference to the first."""
+"""A map whose key and value are the same array: the second is a reference to the first."""
 
 
 def test_javas_bytes_are_read_and_written():

@@ -41,7 +41,7 @@ def snapshots(channel: Channel) -> IncrementalSnapshots:
 
 
 def poll(snapshots: IncrementalSnapshots, channel: Channel, seq: int) -> list[dict[str, Any]]:
-    """The positions of one poll; afterwards the channel's ``done_after`` says whether it was told in this one."""
+    """The offsets of one poll; afterwards the channel's ``done_after`` shows whether it was informed in this poll."""
     channel.looks, channel.done_after = seq, []
     made = snapshots.streamed([], {"seq": seq}, seq, float(seq))
     return [dict(batch.source_offset or {}) for batch in made]

@@ -58,7 +58,7 @@ class OnMariaDbDatabase(OnMariaDb):
 
 
 class ByOffsetsTable:
-    """Once, by the table in which the sink keeps its positions."""
+    """Exactly once, by the table in which the sink stores its offsets."""
 
     @pytest.fixture
     def properties(self, url: str) -> Mapping[str, str]:

@@ -80,7 +80,7 @@ class TestRowsOfAGeneratorThatWaits(OnBothBrokers, SourceFaultSuite):
 
 @pytest.mark.long
 class TestDatagen(OnBothBrokers, SourceFaultSuite):
-    """It has no end: records behind the first ROWS count as none."""
+    """It has no end: records after the first ROWS are ignored."""
 
     connector_class = DatagenConnector
 

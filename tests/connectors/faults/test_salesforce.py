@@ -47,7 +47,7 @@ class OnEventsService(ThroughForwarder):
 
     @pytest.fixture
     def login(self, login: Mapping[str, str], port: int) -> Mapping[str, str]:
-        """By way of the forwarder; the service answers under the address that it was asked at."""
+        """Through the forwarder; the service gives the address at which it was called."""
         return {**login, "salesforce.instance": f"https://127.0.0.1:{port}"}
 
 

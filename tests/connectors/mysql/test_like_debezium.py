@@ -74,8 +74,9 @@ def _transactions_that_end(records: list[list[Any]]) -> list[list[Any]]:
 
 
 def _of_scenario(records: list[list[Any]], name: str) -> list[list[Any]]:
-    """Of the topic of schema changes what is said of the scenario's own database; the original also tells SET, USE and DROP at a
-    snapshot, and the structure of databases that are not captured."""
+    """From the topic of schema changes, the records about the scenario's own database; the original also writes SET,
+    USE and DROP at a snapshot, and the structure of databases that are not captured.
+    """
     return [
         r
         for r in records

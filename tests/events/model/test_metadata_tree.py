@@ -218,7 +218,7 @@ def test_work_on_a_zip_grows_with_its_size() -> None:
     ids=["deep", "not ended", "many elements", "document type", "no XML"],
 )
 def test_refused_metadata_is_freed_without_the_garbage_collector(text: bytes) -> None:
-    """In a circle with frames of ElementTree, three zips of 20,000 such objects took 300 MB."""
+    """In reference cycles with frames of ElementTree, three zips of 20,000 such objects took 300 MB."""
     data = zipped({f"objects/A{number}__e.object": text for number in range(3)})
     gc.collect()
     gc.disable()

@@ -39,7 +39,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidegateBroker]
 
 
 class Project:
-    """A project folder, an events service to publish with, and processes' worth of triggers beside it."""
+    """A project folder, an events service to publish with, and several trigger processes beside it."""
 
     def __init__(self, folder: Path, service: EventsThread, broker: TidegateBroker) -> None:
         self.folder, self.service, self.out = folder, service, folder / "noted"

@@ -86,7 +86,7 @@ def _right_length_and_checksum(data: bytearray) -> None:
 
 
 def _made_up(chance: random.Random) -> bytes:
-    """A header of its own making, with noise or compressed noise for records."""
+    """An invented header, with noise or compressed noise for records."""
     body = chance.randbytes(chance.choice([0, 1, 20, 300]))
     codec = chance.choice([0, 1, 2, 3, 4, 5, 6, 7])
     if 1 <= codec <= 4 and chance.random() < 0.5:

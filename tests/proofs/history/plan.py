@@ -51,7 +51,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class Fault:
-    """At ``at`` seconds; ``lasts`` is how long the broker is stopped, its disk full, or itself down."""
+    """A fault at ``at`` seconds; ``lasts`` is how long the broker is stopped, down, or its disk is full."""
 
     at: float
     kind: str

@@ -64,7 +64,7 @@ def as_record_of(message: bytes, writer: AvroSchema, reader: AvroSchema | None =
 
 
 def hold_alike(message: bytes, writer: AvroSchema, reader: AvroSchema | None = None) -> Any:
-    """Both ways give equal values, or both an error in the same field; returns what the columns gave."""
+    """Both ways give equal values, or both an error in the same field. Returns the columns' values."""
     column, record = in_columns(message, writer, reader), as_record_of(message, writer, reader)
     if isinstance(column, CorruptRecord) or isinstance(record, CorruptRecord):
         assert isinstance(column, CorruptRecord) and isinstance(record, CorruptRecord), (column, record)

@@ -17,7 +17,7 @@ from tests.servers.fixtures import or_skip
 
 HEADER = b"\0\0\0\0\7"
 STRICTER = ("cannot be read as string", "not UTF-8", "UnicodeDecodeError", "'utf-8' codec")
-"""Where Java goes on: it takes any bytes for a string."""
+"""Cases that Java accepts: it takes any bytes for a string."""
 
 
 def in_columns(body: bytes, writer: AvroSchema, reader: AvroSchema) -> str | CorruptRecord:

@@ -58,7 +58,7 @@ class Client:
     answer_lost: bool = False
     heard_ms: int = -(1 << 60)
     since_ms: int = 0
-    """When it was told to give something up that it still has."""
+    """When it was told to revoke partitions that it still has."""
     fate: list[str] = field(default_factory=list)
 
     @property
@@ -91,7 +91,7 @@ class Client:
         self.epoch = 0
 
     def apply(self) -> None:
-        """Do as it was told: give up, then take."""
+        """Follow the last assignment: first revoke, then take."""
         self.owned = self.target
 
 
@@ -212,7 +212,7 @@ class World:
         self.check()
 
     def alive(self, client: Client) -> bool:
-        """Whether the coordinator must still count on it: it was heard of, and did in time what it was told."""
+        """Whether the coordinator must still count it as a member: it sent heartbeats and revoked partitions in time."""
         in_time = client.owned <= client.target or self.now_ms - client.since_ms < REVOKE_MS
         return self.now_ms - client.heard_ms < SESSION_MS and in_time
 
