@@ -141,7 +141,7 @@ class Clients:
 
 
 def schema_of(subject: str) -> str:
-    """Two subjects whose names begin with "shared" have the same schema."""
+    """Subjects named ``shared-N-...`` with the same N have the same schema."""
     name = subject.rpartition("-")[0] if subject.startswith("shared") else subject
     return json.dumps({"type": "record", "name": name.replace("-", "_"), "fields": []})
 
