@@ -32,6 +32,13 @@ def test_columns_and_rows_are_read_alike(data):
         assert columns.equals(from_json(schema.as_optional(), [json.loads(t) for t in texts.to_pylist()], "a value"))
 
 
+def test_an_array_of_decimals_may_be_empty_in_every_row():
+    schema = Schema.struct({"a": Schema.array(Schema.decimal(2, 9))})
+    texts = pa.array([b'{"a":[]}', b'{"a":[]}'], pa.binary())
+    columns = read_columns(schema, texts)
+    assert columns is not None and columns.to_pylist() == [{"a": []}, {"a": []}]
+
+
 ODD = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(), st.text(max_size=5), st.just([]), st.just({})
 )
