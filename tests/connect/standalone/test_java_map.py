@@ -41,10 +41,10 @@ def test_a_written_record_is_read_back(entries):
 
 
 @given(st.binary(max_size=40), st.integers(0, 300), st.booleans())
-def test_other_bytes_are_refused(noise, place, cut):
+def test_other_bytes_are_refused(noise, position, cut):
     whole = bytes.fromhex(THREE)
-    place = min(place, len(whole))
-    data = whole[:place] + noise + (b"" if cut else whole[place + len(noise) :])
+    position = min(position, len(whole))
+    data = whole[:position] + noise + (b"" if cut else whole[position + len(noise) :])
     try:
         assert all(isinstance(key, bytes) for key in load_map(data))
     except NotAnOffsetFile as error:

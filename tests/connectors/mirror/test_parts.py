@@ -181,7 +181,7 @@ def test_validation_names_the_key():
 
 
 @pytest.mark.parametrize(
-    ("place", "offset", "said"),
+    ("source_partition", "offset", "said"),
     [
         ({"cluster": "a", "topic": "t", "partition": 0}, {"offset": 5}, None),
         ({"nonsense": 1}, None, None),
@@ -193,12 +193,12 @@ def test_validation_names_the_key():
         ({"cluster": "a", "topic": "t", "partition": 0}, {"offset": "5"}, "must be an integer"),
     ],
 )
-def test_positions_are_changed_to_what_can_be(place, offset, said):
+def test_positions_are_changed_to_what_can_be(source_partition, offset, said):
     if said is None:
-        assert MirrorSourceConnector.alter_offsets({}, [(place, offset)])
+        assert MirrorSourceConnector.alter_offsets({}, [(source_partition, offset)])
         return
     with pytest.raises(ConnectError, match=said):
-        MirrorSourceConnector.alter_offsets({}, [(place, offset)])
+        MirrorSourceConnector.alter_offsets({}, [(source_partition, offset)])
 
 
 def test_positions_that_say_nothing_are_zero():

@@ -107,8 +107,8 @@ def test_records_are_debezium_s(mariadb_server: MariaDbServer, tmp_path: Path, s
         expected = [_comparable(record, recorded()["schemas"]) for record in expected]
         made = [_comparable(record) for record in made]
         assert len(made) == len(expected), topic
-        for one, other in zip(made, expected, strict=True):
-            ends = [json.dumps(_without_differences(record, topic), sort_keys=True) for record in (one, other)]
+        for our_record, other in zip(made, expected, strict=True):
+            ends = [json.dumps(_without_differences(record, topic), sort_keys=True) for record in (our_record, other)]
             assert ends[0] == ends[1], topic
     _compare_histories(history, recorded()["history"][name], name)
 
