@@ -75,14 +75,14 @@ def _commands() -> Iterator[str]:
     from tidegate.cli import tidegate
 
     def walk(command: click.Command, path: str) -> Iterator[str]:
-        given = []
+        options = []
         for parameter in command.params:
             if isinstance(parameter, click.Option):
                 names = "/".join((*parameter.opts, *parameter.secondary_opts))
-                given.append(names if parameter.is_flag else f"{names}=")
+                options.append(names if parameter.is_flag else f"{names}=")
             else:
-                given.append(str(parameter.name).upper())
-        yield " ".join([path, *sorted(given)])
+                options.append(str(parameter.name).upper())
+        yield " ".join([path, *sorted(options)])
         if isinstance(command, click.Group):
             context = click.Context(command)
             for name in command.list_commands(context):

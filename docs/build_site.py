@@ -73,10 +73,10 @@ def navigation(folder: Path) -> list[Any]:
 
 def _tree(folder: Path, below: Path) -> Iterator[Any]:
     """A folder's pages, README first, then its folders."""
-    here = folder / below
-    files = sorted(here.glob("*.md"), key=lambda path: (path.name != "README.md", path.name))
+    current = folder / below
+    files = sorted(current.glob("*.md"), key=lambda path: (path.name != "README.md", path.name))
     yield from (str(path.relative_to(folder)) for path in files)
-    for inner in sorted(path for path in here.iterdir() if path.is_dir()):
+    for inner in sorted(path for path in current.iterdir() if path.is_dir()):
         if any(inner.rglob("*.md")):
             yield {_NAMES.get(inner.name, inner.name.capitalize()): list(_tree(folder, inner.relative_to(folder)))}
 

@@ -32,21 +32,21 @@ def modules() -> Iterator[Any]:
     for name in PACKAGES:
         package = importlib.import_module(name)
         yield package
-        for found in pkgutil.walk_packages(package.__path__, f"{name}."):
-            if found.name.startswith("connect.testing."):  # keys of tests, which no user sets
+        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+            if module.name.startswith("connect.testing."):  # keys of tests, which no user sets
                 continue
-            if found.name.endswith(("__main__", "_pb2")) or ".messages" in found.name:
+            if module.name.endswith(("__main__", "_pb2")) or ".messages" in module.name:
                 continue
-            yield importlib.import_module(found.name)
+            yield importlib.import_module(module.name)
 
 
 def config_classes() -> dict[str, type]:
-    found: dict[str, type] = {}
+    classes: dict[str, type] = {}
     for module in modules():
         for _, member in inspect.getmembers(module, inspect.isclass):
             if member.__module__ == module.__name__ and "__config_keys__" in member.__dict__ and keys_of(member):
-                found[f"{member.__module__}.{member.__qualname__}"] = member
-    return dict(sorted(found.items()))
+                classes[f"{member.__module__}.{member.__qualname__}"] = member
+    return dict(sorted(classes.items()))
 
 
 def cli_page() -> str:
@@ -156,14 +156,14 @@ def kafka_keys_page() -> str:
     rows = []
     for name, key in KAFKA_KEYS.items():
         if name in REFUSED:
-            here = f"refused: {REFUSED[name]}"
+            note = f"refused: {REFUSED[name]}"
         elif name in UNUSED:
-            here = f"no effect: {UNUSED[name]}"
+            note = f"no effect: {UNUSED[name]}"
         elif name in of_topics:
-            here = f"applied: default of the topic key `{of_topics[name]}`"
+            note = f"applied: default of the topic key `{of_topics[name]}`"
         else:
-            here = f"applied: another name of `{aliases[name]}`" if name in aliases else "applied"
-        rows.append([f"`{name}`", "yes" if key.dynamic else "", here])
+            note = f"applied: another name of `{aliases[name]}`" if name in aliases else "applied"
+        rows.append([f"`{name}`", "yes" if key.dynamic else "", note])
     words = (
         "All are kept and shown by `kafka-configs`. Those that are applied are described in "
         "[broker keys](config/broker.md). Those that are refused keep the broker from starting, where they are given with another value than "

@@ -1,4 +1,4 @@
-"""Fixtures that every test may ask for."""
+"""Fixtures for all tests."""
 
 import os
 import tempfile

@@ -1,7 +1,7 @@
-"""The private parts of aiokafka and uvicorn that Tidegate uses are where it looks for them.
+"""The private parts of aiokafka and uvicorn that Tidegate uses still exist.
 
-Both are pinned narrowly in pyproject.toml. When a pin is raised, these tests name each part that has moved, and the file that uses
-it, before any behaviour is looked at.
+Both are pinned narrowly in pyproject.toml. When a pin is raised, these tests name each part that has moved and the file
+that uses it, before any test of behaviour fails.
 """
 
 from __future__ import annotations

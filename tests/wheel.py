@@ -65,7 +65,7 @@ def lowest_versions() -> Iterator[str]:
 
 
 def check_types(wheel: Path) -> None:
-    """Each package of the wheel says that it has types, or type checkers ignore them (PEP 561)."""
+    """Each package of the wheel declares that it has types; otherwise type checkers ignore them (PEP 561)."""
     with zipfile.ZipFile(wheel) as archive:
         files = set(archive.namelist())
     missing = [name for name in packages() if f"{name}/py.typed" not in files]
@@ -137,7 +137,7 @@ def write_sbom(wheel: Path, scratch: Path) -> Path:
 
 
 def check_sbom(path: Path) -> None:
-    """It has us, and each of our dependencies with its version."""
+    """The list contains us, and each of our dependencies with its version."""
     document = json.loads(path.read_text())
     listed = {canonicalize_name(part["name"]) for part in document["components"] if part.get("version")}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

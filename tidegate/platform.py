@@ -274,8 +274,8 @@ def _read_tables(path: Path | None) -> Mapping[str, Mapping[str, str]]:
         if name not in allowed or not isinstance(table, dict):
             raise UsageError(f"{path}: {name!r} is not a table of {', '.join(sorted(allowed))}")
     tables = {name: dict(_flat(table)) for name, table in document.items()}
-    for name, given in tables.items():
-        _refuse_unknown(path, name, given)
+    for name, settings in tables.items():
+        _refuse_unknown(path, name, settings)
     return tables
 
 

@@ -187,5 +187,5 @@ def _decimals(schema: Schema, raw: list[bytes | None]) -> pa.Array | None:
         bytes(16) if text is None else int.from_bytes(text, "big", signed=True).to_bytes(16, "little", signed=True)
         for text in raw
     )
-    valid = pa.array([text is not None for text in raw]).buffers()[1]
+    valid = pa.array([text is not None for text in raw], pa.bool_()).buffers()[1]
     return pa.Array.from_buffers(arrow, len(raw), [valid, pa.py_buffer(words)])

@@ -140,8 +140,8 @@ def _has_pairs(values: pa.Array) -> bool:
     return bool(len(used) and np.max(used) >= _FOUR_BYTES)
 
 
-def _pair(found: re.Match[str]) -> str:
-    units = found.group().encode("utf-16-be").hex().upper()
+def _pair(match: re.Match[str]) -> str:
+    units = match.group().encode("utf-16-be").hex().upper()
     return f"\\u{units[:4]}\\u{units[4:]}"
 
 

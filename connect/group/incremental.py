@@ -57,11 +57,11 @@ class IncrementalAssignor:
         self._revoked_before = False
         self._revoking_rounds = 0
 
-    def settled(self, generation_id: int) -> None:
+    def completed(self, generation_id: int) -> None:
         """The group has adopted the last round as this generation."""
         self._previous_generation = generation_id
 
-    def deal(
+    def assign(
         self,
         configured: Iterable[Item],
         running: Mapping[str, Iterable[Item]],
@@ -124,7 +124,7 @@ class IncrementalAssignor:
             self._revoked_before = False
             if not candidates:
                 return lost
-            _deal_in_turn(lost, candidates, loads)
+            _assign_round_robin(lost, candidates, loads)
             return set()
         self._candidates.update(dict.fromkeys(sorted(member for member, items in loads.items() if not items)))
         remaining_ms = self._due_ms - now_ms
@@ -212,7 +212,7 @@ def _spread(loads: Loads, items: Sequence[Item]) -> None:
             counts[member] += 1
 
 
-def _deal_in_turn(items: Iterable[Item], members: list[str], loads: Loads) -> None:
+def _assign_round_robin(items: Iterable[Item], members: list[str], loads: Loads) -> None:
     for kind in (False, True):
         for index, item in enumerate(sorted(item for item in items if item.is_task is kind)):
             loads[members[index % len(members)]].add(item)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from connect.errors import Conflict, Elsewhere
-from connect.group.dealing import Dealer
+from connect.group.assignments import LeaderAssignments
 from connect.group.pacing import Pacing
 from connect.group.peers import Peers, resource
 from connect.group.protocol import (
@@ -100,7 +100,7 @@ class Membership:
         self._offered = ConnectProtocol.configured(config.connect_protocol).offered
         self.protocol = self._offered[0]
         """The group's protocol; without a group, this worker's newest."""
-        self._dealer = Dealer(configs, config.scheduled_rebalance_max_delay_ms, self._catch_up)
+        self._assignments = LeaderAssignments(configs, config.scheduled_rebalance_max_delay_ms, self._catch_up)
         self._pacing = Pacing(self._ask_for_round, work.expects_tasks)
         self._member: GroupMember | None = None
         self._running: frozenset[Item] = frozenset()
@@ -247,7 +247,7 @@ class Membership:
         await self._wait_settled()
         if self.has(item):
             return
-        raise Elsewhere(NO_LEADER, self._dealer.url_of(item) if self.is_leader else self.leader_url)
+        raise Elsewhere(NO_LEADER, self._assignments.url_of(item) if self.is_leader else self.leader_url)
 
     async def _wait_settled(self) -> None:
         if not await self.wait_settled_for(_PATIENCE_S):
@@ -297,7 +297,7 @@ class Membership:
             await self._give_up_all()
 
     async def assign(self, protocol: str, leader_id: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        return await self._dealer.deal(protocol, leader_id, members, last_generation=self._last_generation)
+        return await self._assignments.assign(protocol, leader_id, members, last_generation=self._last_generation)
 
     async def on_generation(self, generation: Generation) -> None:
         self._cancel("cut off", "late leader", "scheduled")
@@ -307,7 +307,7 @@ class Membership:
         self.failure = None
         self.rebalanced_at = time.monotonic()
         self.rebalance_times_s.append(self.rebalanced_at - self._joining_since)
-        self._dealer.settled(generation.generation_id, leads=generation.is_leader)
+        self._assignments.completed(generation.generation_id, leads=generation.is_leader)
         try:
             assignment = decode_assignment(generation.assignment)
         except MalformedWorkerMessage as error:
@@ -354,7 +354,7 @@ class Membership:
             self._ask_for_round()
         elif assignment.delay_ms > 0:
             self._after("scheduled", assignment.delay_ms / 1000, self._ask_for_round)
-        elif self.is_leader and self._configs.position > assignment.offset and self._dealer.has_new_work:
+        elif self.is_leader and self._configs.position > assignment.offset and self._assignments.has_new_work:
             self.work_changed()
 
     async def _catch_up(self) -> None:

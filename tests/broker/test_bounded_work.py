@@ -1,6 +1,6 @@
-"""Hostile but well-formed requests: a witness beside them is answered all the while, and memory stays bounded.
+"""Hostile but well-formed requests: a second client is answered all the while, and memory stays limited.
 
-The limits are generous, for machines under load. The faults that they notice took tens of seconds and gigabytes.
+The limits are generous, for machines under load. The errors that they detect took tens of seconds and gigabytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ LIST_OFFSETS, CREATE_TOPICS, GET_TELEMETRY_SUBSCRIPTIONS, PUSH_TELEMETRY = 2, 19
 NONE, REQUEST_TIMED_OUT, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD = 0, 7, 10, 32, 87
 SLOWEST_S: Final = 2.0
 MOST_BYTES: Final = 600 * 1024 * 1024
-"""Of broker and its processes together, above what they had before: 128 MiB decompressed may be there twice for a moment."""
+"""The limit for the broker and its processes together, above their size before: 128 MiB of decompressed data may exist
+twice for a moment.
+"""
 TOPICS: Final = {
     "plain": {},
     "compacted": {"cleanup.policy": "compact"},
@@ -149,8 +151,11 @@ def sent(broker: TidegateBroker, topic: str, batch: bytes) -> tuple[int, int]:
 
 
 def judged(broker: TidegateBroker, topic: str, batch: bytes) -> int:
-    """What the broker says of a batch. On a busy machine its process may not come to the records within 30 s: clients then send
-    the batch again, as REQUEST_TIMED_OUT asks them to."""
+    """The broker's response to a batch.
+
+    On a busy machine its process may not get to the records within 30 s: clients then send the batch again, as
+    REQUEST_TIMED_OUT asks them to.
+    """
     codes: list[int] = []
 
     def is_judged() -> bool:

@@ -17,7 +17,7 @@ from tests.support.wire import fetch_frame, produce_frame
 
 
 class Client:
-    """As much of a connection as a request needs that is answered at once."""
+    """The parts of a connection that a request needs if it is answered immediately."""
 
     listener, peer, principal = "PLAINTEXT", "127.0.0.1", ANONYMOUS
     answer = b""

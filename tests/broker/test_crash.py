@@ -1,4 +1,4 @@
-"""The broker is killed in the middle of the load: what it acknowledged is there once, in order."""
+"""The broker is killed under load: all acknowledged records are there once, in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECORDS = 30_000
 
 
 class Load(threading.Thread):
-    """An idempotent producer that never gives up, and what it was told of each record."""
+    """An idempotent producer that never gives up, and the result of each record."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         super().__init__(daemon=True)

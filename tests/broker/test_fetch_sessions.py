@@ -1,4 +1,6 @@
-"""Fetch sessions: answers name what changed and nothing else, whoever has many partitions gets at all of them."""
+"""Fetch sessions: responses contain only partitions that changed, and a consumer with many partitions gets records from
+all of them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ from tidegate.kit.config import parse
 
 
 class Consumer:
-    """Sends the requests of one session; ``told`` is what it knows of each partition."""
+    """Sends the requests of one session; ``told`` is its knowledge of each partition."""
 
     def __init__(self, broker: Broker, *, version: int = 12, isolation_level: int = 0) -> None:
         self.context = Context(broker, version, "c", "127.0.0.1", "PLAINTEXT")

@@ -1,6 +1,7 @@
-"""The bytes of every record that the broker keeps its state in, held to a file: a log that is on somebody's disk stays readable.
+"""The bytes of every record type in which the broker stores its state, compared with a file, so that existing logs stay
+readable.
 
-``python -m tests.broker.test_record_bytes`` writes the file anew, which is right only where a record was added.
+``python -m tests.broker.test_record_bytes`` writes the file again, which is only right when a record type was added.
 """
 
 from __future__ import annotations

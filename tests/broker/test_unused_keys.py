@@ -1,4 +1,4 @@
-"""Every key that Apache Kafka's brokers have is applied, or has a reason why it is not."""
+"""Every configuration key of Apache Kafka's brokers is either applied or has a reason why it is not."""
 
 from __future__ import annotations
 

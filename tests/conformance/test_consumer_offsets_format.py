@@ -1,4 +1,4 @@
-"""``__consumer_offsets`` as Kafka writes it and as we do: each reads the other's, and the bytes are the same."""
+"""``__consumer_offsets``: Kafka and we read each other's records, and the bytes are the same."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.groups import ListLog, ListTopics, ManualClock
 
 PARTITIONS = 4
-"""Of ``__consumer_offsets``, in both brokers' test settings."""
+"""The number of partitions of ``__consumer_offsets`` in both brokers' test settings."""
 
 METADATA = "as far as here\0"
-"""confluent-kafka sends the text beside an offset with the zero byte that ends it in C."""
+"""confluent-kafka sends an offset's metadata with the zero byte that ends the text in C."""
 
 
 def work_as_a_group(bootstrap_servers: str, group: str, instance_id: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""The consumer protocol (KIP-848) with clients we did not write: the same on Apache Kafka and on our broker."""
+"""The consumer protocol (KIP-848) with clients by other authors: the same on Apache Kafka and on our broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The whole directory of an Apache Kafka, killed in mid-flight, opens in Tidegate: topics, settings, groups; and Kafka's tools read what it becomes."""
+"""The complete directory of an Apache Kafka that was killed under load opens in Tidegate, with topics, settings and
+groups; Kafka's tools read the result.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster that has put a group protocol's feature at level 0 refuses it, and takes it again afterwards."""
+"""A cluster in which a group protocol's feature is at level 0 refuses that protocol, and accepts it again afterwards."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ ASKED: dict[str, list[tuple[int, int, dict[str, Any]]]] = {
         (92, 0, {"group_id": "g"}),
     ],
 }
-"""Requests of each feature; where one names groups, each has an error of its own."""
+"""Requests of each feature; where a request names groups, each of them has its own error."""
 UPGRADE, DOWNGRADE = 1, 2
 
 
 @pytest.fixture(params=[TidegateBroker, KafkaBroker])
 def peer(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Peer]:
-    """A broker of its own: features are the whole cluster's."""
+    """A separate broker, because features apply to the whole cluster."""
     broker = request.param(tmp_path)
     broker.start()
     peer = Peer(int(broker.bootstrap_servers.rpartition(":")[2]))

@@ -1,4 +1,4 @@
-"""Consumer groups with clients we did not write: the same on Apache Kafka and on our broker."""
+"""Consumer groups with clients by other authors: the same on Apache Kafka and on our broker."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def poll_until(readers: list[Reader], condition: Callable[[], bool], what: str) 
 
 
 def shared(*readers: Reader) -> bool:
-    """All partitions are given out, each to one reader, and nobody is without."""
+    """Whether all partitions are assigned, each to one reader, and every reader has some."""
     assigned = [partition for reader in readers for partition in reader.assigned]
     return sorted(assigned) == list(range(PARTITIONS)) and all(reader.assigned for reader in readers)
 

@@ -1,4 +1,4 @@
-"""Apache Kafka's own dump tool reads what we keep on disk and finds nothing wrong with it."""
+"""Apache Kafka's dump tool reads our files on disk and finds no error."""
 
 from __future__ import annotations
 

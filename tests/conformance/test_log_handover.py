@@ -1,4 +1,4 @@
-"""A partition goes from Apache Kafka, killed in mid-flight, to our log, and back to Apache Kafka, and every record with it."""
+"""A partition with all its records moves from Apache Kafka, killed under load, to our log, and back to Apache Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Secured listeners by the same settings: our client, credentials and delegation tokens, on Apache Kafka and on our broker."""
+"""Secured listeners with the same settings on Apache Kafka and on our broker: our client, credentials and delegation
+tokens.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Share groups with clients we did not write: the same on Apache Kafka and on our broker."""
+"""Share groups with clients by other authors: the same on Apache Kafka and on our broker."""
 
 from __future__ import annotations
 

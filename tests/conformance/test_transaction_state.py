@@ -1,4 +1,6 @@
-"""``__transaction_state`` as Kafka writes it and as we do, Kafka's tools on our transactions, and transactions that outlive a kill."""
+"""``__transaction_state`` has the same bytes as Kafka's; Kafka's tools work on our transactions; transactions survive a
+kill.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
 
 PARTITIONS = 4
-"""Of ``__transaction_state``, in both brokers' test settings."""
+"""The number of partitions of ``__transaction_state`` in both brokers' test settings."""
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""The work per row is Arrow's and numpy's: from JDBC to the produce request, Python is called no more often for more rows."""
+"""From JDBC to the produce request, the number of Python calls does not grow with the rows: Arrow and numpy do the work
+per row.
+"""
 
 from __future__ import annotations
 

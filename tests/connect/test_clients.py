@@ -1,4 +1,4 @@
-"""How a task's thread waits for a cluster: patiently, and not past the word to stop."""
+"""A task's thread waits for an unreachable cluster, but not after it was told to stop."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def rows(*sizes):
 
 
 class Log:
-    """Takes batches of rows of at most 100 bytes each; answers when told to."""
+    """Accepts batches of rows of at most 100 bytes each; answers when told to."""
 
     def __init__(self):
         self.taken, self.waiting = [], []

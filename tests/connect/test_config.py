@@ -14,11 +14,11 @@ def worker(**properties):
     return parse(WorkerConfig, {"bootstrap.servers": "127.0.0.1:9092", **properties})
 
 
-@pytest.mark.parametrize(("listener", "place"), [
+@pytest.mark.parametrize(("listener", "address"), [
     ("http://127.0.0.1:8083", ("127.0.0.1", 8083)), ("http://:0", ("0.0.0.0", 0)), ("http://[::1]:1", ("::1", 1)),
 ])  # fmt: skip
-def test_where_to_listen(listener, place):
-    assert worker(listeners=listener).listeners == [("http", *place)]
+def test_where_to_listen(listener, address):
+    assert worker(listeners=listener).listeners == [("http", *address)]
 
 
 @pytest.mark.parametrize("listener", ["8083", "ftp://x:1", "http://x", ""])

@@ -1,4 +1,4 @@
-"""Tasks and connectors at their edges, over a worker: told to stop in the middle of a call, failing, and not returning."""
+"""Edge cases of tasks and connectors, over a worker: stopped in the middle of a call, failing, not returning."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def shown(worker, name, task=None):
     [("stop", 2000), ("stop", 600_000), ("restart", 2000), ("restart", 600_000), ("delete", 2000), ("delete", 600_000)],
 )
 def test_an_order_in_the_middle_of_a_slow_put_loses_nothing(worker, tmp_path, name, order, slow_ms):
-    """Whether the put returns within the task's time, or never."""
+    """With a put that returns within the task's time, and with one that never does."""
     out, calls, gate = tmp_path / "out", tmp_path / "calls", tmp_path / "gate"
     worker.fill(name, 100)
     config = {"topics": name, "file": str(out), "calls": str(calls), "slow_ms": str(slow_ms), "until": str(gate)}
@@ -109,7 +109,7 @@ def test_a_put_that_returns_after_the_task_was_cancelled_commits_nothing(hasty, 
 def test_whatever_a_task_raises_it_has_failed_and_says_why(worker, tmp_path, name, where, what):
     calls = tmp_path / "calls"
     worker.create(name, connector_class=SOURCE, topic=name, trouble=f"{where}:{what}", calls=str(calls))
-    failed = answer_when(lambda found: found.get("state") == "FAILED", lambda: shown(worker, name, 0), "the failure")
+    failed = answer_when(lambda status: status.get("state") == "FAILED", lambda: shown(worker, name, 0), "the failure")
     classes = {"exit": "SystemExit", "panic": "PanicException", "interrupt": "KeyboardInterrupt"}
     classes |= {"generator": "GeneratorExit", "error": "ConnectError"}
     assert failed["trace"].startswith(f"{classes[what]}: ")
@@ -120,7 +120,7 @@ def test_whatever_a_task_raises_it_has_failed_and_says_why(worker, tmp_path, nam
 def test_a_sink_whose_start_fails_is_stopped_and_its_error_is_the_one_that_is_shown(worker, tmp_path, name):
     calls = tmp_path / "calls"
     worker.create(name, connector_class=SINK, topics=name, trouble="task.start:error", calls=str(calls))
-    failed = answer_when(lambda found: found.get("state") == "FAILED", lambda: shown(worker, name, 0), "the failure")
+    failed = answer_when(lambda status: status.get("state") == "FAILED", lambda: shown(worker, name, 0), "the failure")
     assert failed["trace"].splitlines() == ["ConnectError: it cannot go on"]
     assert calls_in(calls)[-2:] == ["task.start", "task.stop"]
 
@@ -134,7 +134,7 @@ def test_a_start_or_open_that_may_succeed_later_is_repeated(worker, tmp_path, na
     worker.create(sink, connector_class=SINK, topics=name, **config)
     wait_until(lambda: calls_in(calls).count(where) >= 2, "a second try")
     if where == "task.start":
-        state = answer_when(lambda found: "trace" in found, lambda: shown(worker, sink, 0), "what hinders it")
+        state = answer_when(lambda status: "trace" in status, lambda: shown(worker, sink, 0), "what hinders it")
         assert state["state"] == "RESTARTING"
         assert state["trace"].endswith("RetriableConnectError: the other side is away")
     gate.touch()
@@ -157,7 +157,7 @@ def test_a_connector_that_does_not_return_holds_nobody_up(worker, tmp_path, name
     wait_until(lambda: {"start", "plan"} & set(calls_in(calls)), "the connector begun")
     if where != "stop":
         # its status says so, and the worker's health
-        told = answer_when(lambda found: "trace" in found, lambda: shown(worker, name), "what hinders it")
+        told = answer_when(lambda status: "trace" in status, lambda: shown(worker, name), "what hinders it")
         assert told["state"] == ("RESTARTING" if where == "start" else "RUNNING")
         call = {"start": "start", "plan": "task_properties"}[where]
         assert told["trace"].startswith(f"{call} has not returned for ") and "troubled.py" in told["trace"]
@@ -213,7 +213,7 @@ def test_a_check_that_does_not_return_is_a_problem_and_holds_nobody_up(worker, t
 def test_a_connector_that_may_start_later_is_started_later(worker, tmp_path, name):
     gate, calls = tmp_path / "gate", tmp_path / "calls"
     worker.create(name, connector_class=SOURCE, topic=name, trouble="start:away", until=str(gate), calls=str(calls))
-    told = answer_when(lambda found: "trace" in found, lambda: shown(worker, name), "what hinders it")
+    told = answer_when(lambda status: "trace" in status, lambda: shown(worker, name), "what hinders it")
     assert told["state"] == "RESTARTING" and told["trace"].endswith("the other side is away")
     gate.touch()
     worker.wait_for(name, connector="RUNNING", task0="RUNNING")
@@ -225,7 +225,7 @@ def test_a_connector_that_may_start_later_is_started_later(worker, tmp_path, nam
 @pytest.mark.parametrize("where", ["start", "plan"])
 def test_whatever_a_connector_raises_it_has_failed_and_says_why(worker, name, where, what):
     worker.create(name, connector_class=SOURCE, topic=name, trouble=f"{where}:{what}")
-    failed = answer_when(lambda found: found.get("state") == "FAILED", lambda: shown(worker, name), "the failure")
+    failed = answer_when(lambda status: status.get("state") == "FAILED", lambda: shown(worker, name), "the failure")
     said = {"exit": "SystemExit: a library", "panic": "PanicException: a compiled", "error": "it cannot go on"}
     assert failed["trace"].startswith(said[what])
     worker.ask("DELETE", f"/connectors/{name}", expect=204)

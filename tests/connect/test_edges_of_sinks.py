@@ -1,4 +1,4 @@
-"""Built-in sinks that are told to stop while their target does not answer: what is committed has arrived."""
+"""Built-in sinks that are stopped while their target does not respond: committed records have arrived."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_sink_to_s3_that_is_stopped_during_an_upload_commits_what_is_in_object
 
 
 def records_read(worker, sink):
-    """How many records the sink's task has been given."""
+    """The number of records that the sink's task has received."""
     for line in requests.get(f"{worker.url}/metrics", timeout=60).text.splitlines():
         if "sink_record_send_total" in line and f'"{sink}"' in line:
             return float(line.rpartition(" ")[2])

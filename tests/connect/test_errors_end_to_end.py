@@ -1,4 +1,4 @@
-"""Records that cannot be handled, through a real worker: left out, told about, or the end of the task."""
+"""Records that cannot be handled, through a real worker: skipped, reported, or failing the task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exactly-once sources: what is committed is committed once, with its positions, whoever is killed meanwhile."""
+"""Exactly-once sources: every record is committed once, together with its offset, whichever process is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that listen to https, know their users, and pass requests on to each other all the same."""
+"""Workers with HTTPS and users also forward requests to each other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def authority(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def workers(tidegate_broker, authority, tmp_path_factory):
-    """Two of a group: https for all, users of a file, /admin at an address of its own."""
+    """Two workers of a group: all HTTPS, users in a file, /admin at a separate address."""
     folder = tmp_path_factory.mktemp("secured")
     (folder / "users").write_text("alice=secret\n")
     (folder / "jaas").write_text(

@@ -1,4 +1,6 @@
-"""Tasks that hang or fail, hosts that hang or grow: noticed, shown with their trace, and started again where that is asked for."""
+"""Tasks that hang or fail, and hosts that hang or use too much memory, are detected, shown with a trace, and restarted
+where configured.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def named(worker, **config):
 def test_a_call_that_hangs_is_shown_with_its_trace_until_it_returns(worker, tmp_path):
     gate = tmp_path / "gate"
     name = named(worker, **WITHIN, hang_until=str(gate))
-    shown = answer_when(lambda found: "trace" in found, lambda: task(worker, name), "the hang seen")
+    shown = answer_when(lambda status: "trace" in status, lambda: task(worker, name), "the hang seen")
     assert shown["state"] == "RUNNING"
     assert shown["trace"].startswith("poll has not returned for ") and "toys.py" in shown["trace"]
     gate.touch()
@@ -101,7 +103,7 @@ def test_a_task_that_fails_is_started_again_as_often_as_asked_for(worker, tmp_pa
     gate = tmp_path / "gate"
     config = {"connector_class": NUMBERS, "total": "100", "batch": "10", "die_at": "50", "die_until": str(gate)}
     name = named(worker, **config, task_restart_max="-1", task_restart_backoff_ms="50")
-    failure = answer_when(lambda found: found.get("state") == "FAILED", lambda: task(worker, name), "a failure")
+    failure = answer_when(lambda status: status.get("state") == "FAILED", lambda: task(worker, name), "a failure")
     assert failure["trace"] == "ConnectError: cannot go past 50"
     gate.touch()
     offsets = f"/connectors/{name}/offsets"

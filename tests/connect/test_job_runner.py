@@ -75,7 +75,7 @@ PARTITION, IDLE = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def stepped(log, steps=1, task=None, **properties):
-    """The ranges that a job ran over in so many looks at the log."""
+    """The ranges that a job ran over in this many checks of the log."""
     task = task or RecordingTask()
     runner = JobRunner(
         task,

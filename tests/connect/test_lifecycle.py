@@ -1,4 +1,4 @@
-"""The life of a task: which calls come when, whatever a plugin does with them, and what a cancelled task can commit."""
+"""The life of a task: the order of its calls, whatever a plugin does in them, and what a cancelled task can commit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ S = TaskState
 
 
 class Noting(Task):
-    """Notes its calls; ``do`` says what a call does beside."""
+    """Records its calls; ``do`` adds behaviour to a call."""
 
     def __init__(self, **do):
         super().__init__(None, None)

@@ -1,4 +1,4 @@
-"""Connectors in this process: read a source into a table, write a frame with a sink."""
+"""Connectors in the current process: read a source into a table, write a frame with a sink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions of sinks that nobody could have."""
+"""Impossible offsets for sinks are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connectors from folders (``plugin.path``), started again when their code changes; a real worker."""
+"""Connectors from folders (``plugin.path``), restarted when their code changes; on a real worker."""
 
 import json
 import uuid

@@ -1,4 +1,4 @@
-"""A preview shows what a connector would do, through its real transforms and converters, and writes nothing."""
+"""A preview shows what a connector would do, with its real transformations and converters, and writes nothing."""
 
 from __future__ import annotations
 

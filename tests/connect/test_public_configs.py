@@ -1,4 +1,4 @@
-"""Connector files of public repositories (62 of them): each is judged, and only what is really wrong is found wrong."""
+"""62 connector files from public repositories are validated, and only their real errors are found."""
 
 from __future__ import annotations
 

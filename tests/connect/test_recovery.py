@@ -1,4 +1,4 @@
-"""A worker, and a task host, killed in mid-work: what runs again goes on where it was committed."""
+"""A worker or a task host is killed at work: what runs again continues at the committed offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to the worker: how long one waits."""
+"""Timeouts of requests to the worker."""
 
 from __future__ import annotations
 

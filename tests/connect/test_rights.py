@@ -1,4 +1,4 @@
-"""Users of the platform's file at a worker's REST face: rights by connector, and on the platform."""
+"""Users in the platform's file at a worker's REST API: rights on connectors and on the platform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources of rows: dicts, DataFrames and Arrow tables become batches with a schema that grows and positions that are kept."""
+"""Row sources: dicts, DataFrames and Arrow tables become batches with a growing schema and stored offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connector that says its secrets in its errors: nobody gets to read them."""
+"""Secrets in a connector's error messages are shown to nobody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sink runner's own rules, over a consumer whose news a test decides."""
+"""The sink runner's rules, with a consumer that the test controls."""
 
 from __future__ import annotations
 

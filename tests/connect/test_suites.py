@@ -1,4 +1,4 @@
-"""The suites that connectors inherit, on the toys."""
+"""The suites that connectors inherit, run on the toy connectors."""
 
 from pathlib import Path
 

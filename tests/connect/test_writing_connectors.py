@@ -1,4 +1,4 @@
-"""The guide's connectors, as they are printed there, pass the suite; its notebook cell does what it says."""
+"""The connectors in the guide pass the suite as printed, and its notebook cell works."""
 
 from __future__ import annotations
 

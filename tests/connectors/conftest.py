@@ -1,4 +1,4 @@
-"""An events service on a real broker, and how the connectors log in there."""
+"""An events service on a real broker, and the login data of connectors for it."""
 
 from __future__ import annotations
 

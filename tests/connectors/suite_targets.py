@@ -1,4 +1,4 @@
-"""Sinks' targets that more than one suite writes to: the connector, its keys, and how to read back what arrived."""
+"""Targets of sinks that several suites use: the connector, its keys, and how to read back the results."""
 
 from __future__ import annotations
 

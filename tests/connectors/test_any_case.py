@@ -1,4 +1,4 @@
-"""Values that the originals take in any case."""
+"""Values that the originals accept in any case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every connector in the list can be found, made and described."""
+"""Every connector in the list can be found, created and described."""
 
 from __future__ import annotations
 

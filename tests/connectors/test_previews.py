@@ -1,4 +1,6 @@
-"""A preview of a source that follows changes leaves nothing in the database, and does not touch what a connector has there."""
+"""A preview of a change data capture source leaves nothing in the database, and does not touch a connector's objects
+there.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ class PostgresDatabase:
         }
 
     def made(self) -> list[tuple[Any, ...]]:
-        """What a connector would make in the database: slot, publication, identity of the table."""
+        """The objects that a connector would create in the database: slot, publication, replica identity of the table."""
         statements = (
             f"SELECT slot_name FROM pg_replication_slots WHERE slot_name = '{self.name}'",
             "SELECT pubname FROM pg_publication",

@@ -1,4 +1,4 @@
-"""Our connectors pass the suite that ships for everyone's."""
+"""Our connectors pass the suite that is published for all connectors."""
 
 from __future__ import annotations
 

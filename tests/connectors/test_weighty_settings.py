@@ -1,4 +1,4 @@
-"""Settings that change what is safe or where data goes: each is obeyed, or refused with the configuration in a sentence."""
+"""Settings that affect safety or the destination of data are applied, or refused with an explanation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table at the top of the benchmarks is taken from the files of figures, and each file is linked."""
+"""The table at the top of the benchmarks page comes from the result files, and each file is linked."""
 
 from __future__ import annotations
 

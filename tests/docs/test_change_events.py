@@ -1,4 +1,4 @@
-"""The page about change events does as it says: PostgreSQL, its connector, the platform, a subscriber."""
+"""The page about change events works as described: PostgreSQL, its connector, the platform, a subscriber."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration that pages show is read as it stands there."""
+"""Configuration shown on pages is valid."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ HELD_ELSEWHERE = {
     "serde.md": "tests/registry/serde/test_docs.py",
     "spark-data-source.md": "tests/pyspark_tidegate/test_docs.py",
 }
-"""Pages whose Python has a test of its own."""
+"""Pages whose Python has its own test."""
 
 
 @pytest.fixture(scope="module")

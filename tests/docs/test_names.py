@@ -1,4 +1,4 @@
-"""Pages name what there is: links, files, commands and options."""
+"""Links, files, commands and options on pages exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers in prose that stand in the code are the numbers of the code."""
+"""Numbers on pages that come from the code are those in the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public names and signatures, and the commands, are those that are recorded."""
+"""The public names, signatures and commands are those that are recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that is declared has its place in the reference pages as they would be made now."""
+"""The reference pages are up to date and contain everything that is declared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The docs site: pictures are drawn, each page has its place, and nothing is fetched from elsewhere."""
+"""The docs site: pictures are drawn, each page is in the navigation, and nothing is loaded from elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The error texts that the page on troubleshooting begins with are texts of the product."""
+"""The error texts on the troubleshooting page are texts of the product."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A log that fails in any of its calls: an event with an id is stored once however often it is sent, and a block of events
-whole or not at all."""
+"""A log that fails in any of its calls: an event with an id is stored once however often it is sent, and a block of
+events completely or not at all.
+"""
 
 from __future__ import annotations
 
@@ -157,7 +158,7 @@ class Trial:
                 assert isinstance(answer, Refused) and isinstance(answer.error, BusUnavailable), answer
 
     async def together(self, ids: Sequence[str]) -> None:
-        """A block of its own, whose events nobody sends again."""
+        """Publish a separate block, whose events are not sent again."""
         told = [f"{id_}-{uuid.uuid4().hex[:8]}" for id_ in ids]
         events = [JsonEvent(TOPIC, {"Order_Number__c": id_}, id_) for id_ in told]
         try:

@@ -1,4 +1,4 @@
-"""Salesforce clients for Node, as their makers ship them."""
+"""Salesforce clients for Node, as published."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Salesforce clients for Python that bring stubs of their own, each in a process of its own: one can hold one set of stubs."""
+"""Salesforce clients for Python with stubs of their own, each in a separate process: a process can only load one set of
+stubs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service over a real Kafka and a real registry, with clients we did not write."""
+"""The service over a real Kafka and a real registry, with clients by other authors."""
 
 from __future__ import annotations
 

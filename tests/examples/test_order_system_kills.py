@@ -1,4 +1,4 @@
-"""The trigger of the order system, killed at each of its steps: no event is lost, and none counts twice."""
+"""The trigger of the order system is killed at each of its steps: no event is lost, and none counts twice."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _AT_ONCE: Final = 3
 
 
 def effort(short: int, long: int) -> int:
-    """How many seeds, rounds or seconds: the short form in CI, the long one under ``make proof``."""
+    """The number of seeds, rounds or seconds: the short form in CI, the long one under ``make proof``."""
     return long if _long() else short
 
 

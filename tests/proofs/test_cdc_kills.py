@@ -96,8 +96,10 @@ _LOST = (psycopg.Error, pymysql.err.Error)
 
 
 class Source:
-    """The database under its workload, which rests after so many changes as it is let do (``until``). A lost connection loses the
-    transactions that were open."""
+    """The database under its workload, which pauses after as many changes as ``until`` allows.
+
+    A lost connection loses the open transactions.
+    """
 
     def __init__(self, database: Database, server: Any, seed: int) -> None:
         self._database, self._server = database, server
@@ -161,7 +163,7 @@ class Rebuilt:
         self.records = 0
 
     def read(self) -> None:
-        """To the end, or to the first trouble."""
+        """Read to the end, or to the first error."""
         while (message := self._consumer.poll(10)) is not None and message.error() is None:
             self.records += 1
             key = tuple(json.loads(message.key()).values())
@@ -194,7 +196,7 @@ def _alike(ours: dict[str, Any], truth: dict[str, Any]) -> bool:
 
 
 class Scene:
-    """All that takes part in one seed, in a folder."""
+    """Everything that takes part in one seed, in a folder."""
 
     def __init__(self, folder: Path, kind: str, seed: int) -> None:
         self.folder, self.seed = folder, seed
@@ -208,7 +210,7 @@ class Scene:
         self.rebuilt: dict[str, Rebuilt] = {}
 
     def run(self) -> str:
-        """Raises AssertionError, TimeoutError and whatever the servers do."""
+        """Raises AssertionError, TimeoutError and any error of the servers."""
         try:
             for part in (self.server, self.broker, self.worker):
                 part.start()

@@ -73,7 +73,7 @@ class Cluster:
         return [worker for worker in self.workers if worker.process.running]
 
     def create(self, name: str, config: dict[str, str]) -> None:
-        """PUT, since an answer may be lost and whoever asks again must not hear that it exists already."""
+        """Uses PUT, because a response may be lost and a retry must not fail because the connector exists already."""
         answer = self.ask(f"/connectors/{name}/config", config)
         assert answer.status_code in (200, 201), answer.text
 

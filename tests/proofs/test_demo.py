@@ -1,4 +1,4 @@
-"""The main job, whole: the demo checks every count it prints against a second source and fails on a mismatch."""
+"""The whole demo: it checks every count that it prints against a second source and fails on a mismatch."""
 
 import json
 import os

@@ -81,7 +81,7 @@ class Service:
 
 
 class Clients:
-    """Publishers and subscribers, each in a thread of its own; they keep on whatever happens."""
+    """Publishers and subscribers, each in a separate thread; they continue after every error."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -149,7 +149,7 @@ class Clients:
                 time.sleep(0.005)
 
     def _publish(self) -> None:
-        """Events by fives, each with an id of its own."""
+        """Publish events in blocks of five, each event with its own id."""
         for count in itertools.count(1):
             numbers = [f"pubsub-{5 * count + index:06d}" for index in range(5)]
             events = [
@@ -288,7 +288,9 @@ def run(seed: int, folder: Path) -> str:
 
 
 def judge(clients: Clients) -> int:
-    """How many events are there twice because their publisher sent them again without an id, which is allowed."""
+    """The number of events that are stored twice because their publisher sent them again without an id, which is
+    allowed.
+    """
     assert not clients.refused, clients.refused
     for got in (clients.pubsub, clients.cometd):
         replay_ids = [replay_id for replay_id, _ in got]

@@ -1,4 +1,4 @@
-"""The models and properties of what happens when a disk or a log fails, with more examples than the everyday run has time for."""
+"""The models and properties of disk and log failures, with more examples than everyday runs have time for."""
 
 from __future__ import annotations
 

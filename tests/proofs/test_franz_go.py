@@ -1,4 +1,4 @@
-"""The tests that franz-go's authors wrote for their client hold against our broker as they do against Apache Kafka."""
+"""franz-go's own tests of its client pass against our broker as against Apache Kafka."""
 
 from __future__ import annotations
 

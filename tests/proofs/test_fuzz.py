@@ -1,4 +1,6 @@
-"""Ten minutes of requests and record batches that no client sends: the broker answers or hangs up, and everybody else goes on."""
+"""Ten minutes of requests and record batches that no client sends: the broker responds or closes the connection, and
+other clients are not affected.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,9 @@ ANSWER_S: Final = 30.0
 GROWTH_BYTES: Final = 220 * 1024 * 1024
 """A page of state takes less, a leak takes more."""
 MOST_BYTES: Final = 700 * 1024 * 1024
-"""Of the broker with the processes that look into records: each may have 128 MiB of them, twice for a moment."""
+"""The limit for the broker with its processes that read records: each may have 128 MiB of them, twice for a moment."""
 SLOWEST_S: Final = 10.0
-"""For the witness, on a machine under load."""
+"""The witness's timeout, for a machine under load."""
 TOPICS: Final = {
     "fuzz-plain": {},
     "fuzz-compacted": {"cleanup.policy": "compact"},
@@ -115,7 +117,7 @@ class Most(threading.Thread):
 
 
 class Fuzzer:
-    """Sends one case after the other over connections of its own; ``wrong`` says what each bad case showed."""
+    """Sends cases one after the other over its own connections; ``wrong`` describes the result of each bad case."""
 
     def __init__(self, broker: TidegateBroker, names: Names, folder: Path) -> None:
         self._broker, self._names, self._folder = broker, names, folder

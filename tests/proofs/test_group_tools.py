@@ -1,4 +1,6 @@
-"""Kafka's own consumers and tools on groups of the classic, consumer and streams protocols: our broker beside Apache's."""
+"""Kafka's own consumers and tools on groups of the classic, consumer and streams protocols: our broker compared with
+Apache Kafka.
+"""
 
 from __future__ import annotations
 

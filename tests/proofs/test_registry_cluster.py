@@ -1,4 +1,4 @@
-"""Several registries over one log while the one that writes is killed, stopped and cut off under a load of writes."""
+"""Several registries over one log, while the writing one is killed, stopped and cut off under load."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Load:
                 time.sleep(0.05)
 
     def pause_after(self, moment: float) -> float:
-        """How long after a moment the first write was acknowledged that came at least half a second later."""
+        """How long after a moment the first write was acknowledged that started at least half a second later."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             later = [at for at in self.times if at > moment + 0.5]
@@ -149,7 +149,7 @@ def test_no_acknowledged_registration_is_lost_and_no_id_given_twice(request, kaf
 
 
 def everything(url: str) -> list[dict[str, Any]]:
-    """All versions that a registry has; it shows a thousand at a time."""
+    """All versions in a registry, which returns a thousand at a time."""
     versions: list[dict[str, Any]] = []
     while page := requests.get(f"{url}/schemas?limit=1000&offset={len(versions)}", timeout=30).json():
         versions += page
@@ -167,7 +167,7 @@ def settled(urls: list[str]) -> dict[str, list[dict[str, Any]]]:
 
 
 def leader(urls: list[str], log: Path) -> int:
-    """Which registry writes, by its own words: the last that said so and is still there."""
+    """The registry that writes, according to the registries: the last one that reported it and is still running."""
     for line in reversed(log.read_text().splitlines()):
         if "the writer is known" in line:
             for number, url in enumerate(urls):

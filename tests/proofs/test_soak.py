@@ -1,4 +1,6 @@
-"""100,000 events a second for ten minutes, with a group of consumers that keeps up: nothing is lost, memory stays flat."""
+"""100,000 events a second for ten minutes, with a group of consumers that keeps up: no event is lost, and memory use
+stays constant.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,13 @@ RATE: Final = effort(20_000, 100_000)
 """Events a second; a fifth in the short form, which shares its machine with other tests."""
 PARTITIONS: Final = 4
 CONSUMERS: Final = 2
-"""Each is to have half of the partitions before the first record is sent."""
+"""Each must have half of the partitions before the first record is sent."""
 SIZE: Final = 100
 GROWTH_BYTES: Final = 24 * 1024 * 1024
 RETENTION_BYTES: Final = 512 * 1024 * 1024
-"""Of each partition, so that ten minutes do not need more disk than a minute: segments go while others are written."""
+"""The size of each partition, limited so that ten minutes need no more disk than one: segments are deleted while others
+are written.
+"""
 
 # The clients are processes of their own: a Python process that produced and consumed would be the bottleneck.
 _PRODUCE: Final = """
@@ -150,7 +154,7 @@ def test_a_group_keeps_up_and_memory_stays_flat(tmp_path: Path, record_property:
 
 
 def lag(admin: AdminClient) -> int:
-    """How far the group is behind the ends, in records: what it has committed, once a second."""
+    """The group's lag in records according to its commits, once a second."""
     from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
     from confluent_kafka.admin import OffsetSpec
 

@@ -69,7 +69,7 @@ def same(ours: dict[Any, Any], truth: dict[Any, Any]) -> bool:
 
 
 def following(worker: ConnectWorker) -> bool:
-    """Whether the worker has stored a position that is not amid the snapshot."""
+    """Whether the worker has stored an offset that is not within the snapshot."""
     stored = requests.get(f"{worker.url}/connectors/cdc/offsets", timeout=30).json()["offsets"]
     return any(not snapshot_pending(each["offset"]) for each in stored)
 

@@ -1,4 +1,6 @@
-"""A Kafka Streams application on the streams protocol (KIP-1071): words are counted right while instances come and are killed."""
+"""A Kafka Streams application on the streams protocol (KIP-1071) counts words correctly while instances start and are
+killed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A registry over a log in memory, and the HTTP face of one."""
+"""A registry over an in-memory log, and its HTTP server."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""A log that fails in any of its calls: what the registry has acknowledged stays, what it refused is nothing, and it goes on.
+"""A log that fails in any of its calls: acknowledged schemas stay, refused ones have no effect, and the registry
+continues.
 
-The judge is a second registry that replays the log: it has to say the same as the one that wrote it.
+A second registry replays the log and must give the same responses as the one that wrote it.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Clients:
     def __init__(self, app: Any) -> None:
         self._http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://registry")
         self.ids: dict[str, int] = {}
-        """By subject, of registrations that were acknowledged."""
+        """Acknowledged registrations, by subject."""
         self.deleted: dict[str, bool] = {}
         """Whether a subject's deletion was acknowledged."""
         self.levels: list[tuple[str, bool]] = []
@@ -140,7 +141,7 @@ class Clients:
 
 
 def schema_of(subject: str) -> str:
-    """Of those called shared, two subjects have one schema."""
+    """Subjects named ``shared-N-...`` with the same N have the same schema."""
     name = subject.rpartition("-")[0] if subject.startswith("shared") else subject
     return json.dumps({"type": "record", "name": name.replace("-", "_"), "fields": []})
 

@@ -1,4 +1,4 @@
-"""Long schemas are parsed and compared in a thread, where nobody else waits for them, and are bounded in size."""
+"""Long schemas are parsed and compared in a thread, so that other requests do not wait, and their size is limited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registrations that come at the same time share writes, and decide as if they had come one after the other."""
+"""Concurrent registrations share writes, with the same results as if they had come one after the other."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Topics that other registries wrote: Karapace 6.2.0's as it was recorded, Confluent's in the forms of its sources.
+"""Topics written by other registries: Karapace 6.2.0's as recorded, Confluent's according to its sources.
 
-``topics/*.jsonl`` hold one record a line, key and value as text. Karapace's was made by registering, configuring and
-deleting with curl, and read back with ``BatchConsumer``.
+``topics/*.jsonl`` contain one record per line, key and value as text. Karapace's was made by registering, configuring
+and deleting with curl, and read back with ``BatchConsumer``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,3 @@
-"""The real servers that tests compare Tidegate with or connect it to: fetched once, started on loopback, one module each."""
+"""The real servers that Tidegate is compared with or connected to: downloaded once, started on loopback, one module
+each.
+"""

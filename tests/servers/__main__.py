@@ -1,4 +1,4 @@
-"""``python -m tests.servers fetch [NAME ...]``: bring the servers that tests need into ``.servers/``."""
+"""``python -m tests.servers fetch [NAME ...]``: download the servers that tests need into ``.servers/``."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _s3(target: Path, pin: dict[str, str]) -> None:
 
 
 def _franz_go(target: Path, pin: dict[str, str]) -> None:
-    """The tests of the client, compiled, beside their sources, which one of them reads."""
+    """The compiled tests of the client, next to their sources, which one of them reads."""
     go = shutil.which("go")
     if go is None:
         raise ServerMissing("franz-go needs Go to build its tests: install a Go toolchain")

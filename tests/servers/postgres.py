@@ -1,4 +1,4 @@
-"""PostgreSQL with logical replication: the system's binaries, else those of a wheel, always run as an ordinary user."""
+"""PostgreSQL with logical replication: the system's binaries, else those in a wheel; always run as an ordinary user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A server process of ours: started in a session of its own with its output in a file, ended by its pid at the latest when we exit."""
+"""A server process of ours: started in its own session with its output in a file, and ended by its pid when we exit at
+the latest.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 120,
 
 
 def answer_when(holds: Callable[[T], bool], ask: Callable[[], T], what: str) -> T:
-    """``wait_until`` for whoever needs the answer that was right, and not one asked for later; raises TimeoutError that ends with the last."""
+    """Like ``wait_until``, for callers that need the answer that was accepted, not a later one; raises TimeoutError
+    that ends with the last answer.
+    """
     answers: list[T] = []
 
     def turn() -> bool:
@@ -85,7 +89,7 @@ def as_user(name: str | None) -> dict[str, Any]:
 
 
 class ServerProcess:
-    """One process with a readiness check. ``start`` may follow ``stop`` or ``kill``: the same command runs again."""
+    """A process with a readiness check. ``start`` may follow ``stop`` or ``kill``: the same command runs again."""
 
     def __init__(
         self,

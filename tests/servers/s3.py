@@ -1,4 +1,4 @@
-"""An S3 server over a folder: versitygw, which checks signatures and answers as Amazon does."""
+"""An S3 server over a folder: versitygw, which verifies signatures and responds like Amazon."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Servers answer clients that we did not write, and say what is wrong when they cannot start.
+"""Servers work with clients by other authors, and say what is wrong when they cannot start.
 
-HDFS and Kafka Connect take long to start: the tests that need them show that they do.
+HDFS and Kafka Connect take long to start; the tests that use them cover them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Our own broker as a process of its own, with the same face as ``KafkaBroker``, so that a test can take either."""
+"""Our broker as a separate process, with the same interface as ``KafkaBroker``, so that tests can use either."""
 
 from __future__ import annotations
 

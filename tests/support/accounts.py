@@ -1,4 +1,4 @@
-"""Users and connected apps for tests of what they may do."""
+"""Users and connected apps for tests of their rights."""
 
 from __future__ import annotations
 

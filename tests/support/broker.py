@@ -1,4 +1,6 @@
-"""Our broker on an event loop in a thread, for tests that look inside; ``tests.servers.tidegate_broker`` is the process."""
+"""Our broker on an event loop in a thread, for tests that inspect it; ``tests.servers.tidegate_broker`` runs it as a
+process.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def settings(directory: Path, **overrides: str) -> dict[str, str]:
 
 
 class BrokerThread:
-    """A broker on an event loop of its own. ``server`` may be looked at."""
+    """A broker on its own event loop. Tests may inspect ``server``."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties

@@ -1,4 +1,4 @@
-"""A bucket of its own for each test, on a real S3 server, and Amazon's client to look into it."""
+"""A separate bucket for each test, on a real S3 server, and Amazon's client to read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An org of recorded answers that takes jobs of the Bulk API 2.0 and keeps objects, for the connectors that use it."""
+"""An org of recorded responses that accepts Bulk API 2.0 jobs and stores objects, for connectors that use it."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class BulkOrg:
         self.refuse: Callable[[Mapping[str, str]], str] = lambda row: ""
         self.rows: Callable[[str], list[dict[str, str]]] = lambda soql: []
         self.slow = 0
-        """So many looks at a job find it at work."""
+        """The number of queries during which a job is still in progress."""
         self.broken: dict[str, int] = {}
-        """How many times a step ("POST jobs/ingest") is to fail with a 503."""
+        """How often a step ("POST jobs/ingest") fails with a 503."""
         self.clock = "2026-01-02T00:00:00.000+0000"
         self.ending: dict[str, str] = {"state": "JobComplete"}
         fields = list(fields)

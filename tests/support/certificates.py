@@ -1,4 +1,4 @@
-"""Certificates for tests, for localhost and 127.0.0.1, good for a day: self-signed, or of an authority."""
+"""Certificates for tests, for localhost and 127.0.0.1, valid for a day: self-signed, or issued by an authority."""
 
 from __future__ import annotations
 

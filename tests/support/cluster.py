@@ -61,7 +61,7 @@ class WorkerCluster:
             return False
 
     def running(self, name: str, at: ConnectWorker | None = None) -> Counter[str]:
-        """How many tasks of a connector run on each worker."""
+        """The number of a connector's tasks on each worker."""
         answer = requests.get(f"{(at or self.workers[0]).url}/connectors/{name}/status", timeout=60)
         shown: dict[str, Any] = answer.json() if answer.ok else {"tasks": []}
         return Counter(task["worker_id"] for task in shown["tasks"] if task["state"] == "RUNNING")

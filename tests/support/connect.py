@@ -1,4 +1,4 @@
-"""Contexts for connectors and tasks without a runtime, which remember what was asked of them."""
+"""Contexts for connectors and tasks without a runtime; they record the calls made to them."""
 
 from __future__ import annotations
 
@@ -86,8 +86,11 @@ def sink_task(connector: Any, properties: Mapping[str, str], context: FakeContex
 
 
 def drain(task: Any) -> list[RecordBatch]:
-    """All batches until some polls in a row deliver none, as a poll may look at one of several tables only; what they say
-    is committed on the way. Set poll.linger.ms low."""
+    """All batches until several consecutive polls return none, as a poll may read only one of several tables; their
+    offsets are committed on the way.
+
+    Set poll.linger.ms low.
+    """
     batches: list[RecordBatch] = []
     empty = 0
     while empty < 4:

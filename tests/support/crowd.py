@@ -1,4 +1,4 @@
-"""A source with many tasks that do nothing but say, in a file, when they start and stop."""
+"""A source with many tasks that only record, in a file, when they start and stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An events service on a log and a registry in memory, for tests of what lies in front of them."""
+"""An events service on an in-memory log and registry, for tests of the layers above these."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class MemoryLog:
         return first
 
     def closed(self, topic: str, first: int) -> None:
-        """That transaction ends, which takes an offset for its marker."""
+        """That transaction ends, which uses an offset for its marker."""
         self._open[topic].remove(first)
         self.topics[topic].append(None)
 
@@ -263,9 +263,9 @@ def events_config(data: Path, **more: object) -> EventsConfig:
 
 
 class EventsThread:
-    """An events service in a thread of its own, for blocking clients; in memory unless log and registry are real.
+    """An events service in a separate thread, for blocking clients; in memory unless log and registry are real.
 
-    With ``real="log"`` only the log is, and the registry is ``schemas``.
+    With ``real="log"`` only the log is real, and the registry is ``schemas``.
     """
 
     def __init__(self, data: Path, *, real: bool | str = False, **more: object) -> None:

@@ -1,6 +1,6 @@
-"""A disk that fails where a test wants it to: each write, flush, rename and so on below a directory is a step that can fail.
+"""A disk that fails where a test wants: each write, flush, rename and so on below a directory is a step that can fail.
 
-It stands between this process and the operating system, so all code comes by here, whatever it calls. Reading never fails.
+It is placed between this process and the operating system, so it covers all code. Reads never fail.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WRITES: Final = frozenset({"pwrite", "pwritev", "write"})
 
 
 class CallFaults:
-    """Which fault meets the n-th call of a name, from 0 on: (name, n, fault) each. For doubles of what lies behind a network."""
+    """The fault for the n-th call of a function, from 0 on: (name, n, fault) each. For doubles of network services."""
 
     def __init__(self, faults: Iterable[tuple[str, int, str]] = ()) -> None:
         self._faults = {(call, number): fault for call, number, fault in faults}
@@ -40,7 +40,7 @@ class CallFaults:
 
 
 class Fault(NamedTuple):
-    """Which of the coming steps fail; see ``FaultyDisk.fail``."""
+    """The coming steps that fail; see ``FaultyDisk.fail``."""
 
     first: int
     count: int
@@ -87,11 +87,11 @@ class FaultyDisk:
 
     @property
     def is_armed(self) -> bool:
-        """Whether steps may have failed, or may fail, since it was mended last."""
+        """Whether steps may have failed, or may fail, since the last repair."""
         return self._first is not None
 
     def mend(self) -> list[str]:
-        """Nothing fails any more; the steps that were taken meanwhile."""
+        """End all faults. Returns the steps taken meanwhile."""
         with self._lock:
             self._first = None
             taken, self.steps = self.steps, []
@@ -113,7 +113,10 @@ class FaultyDisk:
     # Steps
 
     def take(self, kind: str, path: str) -> bool:
-        """One more step; whether half of it is to be done. Raises OSError where it is to fail and not half of it can be done."""
+        """Take one more step.
+
+        Returns whether only half of it is to be done. Raises OSError where it fails and cannot be done by half.
+        """
         with self._lock:
             if self._first is None or (self._kinds is not None and kind not in self._kinds):
                 return False

@@ -1,4 +1,4 @@
-"""A group coordinator whose clock is turned by hand and whose log is a list."""
+"""A group coordinator whose clock the test advances and whose log is a list."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class ListLog:
         self._clock.settle()
 
     def end_transaction(self, partition: int, producer_id: int, *, commit: bool) -> None:
-        """As the marker of a transaction would."""
+        """Apply the end of a transaction, as its marker would."""
         self.markers[partition].append((len(self.entries[partition]), producer_id, commit))
 
     def read(
@@ -175,7 +175,7 @@ class ListTopics:
 
 
 class Cluster:
-    """One coordinator with its clock and log, and the steps clients take."""
+    """A coordinator with its clock and log, and the steps of clients."""
 
     def __init__(self, **settings: str) -> None:
         properties = {"group.initial.rebalance.delay.ms": "0"}

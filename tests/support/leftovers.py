@@ -64,7 +64,7 @@ def logs_left(*, most_bytes: int | None = None) -> list[Path]:
 
 
 def _partitions(directory: Path) -> list[Path]:
-    """Those with records, the largest first."""
+    """The partitions with records, largest first."""
     if not (directory / CLEAN_SHUTDOWN).exists():
         return []
     sizes = {

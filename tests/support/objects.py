@@ -1,4 +1,4 @@
-"""Batches for sinks, and what object sinks wrote."""
+"""Batches for sinks, and reading the files of object sinks."""
 
 from __future__ import annotations
 

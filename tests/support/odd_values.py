@@ -1,6 +1,8 @@
-"""Odd values at every declared key of plugins, judged by Kafka Connect and by ours, and the table of what may differ.
+"""Unusual values for every declared key of plugins, validated by Kafka Connect and by ours, and the table of permitted
+differences.
 
-The table is "Values of keys" in docs/reference/connect-differences.md: plugins and keys as patterns, who refuses, which values.
+The table is "Values of keys" in docs/reference/connect-differences.md: plugins and keys as patterns, who refuses, which
+values.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ _LOOKED_UP: Final = ("connector.class", "database.hostname", "*bootstrap.servers
 
 @dataclass(frozen=True)
 class Case:
-    """One odd value. ``key`` is as the plugin calls it, ``name`` as the configuration does."""
+    """One unusual value. ``key`` is the plugin's name of the key, ``name`` the configuration's."""
 
     plugin: str
     key: str
@@ -155,13 +157,15 @@ def declared(url: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
 
 
 def sampled(all_cases: Iterable[Case], every: int) -> list[Case]:
-    """One in ``every``, always the same ones."""
+    """One case in ``every``, always the same ones."""
     return [case for case in all_cases if zlib.crc32(f"{case.plugin} {case.key} {case.label}".encode()) % every == 0]
 
 
 def differences(theirs: str, ours: str, chosen: Iterable[Case]) -> list[Difference]:
-    """Where one finds fault with other keys than the other. Faults of the configuration without the odd value do not count, nor
-    does the text of an error."""
+    """Cases in which the two report errors at different keys.
+
+    Errors that the configuration has without the unusual value do not count, nor do the texts of errors.
+    """
     known: dict[tuple[str, frozenset[tuple[str, str]]], set[str]] = {}
 
     def faults(url: str, connector: str, config: Mapping[str, str]) -> tuple[int, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""An org of recorded answers at an address of this machine, for connectors that run in another process."""
+"""An org of recorded responses at a local address, for connectors that run in another process."""
 
 from __future__ import annotations
 

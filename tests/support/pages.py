@@ -90,7 +90,7 @@ def commands(block: Block) -> Iterator[Command]:
 
 
 class Shell:
-    """One shell session in ``folder``, variables and working folder kept from command to command."""
+    """A shell session in ``folder``; variables and working folder are kept between commands."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ def _replaced(text: str, moved: Mapping[str, str]) -> str:
 
 
 def _fits(expected: str, printed: str) -> bool:
-    """Whether the output is as shown, line by line; ``...`` stands for anything, runs of spaces for one."""
+    """Whether the output is as shown, line by line; ``...`` stands for any text, and runs of spaces are equal to one."""
 
     def tidy(text: str) -> str:
         return "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())

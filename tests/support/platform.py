@@ -1,4 +1,4 @@
-"""A platform started by its own command, and what tests ask of it."""
+"""A platform started with its own command, and queries that tests send to it."""
 
 from __future__ import annotations
 

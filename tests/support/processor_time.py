@@ -1,4 +1,4 @@
-"""A bound on the processor time of a piece of work, which a busy machine does not change."""
+"""A limit on the processor time of an operation, independent of other load on the machine."""
 
 from __future__ import annotations
 

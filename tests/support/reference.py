@@ -1,4 +1,4 @@
-"""The scripts in docs/ as modules; they are in no package."""
+"""The scripts in docs/ as modules, since they belong to no package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registries in processes of their own."""
+"""Registries in separate processes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RegistryProcess:
         return str(json.loads(self._ready.read_text())["addresses"]["registry"])
 
     def end(self, number: int = signal.SIGTERM) -> int:
-        """Send a signal; a process that is stopped goes on first. Returns its exit status."""
+        """Send a signal; a stopped process is continued first. Returns its exit status."""
         if self.process.poll() is None:
             self.process.send_signal(number)
             self.process.send_signal(signal.SIGCONT)

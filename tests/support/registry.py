@@ -1,4 +1,4 @@
-"""A registry in a thread of the test's process, over a log in memory, with a real HTTP face."""
+"""A registry in a thread of the test's process, over an in-memory log, with a real HTTP server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["RegistryThread"]
 
 
 class RegistryThread:
-    """``with RegistryThread() as registry: registry.url``. Every test has one of its own: it starts in milliseconds."""
+    """``with RegistryThread() as registry: registry.url``. Every test has its own: it starts in milliseconds."""
 
     def __init__(self, *, guards: Sequence[Guard] = ()) -> None:
         self._guards = guards

@@ -1,4 +1,4 @@
-"""Connect schemas and columns of them, as hypothesis makes them."""
+"""Connect schemas and columns for them, as hypothesis strategies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A share-partition over a log that is a list of batches, with the state in a list too and a clock turned by hand."""
+"""A share-partition over a log that is a list of batches; its state is a list too, and the test advances the clock."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class StateList(ListLog):
 
 
 class ShareBench:
-    """One share-partition; ``restart`` begins again with what was written down."""
+    """One share-partition; ``restart`` starts again with the stored state."""
 
     def __init__(self, settings: ShareSettings | None = None, *, log_start: int = 0, **config: str) -> None:
         self.clock = ManualClock()

@@ -1,4 +1,4 @@
-"""The Streaming API of an org of recorded answers: channels over Bayeux with Salesforce's replay extension."""
+"""The Streaming API of an org of recorded responses: channels over Bayeux with Salesforce's replay extension."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class StreamingOrg:
         self._grown = threading.Condition()
         self._next = 100
         self.drop_sessions = 0
-        """So many connects find that their session is over."""
+        """The number of connects that find their session expired."""
         mock.add_callback(responses.POST, re.compile(rf"{ORG}/cometd/.*"), self._answer)
 
     def publish(self, channel: str, data: Mapping[str, Any]) -> int:
-        """``data`` as it is sent, without its replay id; returns that."""
+        """Publish ``data`` without its replay id; returns that id."""
         with self._grown:
             self._next += 3
             event = {**data.get("event", {}), "replayId": self._next}

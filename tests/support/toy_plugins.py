@@ -1,4 +1,4 @@
-"""The toys as plugins; importing this imports none of them."""
+"""The toy connectors as plugins; importing this module imports none of them."""
 
 from __future__ import annotations
 

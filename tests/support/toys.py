@@ -1,4 +1,4 @@
-"""Small connectors for tests of the Connect runtime: numbers from nowhere, rows into a file, jobs into a file."""
+"""Small connectors for tests of the Connect runtime: generated numbers, rows to a file, jobs to a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transaction coordinator whose clock is turned by hand, with partitions that are lists."""
+"""A transaction coordinator whose clock the test advances, with partitions that are lists."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class ListPartition:
     """A partition's contents: records and markers in order, and which producers have a transaction open."""
 
     entries: list[tuple[Producer, object]] = field(default_factory=list)
-    """Of each entry the producer, and its record, or True or False for a marker."""
+    """For each entry its producer, and its record, or True or False for a marker."""
     epochs: dict[int, int] = field(default_factory=dict)
     open: set[int] = field(default_factory=set)
 
     def append(self, producer: Producer, record: object) -> bool:
-        """Whether the record was taken: not from a producer that is fenced here."""
+        """Whether the record was accepted; it is not from a producer that is fenced here."""
         if producer.epoch < self.epochs.get(producer.id, -1):
             return False
         self.entries.append((producer, record))

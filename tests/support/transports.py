@@ -1,4 +1,4 @@
-"""A transport that is no socket."""
+"""A transport without a socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connectors in trouble, for tests of the Connect runtime: calls that do not return, that fail, and that are slow."""
+"""Misbehaving connectors for tests of the Connect runtime: calls that do not return, fail or are slow."""
 
 from __future__ import annotations
 

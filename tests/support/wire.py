@@ -1,4 +1,4 @@
-"""Kafka requests as bytes on a socket, for what no client would send."""
+"""Kafka requests as bytes on a socket, for requests that no client would send."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["exchange", "fetch_frame", "produce_frame", "produced", "receive_fram
 
 
 def receive_frame(sock: socket.socket) -> bytes:
-    """One answer without its length; empty when the broker closed the connection."""
+    """One response without its length; empty when the broker closed the connection."""
     head = _receive(sock, 4)
     return _receive(sock, struct.unpack(">i", head)[0]) if len(head) == 4 else b""
 

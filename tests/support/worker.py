@@ -1,4 +1,4 @@
-"""A Connect worker in a process of its own, with the toys."""
+"""A Connect worker in a separate process, with the toy connectors."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ class ConnectWorker:
         return self.ask("POST", "/connectors", {"name": name, "config": named}, expect=201)
 
     def fill(self, topic: str, total: int, *, source: str = "numbers", **config: str) -> None:
-        """So many more numbers in a topic, from a connector of its own (``toys.NumbersConnector``); returns when they are there."""
+        """Write this many more numbers to a topic, with a separate connector (``toys.NumbersConnector``); returns when
+        they are there.
+        """
         defaults = {"connector_class": "org.toys.NumbersConnector", "topic": topic, "total": str(total), "batch": "10"}
         self.create(f"{topic}-{source}", **defaults, **config)
         path = f"/connectors/{topic}-{source}/offsets"

@@ -1,4 +1,4 @@
-"""Connect asks for a token where others may log in to the machine, and the command line reads it by itself."""
+"""Connect requires a token where other users may log in to the machine, and the command line reads it automatically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which listeners ask nobody who he is: their components say so in the log when other machines reach them."""
+"""Listeners without authentication: their components log a warning when other machines can reach them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The platform as a user runs it: the command, real processes, real faces."""
+"""The platform as a user runs it: the command, real processes, real servers."""
 
 import json
 import os

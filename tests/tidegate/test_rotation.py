@@ -1,4 +1,4 @@
-"""A secured platform while certificates and passwords change and a component hangs: nothing is started again that need not be."""
+"""A secured platform while certificates and passwords change and a component hangs: nothing is restarted unnecessarily."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def started(platform: RunningPlatform) -> dict[str, int]:
 
 
 def answers(platform: RunningPlatform, addresses: dict[str, str], password: str) -> dict[str, int]:
-    """How each face answers a login of the admin with this password."""
+    """The response of each server to a login of the admin with this password."""
     statuses = {}
     with requests.Session() as session:
         session.trust_env, session.verify = False, ca(platform)
@@ -118,7 +118,7 @@ def test_passwords_change_without_a_restart(platform: RunningPlatform) -> None:
 def test_a_context_brings_addresses_and_login(
     platform: RunningPlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From a folder without a platform, as a user of another machine would."""
+    """From a folder without a platform, like a user of another machine."""
     monkeypatch.setenv("TIDEGATE_CONTEXTS", str(tmp_path / "contexts.json"))
     monkeypatch.chdir(tmp_path)
     tidegate("users", "add", "alice", "--password", NEW, "--may", "admin", "--data", platform.data)

@@ -1,4 +1,4 @@
-"""The folder of a platform's security, and what ``up`` refuses without it."""
+"""The folder with a platform's security settings, and what ``up`` refuses without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a table through Avro topics to files, over the whole platform, with processes killed on the way."""
+"""From a table through Avro topics to files, over the whole platform, while processes are killed."""
 
 from __future__ import annotations
 

@@ -64,5 +64,5 @@ def _list_schema(name: str) -> Schema:
     return Schema(SchemaType.ARRAY, value_schema=text, optional=True, name=name)
 
 
-def _same(one: Any, other: Any) -> bool:
-    return bool(one == other or (one != one and other != other))  # noqa: PLR0124 - NaN
+def _same(first: Any, other: Any) -> bool:
+    return bool(first == other or (first != first and other != other))  # noqa: PLR0124 - NaN

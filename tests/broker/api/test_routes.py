@@ -1,4 +1,4 @@
-"""The table of APIs: complete, documented, and within what Kafka has."""
+"""The table of APIs is complete and documented, and contains only APIs and versions that Kafka has."""
 
 from __future__ import annotations
 

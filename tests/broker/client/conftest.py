@@ -1,4 +1,4 @@
-"""One suite, several targets: every test here that takes ``bootstrap_servers`` runs against each broker."""
+"""Several targets for one suite: every test here that uses ``bootstrap_servers`` runs against each broker."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def numbered(first: int, count: int) -> EncodedBatch:
 async def test_records_acknowledged_before_a_crash_are_there_once_in_order(
     crashing: KafkaBroker | TidegateBroker,
 ) -> None:
-    """The broker is killed (SIGKILL) in mid-produce and started again, twice; the producer is told nothing of it."""
+    """The broker is killed (SIGKILL) during production and restarted, twice; the producer is not informed."""
     config = ClientConfig(crashing.bootstrap_servers, {"retry.backoff.ms": "20"})
     async with Admin(config) as admin:
         await admin.create_topics([NewTopic("numbers", partitions=2)])

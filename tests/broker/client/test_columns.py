@@ -108,7 +108,7 @@ def test_records_before_the_position_are_left_out(rows: Any, data: st.DataObject
 @settings(max_examples=300)
 @given(rows=ROWS, position=st.integers(0, 4000), byte=st.integers(0, 255), cut=st.integers(0, 200))
 def test_damaged_batches_are_an_error_of_ours(rows: Any, position: int, byte: int, cut: int) -> None:
-    """With CRC checks off, so that the damage reaches the decoder; a change that is no damage may pass."""
+    """CRC checks are off, so that the damage reaches the decoder; a change that does no damage may pass."""
     data = bytearray(in_log(encode_batches(*columns_of(rows)))[0])
     data[16 + position % (len(data) - 16)] = byte
     whole = bytes(data)[: len(data) - cut] if cut % 3 == 0 else bytes(data)

@@ -1,4 +1,4 @@
-"""Java's client keys, and what they become."""
+"""Java's client keys and the library arguments that they are converted to."""
 
 from __future__ import annotations
 

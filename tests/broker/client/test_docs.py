@@ -1,4 +1,4 @@
-"""The example of docs/how-to/kafka-client.md runs as it stands there, and its tables name what there is."""
+"""The example in docs/how-to/kafka-client.md runs as shown, and the page's tables are complete and correct."""
 
 from __future__ import annotations
 

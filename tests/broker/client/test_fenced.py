@@ -1,4 +1,4 @@
-"""One writer of a partition among several, on both brokers."""
+"""One active writer of a partition among several, on both brokers."""
 
 from __future__ import annotations
 

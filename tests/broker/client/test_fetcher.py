@@ -95,7 +95,9 @@ async def test_closing_amid_a_fetch_cancels_only_the_fetch(config: ClientConfig,
 async def test_seeking_to_the_beginning_is_not_undone_by_an_earlier_question(
     config: ClientConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A partition that was just assigned is on its way to the end, by auto.offset.reset, when it is told to begin at the beginning."""
+    """A partition that was just assigned is being reset to the end, by auto.offset.reset, when a seek to its beginning
+    comes.
+    """
     topic = "sought-to-the-beginning"
     async with Admin(config) as admin:
         await admin.create_topics([NewTopic(topic, 1, 1)])

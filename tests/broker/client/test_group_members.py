@@ -1,4 +1,4 @@
-"""What Admin tells of a group's members: the partitions that they read, whatever bytes a group's leader has given them."""
+"""Admin shows the partitions that a group's members read, even if the group's leader assigned invalid bytes."""
 
 from __future__ import annotations
 

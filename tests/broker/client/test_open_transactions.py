@@ -1,4 +1,4 @@
-"""Transactions that a producer leaves open and somebody else commits, against real brokers."""
+"""Transactions that a producer leaves open and another client commits, against real brokers."""
 
 from __future__ import annotations
 

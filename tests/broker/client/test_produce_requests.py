@@ -1,4 +1,4 @@
-"""Produce requests in pieces: the bytes that aiokafka makes of the same, on any broker."""
+"""Produce requests sent in pieces have the same bytes as aiokafka's, on any broker."""
 
 from __future__ import annotations
 

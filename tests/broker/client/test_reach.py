@@ -1,4 +1,4 @@
-"""The first connection of producers, consumers and admins when whoever asked for it is cancelled."""
+"""The first connection of producers, consumers and admins when the caller that started it is cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single records out and in, as the registry and the events service use the client."""
+"""Producing and consuming single records, as the registry and the events service do."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ async def test_a_lost_producer_id_is_replaced(config: ClientConfig, topic: str) 
 
 
 async def test_a_batch_that_failed_with_all_others_is_not_queued_again() -> None:
-    """One waits for its second try until the other is answered; then the producer is stopped, which fails both."""
+    """One batch waits for its retry until the other is answered; then the producer is stopped, which fails both."""
     producer = BatchingProducer(
         bootstrap_servers="127.0.0.1:1", delivery_timeout_ms=60_000, max_in_flight=5, enable_idempotence=True
     )
@@ -130,7 +130,7 @@ def test_a_finished_batch_is_stamped() -> None:
 
 
 async def test_sending_a_batch_costs_the_same_calls_for_any_number_of_rows(config: ClientConfig, topic: str) -> None:
-    """From the finished batch to the broker's answer; the fewest of several tries, as answers come in pieces."""
+    """From the finished batch to the broker's response; the minimum of several attempts, as responses arrive in pieces."""
     async with BatchProducer(config.with_properties({"metadata.max.age.ms": "600000"})) as producer:
 
         async def calls(rows: int) -> int:

@@ -1,4 +1,4 @@
-"""Columns of varints: the bytes that aiokafka writes for each number, and back."""
+"""Columns of varints are encoded as aiokafka encodes each number, and decoded again."""
 
 from __future__ import annotations
 

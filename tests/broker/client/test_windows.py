@@ -1,4 +1,4 @@
-"""Batches on their way: whatever the network does, the log has them in order and each once."""
+"""Batches in flight: whatever the network does, the log gets them in order and each once."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_without_numbers_there_is_one() -> None:
 
 
 def drained(run: Run) -> None:
-    """Nothing goes wrong any more."""
+    """From here on there are no more failures."""
     while not run.over():
         assert any(getattr(run, step)() for step in CALM), "nothing can go on"
 

@@ -1,4 +1,4 @@
-"""Where a group's records go."""
+"""The partition that a group's records are written to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups whose members join, sync, fall silent and come back in any order, on a disk that stalls, across restarts."""
+"""Groups whose members join, sync, time out and return in any order, on a disk that stalls, across restarts."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ WAITS_MS = (0, 1, 2_999, 3_000, 5_000, 10_000, 30_000, 3_000)
 
 
 class World:
-    """Six clients, one group, one coordinator. Steps take a client's number and a number for whatever else varies."""
+    """Six clients, one group, one coordinator. Steps have a client's number, and a number for any other choice."""
 
     def __init__(self, **settings: str) -> None:
         self.cluster = Cluster(**settings)
@@ -203,7 +203,7 @@ class World:
             assert (after.state, after.members) == (before.state, ())
 
     def patience(self, _: int, __: int) -> None:
-        """If nobody says a word any more, whoever is parked is answered in the end, and all are missed."""
+        """If all clients stay silent, every waiting one gets a response in the end, and all are removed."""
         self.disk_goes_on(0, 0)
         self.cluster.clock.advance(PATIENCE_MS)
         self.hear()
@@ -223,7 +223,9 @@ class World:
             self.check_stable(group)
 
     def check_stable(self, group: DescribedGroup) -> None:
-        """All members are of one generation, assigned to by its leader, and those at work have what is described."""
+        """All members have the same generation, whose assignment came from its leader, and active members have the
+        described assignment.
+        """
         generations = set()
         for member in group.members:
             assigned_in, whose = member.assignment.decode().split()

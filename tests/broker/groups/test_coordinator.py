@@ -1,4 +1,4 @@
-"""Groups as their members see them: joining, syncing, heartbeats, leaving."""
+"""Groups from the view of members: joining, syncing, heartbeats, leaving."""
 
 from __future__ import annotations
 

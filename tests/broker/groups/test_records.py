@@ -1,4 +1,4 @@
-"""The bytes of ``__consumer_offsets``."""
+"""The byte format of ``__consumer_offsets``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetch and Produce on the wire: what counts, what is waited for, and which records were wrong."""
+"""Fetch and Produce on the wire: limits, waiting, and errors of single records."""
 
 from __future__ import annotations
 

@@ -62,7 +62,10 @@ def fill(log: PartitionLog, todo: list[tuple[int, str]]) -> dict[int, bytes]:
 
 
 def read(log: PartitionLog, offset: int, max_bytes: int) -> tuple[dict[int, bytes], int]:
-    """As a client reads: one slice, without the batches of aborted transactions; and where to go on."""
+    """Read like a client: one slice, without the batches of aborted transactions.
+
+    Returns also the offset to continue at.
+    """
     batches = log.read(offset, max_bytes, until=log.last_stable_offset)
     aborted = sorted(log.reader.aborted_within(offset, batches), key=lambda transaction: transaction.first_offset)
     view = memoryview(batches.read())

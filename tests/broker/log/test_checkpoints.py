@@ -1,4 +1,4 @@
-"""Kafka's small files: round trips, and no surprise from damaged ones."""
+"""Kafka's checkpoint files: round trips, and damaged files."""
 
 from __future__ import annotations
 

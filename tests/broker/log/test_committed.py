@@ -1,4 +1,4 @@
-"""Which records of a log with transactions count."""
+"""The committed records of a log with transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction keeps the last record of each key, where it was; and a crash at any step of it loses nothing."""
+"""Compaction keeps the last record of each key at its offset, and a crash at any step of it loses no record."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_a_batch_of_more_records_than_memory_is_for_stays_as_it_is(started: Star
 
 
 def fill_groups(log: PartitionLog) -> None:
-    """So that several groups of segments lose some of their records."""
+    """Fill the log such that several groups of segments lose some of their records."""
     for number in range(60):
         put(log, (b"k%d" % (number % 5), b"%d" % number), (b"once%d" % number, b"1"))
     log.config = LogConfig(cleanup_policy=["compact"], segment_bytes=2000, min_cleanable_dirty_ratio=0.0)
@@ -528,7 +528,9 @@ def test_compaction_keeps_the_records_that_its_definition_says(
     chunk: int,
     part: int,
 ) -> None:
-    """With several records in a batch, rounds that end within a segment, and clean and dirty parts, read in pieces of any size."""
+    """With several records in a batch, rounds that end within a segment, and clean and dirty parts, read in pieces of
+    any size.
+    """
     log, now = Started(tmp_path_factory.mktemp("compact")).log, NOW
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compaction_run, "_CHUNK", chunk)

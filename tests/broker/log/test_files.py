@@ -76,7 +76,7 @@ def broken(fd: int) -> None:
 
 @pytest.fixture
 def failed(log: PartitionLog, monkeypatch: pytest.MonkeyPatch) -> PartitionLog:
-    """Of ten records five are on the disk; the flush of the others failed."""
+    """A log whose first five of ten records are on disk; the flush of the others failed."""
     log.append(BATCH, now_ms=NOW)
     log.flush()
     log.append(BATCH, now_ms=NOW)

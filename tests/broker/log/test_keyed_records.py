@@ -1,4 +1,4 @@
-"""Records as columns are the records that decoding finds, and their bytes make the same records again."""
+"""Records read as columns equal those that decoding gives, and their bytes give the same records again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log does what a list of records would, whatever happens to it in whatever order, on a disk that fails now and then."""
+"""A log behaves like a list of records under any sequence of operations, on a disk that fails now and then."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LogMachine(RuleBasedStateMachine):
         return reopened
 
     def _done(self, work: Callable[[], object], fault: Fault | None = None) -> bool:
-        """Whether it succeeded, which it must where the disk works and the log was repaired."""
+        """Whether it succeeded, which it must do if the disk works and the log was repaired."""
         self.disk.arm(fault)
         try:
             work()
@@ -150,7 +150,7 @@ class LogMachine(RuleBasedStateMachine):
         self._start(copy)
 
     def _start(self, path: Path) -> None:
-        """On a disk that fails a start may fail, too. It can be repeated."""
+        """On a failing disk a start may fail too. It can be repeated."""
         try:
             self._open(path)
         except (KafkaStorageError, CorruptMessage):

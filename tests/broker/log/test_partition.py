@@ -1,4 +1,4 @@
-"""A partition's log through its public face: append, read, look up, delete, reopen."""
+"""A partition's log through its public interface: append, read, look up, delete, reopen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Idempotent producers: what is taken, what is answered with old offsets, what is refused."""
+"""Idempotent producers: batches that are accepted, answered with earlier offsets, or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A power cut takes what was not flushed, wherever; what lies below the recovery point is all there, and nothing after a hole."""
+"""A power cut removes any bytes that were not flushed.
+
+Everything below the recovery point survives, and no record after a hole does.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,9 @@ class Load:
 
 
 def tear(path: Path, load: Load, keep: int, junk: bytes) -> None:
-    """Of each log file what was flushed stays, of the rest ``keep`` bytes, then ``junk``; unflushed later files are gone or torn, too."""
+    """Keep the flushed part of each log file, ``keep`` bytes of the rest, then ``junk``; unflushed later files are
+    removed or torn too.
+    """
     for file in sorted((path / "t-0").glob("*.log")):
         flushed = load.flushed.get(file.name, 0)
         size = file.stat().st_size

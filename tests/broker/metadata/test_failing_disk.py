@@ -1,4 +1,4 @@
-"""A change of topics on a disk that fails at one of its steps, each in turn: it can be repeated, and is never there by half."""
+"""A change of topics on a disk that fails at each of its steps in turn can be repeated, and is never half done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which levels a feature may be set to."""
+"""The levels that a feature may be set to."""
 
 from __future__ import annotations
 

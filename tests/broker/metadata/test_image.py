@@ -1,4 +1,4 @@
-"""The cluster's image: what was changed is there after a restart, and the logs follow it."""
+"""The cluster's image: changes survive a restart, and the logs follow them."""
 
 from __future__ import annotations
 

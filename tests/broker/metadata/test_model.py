@@ -111,7 +111,7 @@ class MetadataMachine(RuleBasedStateMachine):
         self._keep_house()
 
     def _settled(self) -> None:
-        """Nothing is left open any more: what it came to is what is."""
+        """No change is pending any more: the outcome is the state."""
         for name in self.doubtful:
             self.expected.pop(name, None)
             if name in self.metadata.topics:
@@ -198,7 +198,7 @@ class MetadataMachine(RuleBasedStateMachine):
         self._start(copy)
 
     def _start(self, path: Path) -> None:
-        """On a disk that fails a start may fail, too. It can be repeated."""
+        """On a failing disk a start may fail too. It can be repeated."""
         try:
             self._open(path)
         except (KafkaStorageError, CorruptMessage, OSError):

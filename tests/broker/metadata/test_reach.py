@@ -1,4 +1,4 @@
-"""The log of the metadata is the broker's own: no request reaches it by its name."""
+"""The metadata log is internal: no request can reach it by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata records: written and read back, each kind; noise raises CorruptMessage and nothing else."""
+"""Metadata records of each kind are written and read back; invalid bytes raise CorruptMessage and no other error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshot says what the records said that it stands for, and a start needs nothing else."""
+"""A snapshot has the same contents as the records that it replaces, and a start needs only the snapshot."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from broker.network.connection import Connection
 
 
 class Rig:
-    """One connection whose other end is ``client``; ``handle`` is what a test wants done with a frame."""
+    """One connection whose other end is ``client``; ``handle`` processes its frames."""
 
     def __init__(self, handle: Callable[[Connection, bytes], None], max_frame_bytes: int = 1 << 20) -> None:
         self.client, server = socket.socketpair()

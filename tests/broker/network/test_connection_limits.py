@@ -1,4 +1,4 @@
-"""How many connections there may be, and how fast they may come."""
+"""Limits on the number of connections and on the rate of new ones."""
 
 from __future__ import annotations
 

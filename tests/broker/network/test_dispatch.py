@@ -1,4 +1,4 @@
-"""From frame to answer: what a handler's failure does to its connection, and that it harms no other."""
+"""From frame to response: a handler's failure ends its own connection and affects no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The broker's metrics over raw connections: what clients do to it that go on to send, or that send nothing."""
+"""The broker's metrics endpoint and clients that keep sending, or send nothing."""
 
 from __future__ import annotations
 

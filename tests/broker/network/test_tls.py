@@ -1,4 +1,4 @@
-"""A connection under TLS on a socket pair: frames however they are cut, files, clients that do not behave."""
+"""A connection with TLS on a socket pair: frames split anywhere, files, misbehaving clients."""
 
 from __future__ import annotations
 

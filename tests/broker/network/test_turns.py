@@ -1,4 +1,4 @@
-"""When large requests are run: in their order, none too soon after one that took long."""
+"""Scheduling of large requests: in order, with a pause after one that took long."""
 
 from __future__ import annotations
 

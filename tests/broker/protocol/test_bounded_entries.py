@@ -1,4 +1,4 @@
-"""A request has a bounded number of entries, counted before they are read."""
+"""The number of entries in a request is limited, and checked before they are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generated messages are what the generator makes."""
+"""The generated messages are up to date with the generator."""
 
 from __future__ import annotations
 

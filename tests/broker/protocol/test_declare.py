@@ -1,4 +1,4 @@
-"""Structures that are declared as annotated attributes."""
+"""Structures declared as annotated attributes."""
 
 from __future__ import annotations
 

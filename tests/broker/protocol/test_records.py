@@ -1,4 +1,4 @@
-"""Record batches: what is written is read back, by us and by others; noise never does more than raise CorruptMessage."""
+"""Record batches are read back by us and by others as they were written; invalid bytes raise only CorruptMessage."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def messages(cls: type[Message], version: int) -> st.SearchStrategy[Any]:
 
 
 def same(mine: Any, other: Any, version: int) -> bool:
-    """Whether a message of ours has the values of kio's, which has types of its own for times and codes."""
+    """Whether our message has the same values as kio's, which has its own types for times and codes."""
     if isinstance(mine, Message):
         return all(
             same(getattr(mine, f.name), _attribute(other, f.name), version) for f in mine.FIELDS if f.exists_in(version)

@@ -1,4 +1,4 @@
-"""Walks over records find the same as decoding them, without the memory that decoding takes."""
+"""Walking over records gives the same results as decoding them, with less memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def allowed() -> Allowance:
 
 
 def walked(batch: bytes) -> None:
-    """All walks over a batch, whatever they find."""
+    """Run all walks over a batch, whatever they find."""
     header = BatchHeader.parse(batch)
     data = opened(header, batch, allowed())
     keyless(header, data, allowed(), most_named=5)

@@ -1,4 +1,4 @@
-"""Quotas: rates over windows, the order in which they hold, and the time to wait."""
+"""Quotas: rates over windows, precedence, and throttle times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotas as a client feels them that does not care about them."""
+"""The effect of quotas on a client that ignores throttle times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration seen and changed: which value holds, where it is from, what is refused."""
+"""Describing and changing configuration: the value in effect, its source, refused changes."""
 
 from __future__ import annotations
 

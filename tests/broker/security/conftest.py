@@ -1,4 +1,4 @@
-"""One broker with a listener for every way in, shared by the tests of a session's worker."""
+"""One broker with a listener for every security protocol, shared by all tests in a test process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions by access control entries: Kafka's rules, held against a second way to say them."""
+"""Decisions by ACLs: Kafka's rules, compared with a second implementation."""
 
 from __future__ import annotations
 

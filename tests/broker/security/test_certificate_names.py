@@ -1,4 +1,4 @@
-"""Names in certificates as Java writes them, and the rules that make principals of them."""
+"""Certificate names in Java's format, and the rules that map them to principals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients we did not write come in by every mechanism, plain and under TLS, and stay out with wrong credentials."""
+"""Clients by other authors log in with every mechanism, with and without TLS, and are refused with wrong credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens: what is read, and what makes one acceptable."""
+"""JSON Web Tokens: parsing and validation."""
 
 from __future__ import annotations
 

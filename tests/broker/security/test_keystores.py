@@ -1,4 +1,4 @@
-"""Key stores that Java's keytool wrote, and TLS contexts of every kind of store."""
+"""Key stores written by Java's keytool, and TLS contexts from every type of store."""
 
 from __future__ import annotations
 

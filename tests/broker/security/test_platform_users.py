@@ -1,4 +1,4 @@
-"""Users of the platform's file: they log in by SCRAM, and their rights decide beside ACLs."""
+"""Users in the platform's file log in with SCRAM, and their rights apply alongside ACLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key stores, users and limits change while clients are there."""
+"""Key stores, users and limits change while clients are connected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SASL on the wire: what is taken before a client is known, how it is refused, and how it becomes known again."""
+"""SASL on the wire: requests allowed before authentication, refusals, and re-authentication."""
 
 from __future__ import annotations
 

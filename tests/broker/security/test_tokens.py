@@ -1,4 +1,4 @@
-"""Delegation tokens: who may do what with them, how long they hold; and SCRAM credentials as they change."""
+"""Delegation tokens: rights and lifetimes; and changes of SCRAM credentials."""
 
 from __future__ import annotations
 

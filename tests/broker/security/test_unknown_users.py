@@ -1,4 +1,4 @@
-"""A user that does not exist is asked for a proof as one is who does: nothing in the challenge tells them apart."""
+"""The SCRAM challenge for a user that does not exist cannot be distinguished from that for an existing user."""
 
 from __future__ import annotations
 

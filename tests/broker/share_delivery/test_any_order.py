@@ -1,4 +1,6 @@
-"""A share-partition in any order of events, across restarts, on a log that stalls and fails: no record in two hands, none lost."""
+"""A share-partition under any order of events, across restarts, on a log that stalls and fails: no record is acquired
+twice at the same time, and none is lost.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def fetched(
         self, member: str, most: int = 500, *, batch_size: int = 500, exactly: bool = False, read: int = 100
     ) -> list[Acquired]:
-        """Of aborted batches that were read, nothing is acquired."""
+        """Aborted batches among the batches read are not acquired."""
         bench = self.bench
         acquired = bench.fetch(member, most, batch_size=batch_size, exactly=exactly, read=read, aborted=self.aborted)
         self.took(acquired, member)

@@ -58,7 +58,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerThread]:
 
 
 class Member:
-    """A member of a share group with a session, on a connection of its own."""
+    """A member of a share group with a session, on a separate connection."""
 
     def __init__(self, broker: BrokerThread, topic: uuid.UUID, *, group: str = "g", version: int = 2) -> None:
         self.wire = Wire(broker.port)

@@ -1,4 +1,4 @@
-"""Waiting for records: who is told, when, and before whom."""
+"""Waiting for records: who is notified, when, and in which order."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_waiter_is_let_go_by_time_by_change_or_by_itself(logs: list[PartitionL
 
 
 def told(arrivals: Arrivals, log: PartitionLog, count: int) -> list[int]:
-    """Waits on a log, and the numbers of those that were told."""
+    """Wait on a log this many times. Returns the numbers of the waiters that were notified."""
     told: list[int] = []
 
     def teller(number: int) -> Callable[[Waiter], None]:

@@ -1,4 +1,4 @@
-"""Compaction through the broker: it happens in another process, and clients see the last value of each key."""
+"""Compaction in the broker runs in another process, and clients see the last value of each key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group commit: who waits is told when the disk has it, once for all who came together."""
+"""Group commit: waiters are notified when the disk has the records, and concurrent waiters share a flush."""
 
 from __future__ import annotations
 

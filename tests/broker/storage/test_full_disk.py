@@ -1,4 +1,6 @@
-"""A real small file system fills up: producers are told to try again, nothing acknowledged is lost, and with room it goes on."""
+"""A real small file system fills up: producers get retriable errors, no acknowledged record is lost, and work resumes
+when there is space.
+"""
 
 from __future__ import annotations
 

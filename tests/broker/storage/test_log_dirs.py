@@ -1,4 +1,4 @@
-"""Several data directories: where partitions go, how they move while they are written to, and what a failed disk takes along."""
+"""Several data directories: the placement of partitions, moves during writes, and the effects of a failed disk."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def ask(port: int, key: ApiKey, version: int, request: Request, answer: type[Res
 
 
 def described(port: int) -> dict[str, dict[tuple[str, int], tuple[int, bool]]]:
-    """By directory the partitions in it, with size and whether they are only on their way there."""
+    """The partitions in each directory, with their size and whether they are still being moved there."""
     answer = ask(port, ApiKey.DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
     assert all(log_dir.error_code or 0 < log_dir.usable_bytes < log_dir.total_bytes for log_dir in answer.results)
     return {

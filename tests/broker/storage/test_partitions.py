@@ -1,4 +1,4 @@
-"""Appends and reads as clients see them: when what was written is flushed, and what they are told where the disk fails."""
+"""Appends and reads from the view of clients: when records are flushed, and the errors when the disk fails."""
 
 from __future__ import annotations
 

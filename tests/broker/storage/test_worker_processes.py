@@ -1,4 +1,4 @@
-"""Processes that a broker starts for long work end with it, also when it is killed."""
+"""Processes that a broker starts for long work end with it, even if it is killed."""
 
 from __future__ import annotations
 

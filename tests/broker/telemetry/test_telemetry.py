@@ -1,4 +1,4 @@
-"""Metrics of clients: subscriptions, how often a client may come, and what is made of its numbers."""
+"""Metrics pushed by clients: subscriptions, push intervals, and how the values are processed."""
 
 from __future__ import annotations
 

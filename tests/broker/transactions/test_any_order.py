@@ -1,7 +1,7 @@
-"""Producers begin, write, end, are replaced and come late in any order, on a disk that stalls, across restarts.
+"""Producers begin, write, end, are replaced and arrive late in any order, on a disk that stalls, across restarts.
 
-Whatever happens, each transaction has one outcome in all its partitions, the one its producer was told, and nothing of a
-producer that was replaced is ever committed.
+Each transaction has one outcome in all its partitions, which is the one reported to its producer; no record of a
+replaced producer is ever committed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Instance:
         self.adding: list[tuple[asyncio.Future[None], tuple[str, int], str]] = []
         self.ending: asyncio.Future[Producer] | None = None
         self.wants: bool | None = None
-        """Whether it has asked to commit or to abort: it asks for nothing else until that is answered."""
+        """Whether it has asked to commit or to abort: it sends no other request until the response comes."""
         self.records: list[tuple[tuple[str, int], str]] = []
         self.broken = False
         """Something failed in the transaction: it can only be aborted."""

@@ -1,4 +1,4 @@
-"""The coordinator in time: what waits for what, what a restart finishes, what takes too long."""
+"""The transaction coordinator over time: waiting, completion after a restart, timeouts."""
 
 from __future__ import annotations
 

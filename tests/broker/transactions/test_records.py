@@ -1,4 +1,4 @@
-"""``__transaction_state`` in Kafka's bytes."""
+"""The byte format of ``__transaction_state``."""
 
 from __future__ import annotations
 

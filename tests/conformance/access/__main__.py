@@ -1,4 +1,4 @@
-"""``python -m tests.conformance.access``: write down what Apache Kafka answers to who may do little."""
+"""``python -m tests.conformance.access``: record Apache Kafka's responses to clients with few rights."""
 
 from __future__ import annotations
 

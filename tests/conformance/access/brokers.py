@@ -1,4 +1,4 @@
-"""Brokers with an authorizer, two ways in, and clients that may do little."""
+"""Brokers with an authorizer and two listeners, and clients with few rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rights and quotas as administrators give them with Kafka's tools and clients, and as clients feel them."""
+"""Rights and quotas set with Kafka's tools and clients, and their effects on clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Rights and quotas that one broker wrote down, the other knows: Apache Kafka's directory in Tidegate, and back."""
+"""Rights and quotas written by one broker are known to the other: Apache Kafka's directory opened by Tidegate, and
+back.
+"""
 
 from __future__ import annotations
 

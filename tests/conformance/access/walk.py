@@ -1,4 +1,6 @@
-"""Every API asked by clients that may do little, and what of each answer says what they may."""
+"""Sends requests of every API as clients with few rights, and extracts the parts of each response that depend on
+rights.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ SETTINGS: Final = {
     ),
     "quota.window.num": "2",
 }
-"""Nobody has to log in on PLAINTEXT, where everyone may do everything; on the listener CLIENTS ``nobody`` and ``some`` may."""
+"""On PLAINTEXT no login is needed and everyone has all rights; on the listener CLIENTS the users ``nobody`` and
+``some`` can log in.
+"""
 
 TOPICS: Final = ("described", "hidden", "read", "read-not", "written", "written-too")
 _ABSENT: Final = "absent"
@@ -137,7 +141,7 @@ def _codes(answer: Any) -> set[str]:
 
 
 def findings(client: Client, served: Mapping[ApiKey, range], ids: Mapping[str, str]) -> dict[str, Any]:
-    """By request: what its answer says of rights."""
+    """For each request, the parts of its response that depend on rights."""
     answers: dict[str, Any] = {}
     for api, title, body in _requests(ids):
         for version in _versions(api, served[api]) if api in served else ():

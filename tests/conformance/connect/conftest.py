@@ -1,4 +1,4 @@
-"""Two workers with the same plugins: Kafka Connect's with those that Maven Central has, and ours."""
+"""Two workers with the same plugins: Kafka Connect's with those on Maven Central, and ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients of Kafka Connect's REST API that we did not write, every call that they have, at a worker of ours."""
+"""Clients of Kafka Connect's REST API by other authors, with all their calls, against our worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A cluster of Kafka Connect handed to Tidegate and back, by the three topics: connectors, states and offsets stay."""
+"""A Kafka Connect cluster is taken over by Tidegate and given back, through the three topics: connectors, states and
+offsets stay.
+"""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ SCENARIOS: Final[Mapping[str, tuple[Mapping[str, str], Sequence[tuple[bytes, byt
         2,
     ),
 }  # fmt: skip
-"""Keys beside the class, the records, and how many rows they leave."""
+"""Keys besides the class, the records, and the number of rows that they leave."""
 
 
 @pytest.fixture(scope="module")

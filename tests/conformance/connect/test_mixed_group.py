@@ -1,4 +1,6 @@
-"""Workers of Kafka Connect and ours in one group, led by either: each runs its share, and requests go from one to the other."""
+"""Kafka Connect's workers and ours in one group, led by either: each runs its share, and requests are forwarded between
+them.
+"""
 
 from __future__ import annotations
 

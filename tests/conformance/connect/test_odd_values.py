@@ -1,6 +1,7 @@
-"""Which keys are found fault with where values are odd: as by Kafka Connect and Debezium, but for the table of differences.
+"""Keys with unusual values get errors in the same cases as from Kafka Connect and Debezium, except for those in the
+table of differences.
 
-One value in eight everyday, and all of them among the long proofs.
+One value in eight in everyday runs, and all of them in the long proofs.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""The calls of kcctl and of Strimzi's operator, as their sources make them (KafkaConnectApi of both): Kafka Connect and ours answer
-so that these clients go on. Each call is made with the client's own path, headers and idea of what is a success."""
+"""The calls of kcctl and of Strimzi's operator according to their sources (KafkaConnectApi of both): these clients can
+work with the responses of Kafka Connect and of ours.
+
+Each call is made with the client's own path, headers and definition of success.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The REST face, with the original beside ours: every test runs against Kafka Connect too."""
+"""The REST API: every test runs against our worker and against Kafka Connect."""
 
 from __future__ import annotations
 

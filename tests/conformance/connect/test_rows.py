@@ -85,7 +85,7 @@ SOURCES: Final[Mapping[str, Mapping[str, str]]] = {
         **chain(("TimestampConverter$Value", {"target.type": "Timestamp", "format": "yyyy"})),
     },
 }  # fmt: skip
-"""Keys of sources beside the class, the file and the topic."""
+"""Keys of sources besides the class, the file and the topic."""
 
 
 class Both:
@@ -212,7 +212,7 @@ SINKS: Final[Mapping[str, tuple[Mapping[str, str], Sequence[bytes | None]]]] = {
         [_ROWS[0], b"no json", _ROWS[1], b'{"schema": {"type": "int33"}, "payload": 1}'],
     ),
 }  # fmt: skip
-"""Keys of sinks beside the class, the topic and the file, and the values of the records."""
+"""Keys of sinks besides the class, the topic and the file, and the values of the records."""
 _OF_A_WORKER: Final = ("stacktrace", "exception.message", "exception.class.name", "connector.name", "topic")
 """Headers of dead letters whose texts name the connector or speak of its code."""
 

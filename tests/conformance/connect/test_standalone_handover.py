@@ -1,4 +1,4 @@
-"""The offset file of a standalone worker goes from Kafka Connect to us and back."""
+"""The offset file of a standalone worker is taken over from Kafka Connect and given back."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""``python -m tests.conformance.differential.broker_keys``: write broker/kafka_keys.py from what Apache Kafka tells of itself.
+"""``python -m tests.conformance.differential.broker_keys``: write broker/kafka_keys.py from Apache Kafka's own
+description.
 
-Names, types, defaults, and which keys can be changed at run time: its answer to DescribeConfigs of a broker.
+Names, types, defaults, and which keys can be changed at run time come from its response to DescribeConfigs of a broker.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two answers side by side: what must differ is made equal by declared rules, and every other difference is told."""
+"""Compares two responses: declared rules cover values that must differ, and every other difference is reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ ABSENT: Final = "(absent)"
 
 
 class Difference(NamedTuple):
-    """Where two answers differ. ``path`` names fields, and items of a list by their key where a rule gives one."""
+    """A difference between two responses.
+
+    ``path`` names fields, and items of a list by their key where a rule names one.
+    """
 
     api: str
     version: int
@@ -33,7 +36,7 @@ class Difference(NamedTuple):
 
 @dataclass(eq=False)
 class _Rule:
-    """One table of the file. Patterns are as of a shell; a version is a number or a range ``0-3``."""
+    """One table of the file. Patterns are shell patterns; a version is a number or a range ``0-3``."""
 
     reason: str
     path: str = "*"
@@ -47,7 +50,7 @@ class _Rule:
     answer: str = ""
     """``good`` or ``bad``: what an API is never answered."""
     sometimes: bool = False
-    """Whether it depends on which of two things is first, so that it need not be used."""
+    """Whether the difference depends on timing, so that the rule need not be used in every run."""
     used: bool = field(default=False, compare=False)
 
     def covers(self, api: str, version: int, path: str) -> bool:

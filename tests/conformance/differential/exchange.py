@@ -1,4 +1,6 @@
-"""Any request of any version from plain values, and its answer as plain values: kio knows the bytes, we do not."""
+"""Sends any request of any version given as plain values, and returns its response as plain values; kio encodes and
+decodes the bytes.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ _TIMEOUT_S: Final = 6
 
 
 class Peer:
-    """One broker, spoken to over named connections: a request goes out on one and its answer is waited for."""
+    """One broker and named connections to it; sends a request on one and waits for the response."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -133,7 +135,7 @@ _hints = functools.cache(typing.get_type_hints)
 
 
 def request_fields(key: int, version: int) -> set[str]:
-    """Names of the fields of a request, at whatever depth."""
+    """Names of the fields of a request, at any depth."""
     return _names(load_request_schema(key, version))
 
 

@@ -1,4 +1,4 @@
-"""A scenario: requests in an order, sent to two brokers side by side, with what earlier answers said filled in."""
+"""A scenario: requests in order, sent to two brokers in parallel, with values from earlier responses filled in."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ _SETUP_S: Final = 20.0
 
 @dataclass(frozen=True)
 class Step:
-    """One request of every scenario run. ``body`` has the fields of all versions; a version takes those it knows.
+    """One request of every run of a scenario. ``body`` has the fields of all versions; a version uses those that it
+    has.
 
-    A function is called with what is known; a text ``$name`` stands for what the run or an earlier step's ``keep`` bound to the name, also inside longer text.
+    A function is called with the known values. A text ``$name`` is replaced by the value that the run or an earlier
+    step's ``keep`` gave the name, also inside longer text.
     """
 
     api: ApiKey
@@ -36,7 +38,7 @@ class Step:
     until: tuple[str, Any] | None = None
     """A setup step is repeated until this path has this value."""
     by: str = ""
-    """Which of the scenario's connections it goes out on."""
+    """The scenario's connection on which it is sent."""
     once: bool = False
     """Asking anew would change something: the first answers are compared."""
     answered: bool = True
@@ -65,7 +67,7 @@ def setup(api: ApiKey, version: int, body: Mapping[str, Any], **more: Any) -> St
 
 
 class Coverage:
-    """Which versions of which APIs were answered well, and which with an error."""
+    """The versions of APIs that were answered without error, and with one."""
 
     def __init__(self) -> None:
         self.good: set[tuple[ApiKey, int]] = set()
@@ -108,7 +110,7 @@ class Run:
         self._known: tuple[dict[str, Any], dict[str, Any]] = ({"u": unique}, {"u": unique})
 
     def differences(self) -> list[Difference]:
-        """All that the answers differ in; stops at a step whose API is not served by ours."""
+        """All differences of the responses; stops at a step whose API our broker does not serve."""
         differences: list[Difference] = []
         for step in self._scenario.steps:
             if step.api not in self._latest:

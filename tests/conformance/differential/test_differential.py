@@ -1,4 +1,6 @@
-"""The same requests to our broker and to Apache Kafka, in every version, give the same answers but for what is declared."""
+"""The same requests to our broker and to Apache Kafka, in every version, get the same responses except for declared
+differences.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,12 @@ SETTINGS = {
     "super.users": "User:ANONYMOUS",
     "delegation.token.secret.key": "a key of this test",
 }
-"""Given to both brokers, beside those that every KafkaBroker has."""
+"""Settings of both brokers, besides those of every KafkaBroker."""
 APIS = sorted({scenario.api for scenario in SCENARIOS})
 
 
 class Pair:
-    """Both brokers, fresh, with the same settings; what was seen of them so far."""
+    """Both brokers, newly started with the same settings, and the coverage so far."""
 
     def __init__(self, ours: Peer, theirs: Peer) -> None:
         self.ours = ours

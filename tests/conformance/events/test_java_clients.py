@@ -1,4 +1,4 @@
-"""Salesforce clients for Java, as their makers ship them: CometD's, gRPC's with the Pub/Sub API's classes, Camel's component."""
+"""Salesforce clients for Java as published: CometD's, gRPC's with the Pub/Sub API's classes, Camel's component."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools by which clusters are run work on a cluster of one."""
+"""Kafka's administration tools work on a cluster of one broker."""
 
 from __future__ import annotations
 

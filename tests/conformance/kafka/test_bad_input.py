@@ -133,7 +133,7 @@ def test_a_corrupt_batch_is_refused_and_the_connection_goes_on(
 
 
 def keyed(count: int, *, claimed: int | None = None, codec: Codec = Codec.NONE, data: bytes | None = None) -> bytes:
-    """A batch of so many records with keys, whatever its header claims."""
+    """A batch of this many records with keys; its header may claim another number."""
     records = [Record(b"k", b"%d" % number, (), 1_700_000_000_000) for number in range(count)]
     body = encode_batch(records)[HEADER_SIZE:] if data is None else data
     return batch_of(body, count if claimed is None else claimed, codec)

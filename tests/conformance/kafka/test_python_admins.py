@@ -1,4 +1,4 @@
-"""The administrators' clients of kafka-python and aiokafka see and change what they see and change on Apache Kafka."""
+"""The admin clients of kafka-python and aiokafka read and change the same as on Apache Kafka."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def admin(bootstrap_servers: str) -> Iterator[Any]:
 
 
 def commits(admin: Any, group: str, offsets: dict[TopicPartition, OffsetAndMetadata]) -> bool:
-    """Whether the offsets were taken: Apache Kafka makes the coordinators' topic when the first one asks for it."""
+    """Whether the offsets were accepted: Apache Kafka creates the coordinators' topic at the first request."""
     try:
         errors = admin.alter_group_offsets(group, offsets)
         return all(error is NoError for error in errors.values()) and bool(admin.list_groups())

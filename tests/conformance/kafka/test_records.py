@@ -1,4 +1,4 @@
-"""Records go in and come out, whichever client and codec."""
+"""Records are produced and consumed with every client and codec."""
 
 from __future__ import annotations
 

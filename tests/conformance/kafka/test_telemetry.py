@@ -1,4 +1,4 @@
-"""Clients nobody here wrote push their metrics, and the broker shows them."""
+"""Clients by other authors push their metrics, and the broker shows them."""
 
 from __future__ import annotations
 

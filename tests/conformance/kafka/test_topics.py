@@ -1,4 +1,4 @@
-"""Topics, partitions, offsets and configuration, as administrators see them."""
+"""Topics, partitions, offsets and configuration from the view of administrators."""
 
 from __future__ import annotations
 

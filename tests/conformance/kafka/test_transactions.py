@@ -1,4 +1,4 @@
-"""Transactions as three clients make them, and their edges as bytes on the wire."""
+"""Transactions with three clients, and edge cases as bytes on the wire."""
 
 from __future__ import annotations
 
@@ -202,7 +202,9 @@ class Wire:
         return str(answer["error_code"])
 
     def begin(self) -> tuple[int, int]:
-        """As a new instance; Kafka's coordinator may have to be made and to load first, or to abort for an earlier one."""
+        """Begin as a new instance; Kafka's coordinator may first have to be created and loaded, or abort an earlier
+        transaction.
+        """
         self.peer.ask(FIND_COORDINATOR, 4, {"key_type": 1, "coordinator_keys": [self.transactional_id]})
         wait_until(lambda: self.init() == "none", "a producer id")
         return self.id, self.epoch

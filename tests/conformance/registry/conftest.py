@@ -1,6 +1,6 @@
-"""The registry that clients of others are held against: ours, or the one that TIDEGATE_TEST_REGISTRY names.
+"""The registry that other makers' clients are tested with: ours, or the one that TIDEGATE_TEST_REGISTRY names.
 
-With an original there (Confluent's, empty and for this alone), what fails is wrong in the test.
+When it names an original (Confluent's, empty and used for nothing else), a failure is an error in the test.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def kafka_ui(registry_url: str) -> Iterator[Console]:
 
 @pytest.fixture
 def akhq(registry_url: str) -> Iterator[Console]:
-    """Confluent's RestService, told to accept application/json (KafkaModule.getRegistryRestClient)."""
+    """Confluent's RestService, configured to accept application/json (KafkaModule.getRegistryRestClient)."""
     console = Console(
         registry_url, {"Accept": "application/json", "Content-Type": "application/vnd.schemaregistry.v1+json"}
     )

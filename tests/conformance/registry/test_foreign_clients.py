@@ -1,4 +1,6 @@
-"""Clients of other makers in other languages: franz-go's for Go, Confluent's for Java (as Flink carries it), kafkajs's for Node."""
+"""Clients by other makers in other languages: franz-go's for Go, Confluent's for Java (as bundled with Flink),
+kafkajs's for Node.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document says all that the registry answers, and Schemathesis finds nothing that it says wrongly."""
+"""The OpenAPI document describes every response of the registry, and Schemathesis finds no contradiction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Confluent's Python client: each of its methods."""
+"""Every method of Confluent's Python client."""
 
 from __future__ import annotations
 

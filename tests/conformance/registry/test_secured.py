@@ -1,4 +1,4 @@
-"""A whole registry over our broker, behind HTTPS and passwords: Confluent's client and ours come in, others do not."""
+"""A whole registry over our broker, with HTTPS and passwords: Confluent's client and ours get access, others do not."""
 
 from __future__ import annotations
 

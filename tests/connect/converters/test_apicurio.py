@@ -1,4 +1,4 @@
-"""Keys of Apicurio's converter are obeyed or refused, never passed over."""
+"""Keys of Apicurio's converter are applied or refused, never ignored."""
 
 from __future__ import annotations
 

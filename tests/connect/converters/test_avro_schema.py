@@ -20,7 +20,7 @@ from tests.support.schemas import schemas, values_of
 
 
 def avro_of(schema):
-    """Its Avro form, unless two of its structs happen to have one name."""
+    """Its Avro form, unless two of its structs have the same name by chance."""
     try:
         return schema_to_avro(schema)
     except DataError as error:

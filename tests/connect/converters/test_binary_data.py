@@ -1,4 +1,4 @@
-"""BinaryDataConverter: bytes pass, the rest is the delegate's."""
+"""BinaryDataConverter passes bytes through and leaves everything else to its delegate."""
 
 from __future__ import annotations
 

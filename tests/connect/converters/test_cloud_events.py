@@ -1,4 +1,6 @@
-"""CloudEventsConverter beside Debezium's, whose events were recorded (see RecordCloudEvents.java), and with a real registry."""
+"""CloudEventsConverter compared with Debezium's, whose events were recorded (see RecordCloudEvents.java), and with a
+real registry.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""ExtJsonConverter with a registry that answers as Apicurio's did when the original's requests and bytes were recorded."""
+"""ExtJsonConverter with a registry that gives the responses that Apicurio's gave when the original's requests and bytes
+were recorded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON read in columns is JSON read row by row."""
+"""Reading JSON in columns gives the same result as reading it row by row."""
 
 from __future__ import annotations
 
@@ -30,6 +30,13 @@ def test_columns_and_rows_are_read_alike(data):
     columns = read_columns(schema, texts.cast(pa.binary()))
     if columns is not None:
         assert columns.equals(from_json(schema.as_optional(), [json.loads(t) for t in texts.to_pylist()], "a value"))
+
+
+def test_an_array_of_decimals_may_be_empty_in_every_row():
+    schema = Schema.struct({"a": Schema.array(Schema.decimal(2, 9))})
+    texts = pa.array([b'{"a":[]}', b'{"a":[]}'], pa.binary())
+    columns = read_columns(schema, texts)
+    assert columns is not None and columns.to_pylist() == [{"a": []}, {"a": []}]
 
 
 ODD = st.one_of(

@@ -1,4 +1,6 @@
-"""Converters beside Kafka Connect's own: what those made of random values and texts was recorded (see RecordConverters.java)."""
+"""Converters compared with Kafka Connect's own, whose results for random values and texts were recorded (see
+RecordConverters.java).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ STRICTER = {
 }
 """Payloads that are not what their schema says: Kafka Connect reads another value out of them, here they are errors."""
 LENIENT = {'{"schema":{"type":"string"},"payload":null}'}
-"""A payload of null stands for a tombstone, whatever the schema."""
+"""A null payload means a tombstone, whatever the schema."""
 
 
 def recorded() -> dict[str, list[dict[str, Any]]]:

@@ -1,4 +1,6 @@
-"""docs/how-to/connect-groups.md: its properties are a worker's, its defaults the declared ones, its commands those that tests run."""
+"""docs/how-to/connect-groups.md: its properties are a worker's, its defaults are the declared ones, and its commands
+are run by tests.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Incremental assignment: beside Kafka Connect's own rounds (see RecordRounds.java), and what must hold of any."""
+"""Incremental assignment compared with Kafka Connect's own rounds (see RecordRounds.java), and its invariants."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connect.group.eager import deal_in_turn
+from connect.group.eager import assign_round_robin
 from connect.group.incremental import IncrementalAssignor
 from connect.group.protocol import CONNECTOR, Item
 from tests.connect.distributed.recorded import items_of, recorded
@@ -23,16 +23,16 @@ def test_each_round_assigns_as_kafka_connect_does(group):
     for number, line in enumerate(group):
         now_ms = line["now"]
         running = {member: items_of(items) for member, items in line["running"].items()}
-        dealt = assignor.deal(items_of(line["configured"]), running, line["last"])
-        assert dealt.assigned == {m: items_of(items) for m, items in line["assigned"].items()}, number
-        assert dealt.revoked == {m: items_of(items) for m, items in line["revoked"].items()}, number
-        assert dealt.delay_ms == line["delay"], number
+        shares = assignor.assign(items_of(line["configured"]), running, line["last"])
+        assert shares.assigned == {m: items_of(items) for m, items in line["assigned"].items()}, number
+        assert shares.revoked == {m: items_of(items) for m, items in line["revoked"].items()}, number
+        assert shares.delay_ms == line["delay"], number
         if line["taken"]:
-            assignor.settled(line["generation"])
+            assignor.completed(line["generation"])
 
 
 class Group:
-    """Workers that do as they are told."""
+    """Workers that follow their assignments."""
 
     def __init__(self, delay_ms=300_000):
         self.now_ms = 1.0
@@ -42,13 +42,13 @@ class Group:
         self.delay_ms = 0
 
     def round(self, requested, returned=None):
-        dealt = self.assignor.deal(requested, self.running, self.generation, returned=returned or {})
+        shares = self.assignor.assign(requested, self.running, self.generation, returned=returned or {})
         self.generation += 1
-        self.assignor.settled(self.generation)
-        self.delay_ms = dealt.delay_ms
+        self.assignor.completed(self.generation)
+        self.delay_ms = shares.delay_ms
         for member in self.running:
-            self.running[member] = (self.running[member] | dealt.assigned[member]) - dealt.revoked[member]
-        return any(dealt.revoked.values())
+            self.running[member] = (self.running[member] | shares.assigned[member]) - shares.revoked[member]
+        return any(shares.revoked.values())
 
     def settle(self, requested):
         """Rounds as the group would have them, the clock turned on where it waits; returns how many it took."""
@@ -114,5 +114,8 @@ def test_work_of_a_lost_worker_is_reassigned_after_the_delay():
 
 
 def test_the_eager_round_deals_connectors_first():
-    dealt = deal_in_turn(work(1, 1), ["b", "a"])
-    assert dealt["a"] == {Item("c0", CONNECTOR), Item("c0", 0)} and dealt["b"] == {Item("c1", CONNECTOR), Item("c1", 0)}
+    shares = assign_round_robin(work(1, 1), ["b", "a"])
+    assert shares["a"] == {Item("c0", CONNECTOR), Item("c0", 0)} and shares["b"] == {
+        Item("c1", CONNECTOR),
+        Item("c1", 0),
+    }

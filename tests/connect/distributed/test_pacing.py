@@ -1,4 +1,4 @@
-"""How many rebalances a flood of changes costs, by the clock of the event loop turned on by hand."""
+"""The number of rebalances for many changes, on an event loop whose clock the test advances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes that workers tell each other, beside those of Kafka Connect 4.3.1 (see RecordRounds.java)."""
+"""The bytes that workers exchange, compared with those of Kafka Connect 4.3.1 (see RecordRounds.java)."""
 
 from __future__ import annotations
 

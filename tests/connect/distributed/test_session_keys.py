@@ -1,4 +1,4 @@
-"""Signatures of requests among workers, and their refusals in Kafka Connect's words."""
+"""Signatures of requests between workers, and their rejection with Kafka Connect's messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three workers on one log: they share, pass requests on, and go on when one of them is killed."""
+"""Three workers on one log share connectors, forward requests, and continue when one of them is killed."""
 
 from __future__ import annotations
 

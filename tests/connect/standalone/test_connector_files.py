@@ -1,4 +1,4 @@
-"""Connectors in files, in each of the shapes that connect-standalone takes."""
+"""Connectors in files, in each of the formats that connect-standalone accepts."""
 
 from __future__ import annotations
 

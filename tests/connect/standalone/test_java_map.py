@@ -1,4 +1,4 @@
-"""The offset file: Java's own bytes read and written, any others refused."""
+"""The offset file: Java's serialized bytes are read and written, all others refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAME = (
     "00097468726573686f6c6478703f4000000000000c77080000001000000001757200025b42acf317f8060854e00200007870"
     "000000017371007e000378"
 )
-"""Its key and its value are one array: the second is a reference to the first."""
+"""A map whose key and value are the same array: the second is a reference to the first."""
 
 
 def test_javas_bytes_are_read_and_written():
@@ -41,10 +41,10 @@ def test_a_written_record_is_read_back(entries):
 
 
 @given(st.binary(max_size=40), st.integers(0, 300), st.booleans())
-def test_other_bytes_are_refused(noise, place, cut):
+def test_other_bytes_are_refused(noise, position, cut):
     whole = bytes.fromhex(THREE)
-    place = min(place, len(whole))
-    data = whole[:place] + noise + (b"" if cut else whole[place + len(noise) :])
+    position = min(position, len(whole))
+    data = whole[:position] + noise + (b"" if cut else whole[position + len(noise) :])
     try:
         assert all(isinstance(key, bytes) for key in load_map(data))
     except NotAnOffsetFile as error:

@@ -1,4 +1,4 @@
-"""The stores' records, in Kafka Connect's bytes, over a real log."""
+"""The stores' records, byte for byte as Kafka Connect's, over a real log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sink with a fault, and the suite that has to find it; run by test_fault_suites.py in a pytest of its own."""
+"""A sink with an error, and the suite that must find it; test_fault_suites.py runs it in a separate pytest."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The suites that kill and stop: they find a connector that loses rows, and their tools do what they say."""
+"""The suites that kill and stop find a connector that loses rows, and their tools work."""
 
 import os
 import socket

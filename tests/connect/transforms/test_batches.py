@@ -1,4 +1,4 @@
-"""A batch becomes what its records by themselves become."""
+"""Transforming a batch gives the same result as transforming its records one by one."""
 
 from __future__ import annotations
 

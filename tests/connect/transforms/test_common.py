@@ -1,4 +1,6 @@
-"""jcustenborder's and cjmatta's transformations; what they make is as their sources say, and CaseFormat's as Guava's documentation."""
+"""jcustenborder's and cjmatta's transformations give the results that their sources define; CaseFormat's are those in
+Guava's documentation.
+"""
 
 from __future__ import annotations
 

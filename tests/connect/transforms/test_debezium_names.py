@@ -1,4 +1,4 @@
-"""Names of Debezium's transformations that configurations still have, and OpenLineage, which changes no record."""
+"""Old names of Debezium's transformations that configurations still use, and OpenLineage, which changes no record."""
 
 from __future__ import annotations
 

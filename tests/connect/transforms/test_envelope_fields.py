@@ -1,4 +1,4 @@
-"""Lists of envelope fields, as ``add.fields`` and ``add.headers`` of ExtractNewRecordState have them."""
+"""Lists of envelope fields in the format of ExtractNewRecordState's ``add.fields`` and ``add.headers``."""
 
 from __future__ import annotations
 

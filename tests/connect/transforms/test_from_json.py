@@ -1,4 +1,6 @@
-"""FromJson: JSON in text becomes a struct by a JSON Schema; whatever is wrong is an error of its record or of the configuration."""
+"""FromJson turns JSON text into a struct according to a JSON Schema; any problem is an error of its record or of the
+configuration.
+"""
 
 from __future__ import annotations
 

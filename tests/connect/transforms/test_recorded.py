@@ -1,4 +1,4 @@
-"""Transformations beside the originals: what those made of random records was recorded.
+"""Transformations compared with the originals, whose results for random records were recorded.
 
 Kafka's by RecordTransforms.java, Debezium's by RecordDebezium.java, jcustenborder's by RecordCommon.java.
 """

@@ -1,4 +1,4 @@
-"""The data generator: what its schemas make, and that it makes the same again."""
+"""The data generator: the values for its schemas, and that it generates the same ones again."""
 
 from __future__ import annotations
 

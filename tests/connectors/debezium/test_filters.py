@@ -1,4 +1,4 @@
-"""Which tables are captured, and in which order they are read."""
+"""The captured tables, and the order in which they are read."""
 
 from __future__ import annotations
 

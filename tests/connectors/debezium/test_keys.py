@@ -1,4 +1,6 @@
-"""Every key of Debezium's connectors is known: obeyed, of one value only, or taken with the reason why it changes nothing."""
+"""Every key of Debezium's connectors is known: applied, limited to one value, or accepted with a reason why it has no
+effect.
+"""
 
 from __future__ import annotations
 

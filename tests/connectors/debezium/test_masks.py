@@ -1,4 +1,4 @@
-"""Texts that are masked, hashed or cut."""
+"""Texts that are masked, hashed or truncated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A channel hears that a signal was acted upon only once a position after it is stored: a kill before it has the signal read again."""
+"""A channel is told that a signal was carried out only after a later offset has been stored: after a kill before that,
+the signal is read again.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def snapshots(channel: Channel) -> IncrementalSnapshots:
 
 
 def poll(snapshots: IncrementalSnapshots, channel: Channel, seq: int) -> list[dict[str, Any]]:
-    """The positions of one poll; afterwards the channel's ``done_after`` says whether it was told in this one."""
+    """The offsets of one poll; afterwards the channel's ``done_after`` shows whether it was informed in this poll."""
     channel.looks, channel.done_after = seq, []
     made = snapshots.streamed([], {"seq": seq}, seq, float(seq))
     return [dict(batch.source_offset or {}) for batch in made]

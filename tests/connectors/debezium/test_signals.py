@@ -1,4 +1,4 @@
-"""Signals and positions of incremental snapshots, as texts from outside."""
+"""Parsing of signals, and of offsets with incremental snapshots."""
 
 from __future__ import annotations
 

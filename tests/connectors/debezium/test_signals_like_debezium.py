@@ -1,4 +1,4 @@
-"""An incremental snapshot that a signal asks for, and what is told of it, beside what Debezium wrote for the same."""
+"""An incremental snapshot requested by a signal, and its notifications, compared with Debezium's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connectors that capture changes pass the suite that kills, stops and cuts off."""
+"""The change data capture connectors pass the suite that kills, stops and cuts connections."""
 
 from __future__ import annotations
 

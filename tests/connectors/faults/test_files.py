@@ -1,4 +1,4 @@
-"""The connectors of files and of the local disk pass the suites that kill, stop and cut off."""
+"""The connectors for files and the local disk pass the suites that kill, stop and cut connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP sink passes the suite that kills, stops and cuts off."""
+"""The HTTP sink passes the suite that kills, stops and cuts connections."""
 
 from __future__ import annotations
 

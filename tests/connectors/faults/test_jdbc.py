@@ -1,4 +1,4 @@
-"""The connectors of databases pass the suites that kill, stop and cut off."""
+"""The database connectors pass the suites that kill, stop and cut connections."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class OnMariaDbDatabase(OnMariaDb):
 
 
 class ByOffsetsTable:
-    """Once, by the table in which the sink keeps its positions."""
+    """Exactly once, by the table in which the sink stores its offsets."""
 
     @pytest.fixture
     def properties(self, url: str) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Sources of rows that nobody else keeps pass the suite that kills and stops: a generator and the data generator."""
+"""Sources that generate their rows pass the suite that kills and stops: a Python generator and the data generator."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class TestRowsOfAGeneratorThatWaits(OnBothBrokers, SourceFaultSuite):
 
 @pytest.mark.long
 class TestDatagen(OnBothBrokers, SourceFaultSuite):
-    """It has no end: records behind the first ROWS count as none."""
+    """It has no end: records after the first ROWS are ignored."""
 
     connector_class = DatagenConnector
 

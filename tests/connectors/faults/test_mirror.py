@@ -1,4 +1,4 @@
-"""The mirror passes the suite that kills, stops and cuts off."""
+"""The mirror passes the suite that kills, stops and cuts connections."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 @pytest.mark.long
 class TestMirrorSource(NumberedRows):
-    """From a broker of ours, all of whose connections are cut, the one that notes offset syncs too."""
+    """From one of our brokers; all connections to it are cut, including the one that writes offset syncs."""
 
     connector_class = MirrorSourceConnector
 

@@ -1,4 +1,4 @@
-"""The connectors of S3 pass the suites that kill, stop and cut off."""
+"""The S3 connectors pass the suites that kill, stop and cut connections."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The connectors of Salesforce pass the suites that kill, stop and cut off: with an events service, and where that has no such
-API with an org of recorded answers."""
+"""The Salesforce connectors pass the suites that kill, stop and cut connections: with an events service, or, where that
+lacks the API, with an org of recorded responses.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ class OnEventsService(ThroughForwarder):
 
     @pytest.fixture
     def login(self, login: Mapping[str, str], port: int) -> Mapping[str, str]:
-        """By way of the forwarder; the service answers under the address that it was asked at."""
+        """Through the forwarder; the service gives the address at which it was called."""
         return {**login, "salesforce.instance": f"https://127.0.0.1:{port}"}
 
 

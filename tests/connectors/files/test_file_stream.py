@@ -146,7 +146,7 @@ def test_the_sink_says_where_it_cannot_write(tmp_path: Path) -> None:
     ],
 )
 def test_lines_are_java_s_texts(tmp_path: Path, schema: Schema | None, value: Any, line: str) -> None:
-    """As tests/conformance/connect/test_rows.py has them from Kafka Connect."""
+    """The texts that tests/conformance/connect/test_rows.py gets from Kafka Connect."""
     task = sink_task(FileStreamSinkConnector, {"file": str(tmp_path / "out")})
     task.put([RecordBatch.from_records([Record("t", value, schema, offset=0)])])
     task.flush()

@@ -1,4 +1,4 @@
-"""Lines are split as one would by hand, whatever the bytes."""
+"""Lines are split correctly, whatever the bytes are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP sink against a real server on loopback, which answers as it is told and keeps what it got."""
+"""The HTTP sink against a real server on loopback, which gives prepared responses and records requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases to write to, each read back through a client of its own."""
+"""Databases that sinks write to; each is read back with its own client."""
 
 from __future__ import annotations
 

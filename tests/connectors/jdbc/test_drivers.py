@@ -1,4 +1,4 @@
-"""How chunks of rows come from a driver, with drivers made for the purpose."""
+"""Reading chunks of rows from a driver, with drivers made for these tests."""
 
 from __future__ import annotations
 

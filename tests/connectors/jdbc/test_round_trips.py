@@ -1,4 +1,4 @@
-"""Any row of any type goes from a table through a topic's bytes into another table of the same definition unchanged."""
+"""Rows of every type pass from a table through a topic into another table of the same definition unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tidegate.kit.config import parse
 
 pytestmark = pytest.mark.proof
 Types = dict[str, tuple[str, st.SearchStrategy[Any]]]
-"""By column: its type in SQL, and values as the database's own client takes them."""
+"""For each column: its SQL type, and values in the form of the database's own client."""
 
 _DAYS = st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31))
 _MILLIS = st.integers(0, 86_399_999)
@@ -53,7 +53,7 @@ def _decimals(digits: int, scale: int) -> st.SearchStrategy[Decimal]:
 
 
 def _moments(first: int, last: int) -> st.SearchStrategy[dt.datetime]:
-    """Of whole milliseconds, which is what Connect's Timestamp has."""
+    """Whole milliseconds, the resolution of Connect's Timestamp."""
     start, stop = dt.datetime(first, 1, 1), dt.datetime(last, 12, 31)
     return st.integers(0, (stop - start) // dt.timedelta(milliseconds=1)).map(
         lambda n: start + dt.timedelta(milliseconds=n)

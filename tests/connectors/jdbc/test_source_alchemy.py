@@ -1,4 +1,4 @@
-"""The JDBC source through SQLAlchemy alone, as for databases that nothing here knows: on PostgreSQL under another name."""
+"""The JDBC source through SQLAlchemy alone, as for unknown databases: PostgreSQL under another name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture
 def connection_properties(postgres_server: PostgresServer) -> Any:
-    """Properties for a schema of its own."""
+    """Properties for a separate schema."""
     registry.register("elsewhere", "sqlalchemy.dialects.postgresql.psycopg", "PGDialect_psycopg")
     address = postgres_server.jdbc_url.partition("//")[2].partition("?")[0]
     with postgres_server.connect() as connection:

@@ -19,7 +19,7 @@ from tidegate.kit.config import parse
 
 
 def run(path: Path, *statements: str) -> None:
-    """As another process does it: nobody has the file open afterwards."""
+    """Run statements as another process would: afterwards the file is closed."""
     with duckdb.connect(str(path)) as connection:
         for statement in statements:
             connection.execute(statement)

@@ -22,7 +22,7 @@ _numbers = itertools.count()
 
 
 class SourceDatabase:
-    """A database of its own on the shared server."""
+    """A separate database on the shared server."""
 
     def __init__(self, server: MariaDbServer) -> None:
         self.server = server

@@ -25,7 +25,7 @@ _numbers = itertools.count()
 
 
 class SourceDatabase:
-    """A schema of its own on the shared server."""
+    """A separate schema on the shared server."""
 
     def __init__(self, server: PostgresServer) -> None:
         self.server = server

@@ -29,8 +29,9 @@ from tidegate.kit.config import parse, validate
 
 
 class Writer:
-    """Python's sqlite3 in a process of its own, as a database's users are: two copies of SQLite in one process would
-    drop one another's locks."""
+    """Python's sqlite3 in a separate process, like a database's users: two copies of SQLite in one process would drop
+    each other's locks.
+    """
 
     def __init__(self, path: Path) -> None:
         self._process = subprocess.Popen(

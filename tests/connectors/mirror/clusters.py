@@ -1,4 +1,4 @@
-"""Two clusters in this process, and connectors that run between them as in a worker, without one."""
+"""Two clusters in this process, and connectors between them that run as in a worker, but without one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OFFSETS = "worker-offsets"
 
 
 class Cluster:
-    """One of them, by its clients."""
+    """One of the clusters, with its clients."""
 
     def __init__(self, directory: Path, **overrides: str) -> None:
         self._broker = BrokerThread(settings(directory, **overrides))
@@ -131,7 +131,7 @@ class Mirrored:
         return self
 
     def run_tasks(self, most: int = 4) -> None:
-        """Those that the connector plans now, in the place of those that run."""
+        """Replace the running tasks by those that the connector plans now."""
         self.stop_tasks()
         self.context.reconfigured.clear()
         self.planned = list(self.connector.task_properties(most))

@@ -1,4 +1,4 @@
-"""The same mirroring by Kafka's own Mirror connectors and by ours, from one source to a target each."""
+"""Kafka's own Mirror connectors and ours mirror the same source, each to its own target."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Original:
         return self
 
     def stop(self) -> None:
-        """At once: no task of it writes after that."""
+        """Stop immediately: none of its tasks writes after that."""
         self._worker.kill()
 
     def __exit__(self, *_: object) -> None:
@@ -209,7 +209,7 @@ def test_we_and_the_original_find_the_same_errors(three, connector):
 
 
 def test_we_go_on_where_the_original_was(three):
-    """Its positions in our hands, and the topics that it made: nothing is mirrored twice or left out."""
+    """With its offsets and the topics that it created, no record is mirrored twice or left out."""
     west, theirs, ours, original = three
     config = as_text(GIVEN | {"topics": "taken"})
     west.create("taken")

@@ -1,4 +1,4 @@
-"""One cluster's topics, positions and heartbeats in another: two brokers of ours, the connectors as a worker runs them."""
+"""Mirroring topics, offsets and heartbeats between two of our brokers, with the connectors run as in a worker."""
 
 from __future__ import annotations
 

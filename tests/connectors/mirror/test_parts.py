@@ -1,4 +1,4 @@
-"""Names, bytes, and which positions are worth writing down: each by itself."""
+"""Unit tests of naming, record formats, and the choice of offsets to sync."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_syncs_are_those_that_the_original_writes(runs, max_lag):
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(1, 400), st.integers(0, 400)), min_size=1, max_size=60), st.data())
 def test_a_position_is_never_told_too_high(steps, data):
-    """Of each step so many records are dropped on the way."""
+    """At each step this many records are dropped in between."""
     store, upstream, downstream = OffsetSyncStore(only_latest=False), 0, 0
     syncs = []
     for step, dropped in steps:
@@ -156,7 +156,7 @@ def test_a_position_is_never_told_too_high(steps, data):
 
 
 def test_positions_are_told_as_the_original_tells_them():
-    """Recorded by java/Translations.java."""
+    """Recorded with java/Translations.java."""
     with gzip.open(Path(__file__).with_name("translations.jsonl.gz"), "rt") as lines:
         recorded = [json.loads(line) for line in lines]
     for case in recorded:
@@ -181,7 +181,7 @@ def test_validation_names_the_key():
 
 
 @pytest.mark.parametrize(
-    ("place", "offset", "said"),
+    ("source_partition", "offset", "said"),
     [
         ({"cluster": "a", "topic": "t", "partition": 0}, {"offset": 5}, None),
         ({"nonsense": 1}, None, None),
@@ -193,12 +193,12 @@ def test_validation_names_the_key():
         ({"cluster": "a", "topic": "t", "partition": 0}, {"offset": "5"}, "must be an integer"),
     ],
 )
-def test_positions_are_changed_to_what_can_be(place, offset, said):
+def test_positions_are_changed_to_what_can_be(source_partition, offset, said):
     if said is None:
-        assert MirrorSourceConnector.alter_offsets({}, [(place, offset)])
+        assert MirrorSourceConnector.alter_offsets({}, [(source_partition, offset)])
         return
     with pytest.raises(ConnectError, match=said):
-        MirrorSourceConnector.alter_offsets({}, [(place, offset)])
+        MirrorSourceConnector.alter_offsets({}, [(source_partition, offset)])
 
 
 def test_positions_that_say_nothing_are_zero():

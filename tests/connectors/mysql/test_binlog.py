@@ -1,4 +1,4 @@
-"""The binary log's bytes: every value that is packed is read again, and what is none is refused."""
+"""The binary log's bytes: every encoded value is decoded again, and invalid bytes are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DDL: what is understood of a statement is what the server made of it."""
+"""Applying DDL statements gives the structure that the server has."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _numbers = itertools.count(1)
 
 
 class SourceDatabase:
-    """A database of its own, a connector for it and its history."""
+    """A separate database, and a connector for it with its history."""
 
     def __init__(self, server: MariaDbServer, folder: Path) -> None:
         self.server, self.number = server, next(_numbers)

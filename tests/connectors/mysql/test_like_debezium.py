@@ -1,4 +1,4 @@
-"""Each scenario gives the records that Debezium's connector for MariaDB wrote for it; where ours differ, the difference stands here."""
+"""Each scenario gives the records that Debezium's MariaDB connector wrote; any differences are listed here."""
 
 from __future__ import annotations
 
@@ -74,8 +74,9 @@ def _transactions_that_end(records: list[list[Any]]) -> list[list[Any]]:
 
 
 def _of_scenario(records: list[list[Any]], name: str) -> list[list[Any]]:
-    """Of the topic of schema changes what is said of the scenario's own database; the original also tells SET, USE and DROP at a
-    snapshot, and the structure of databases that are not captured."""
+    """From the topic of schema changes, the records about the scenario's own database; the original also writes SET,
+    USE and DROP at a snapshot, and the structure of databases that are not captured.
+    """
     return [
         r
         for r in records
@@ -106,8 +107,8 @@ def test_records_are_debezium_s(mariadb_server: MariaDbServer, tmp_path: Path, s
         expected = [_comparable(record, recorded()["schemas"]) for record in expected]
         made = [_comparable(record) for record in made]
         assert len(made) == len(expected), topic
-        for one, other in zip(made, expected, strict=True):
-            ends = [json.dumps(_without_differences(record, topic), sort_keys=True) for record in (one, other)]
+        for our_record, other in zip(made, expected, strict=True):
+            ends = [json.dumps(_without_differences(record, topic), sort_keys=True) for record in (our_record, other)]
             assert ends[0] == ends[1], topic
     _compare_histories(history, recorded()["history"][name], name)
 

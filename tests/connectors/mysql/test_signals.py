@@ -1,4 +1,6 @@
-"""Signals to the MariaDB and MySQL sources: incremental and blocking snapshots while it follows changes, and what it tells of them."""
+"""Signals to the MariaDB and MySQL sources: incremental and blocking snapshots during streaming, and their
+notifications.
+"""
 
 from __future__ import annotations
 

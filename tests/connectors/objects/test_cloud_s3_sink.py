@@ -1,4 +1,4 @@
-"""Confluent Cloud's S3_SINK: configurations of public repositories, and what they make in a real S3 server."""
+"""Confluent Cloud's S3_SINK: configurations from public repositories, and the objects they create in a real S3 server."""
 
 from __future__ import annotations
 

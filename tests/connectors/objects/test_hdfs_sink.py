@@ -1,4 +1,4 @@
-"""The HDFS sink against a real HDFS; what it wrote is read over WebHDFS."""
+"""The HDFS sink against a real HDFS; its files are read over WebHDFS."""
 
 from __future__ import annotations
 

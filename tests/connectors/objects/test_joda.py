@@ -1,4 +1,4 @@
-"""Joda's patterns, as its documentation has them."""
+"""Joda's patterns, according to its documentation."""
 
 from __future__ import annotations
 

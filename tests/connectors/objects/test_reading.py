@@ -1,4 +1,4 @@
-"""Files that are read back: by sinks' own formats, and written by other people's code."""
+"""Reading files, both those of our formats and those written by other libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The S3 sink against a real S3 server; what it wrote is read by Amazon's own client."""
+"""The S3 sink against a real S3 server; its objects are read with Amazon's client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The S3 source against a real S3 server: what our sink wrote comes back, and other people's objects."""
+"""The S3 source against a real S3 server: objects of our sink and of others."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def values(batches: list[RecordBatch]) -> list[Any]:
 
 @pytest.mark.parametrize("name", ["AvroFormat", "ParquetFormat", "JsonFormat"])
 def test_a_backup_goes_back_into_its_partitions(bucket: Bucket, name: str) -> None:
-    """In the order of offsets, although alphabetically 9 follows 10 where offsets are not padded."""
+    """In the order of offsets, although in alphabetical order 9 comes after 10 where offsets are not padded."""
     parts = [batch([row(n) for n in range(start, start + 15)], start, partition=p) for p, start in ((0, 0), (3, 95))]
     write(bucket, *parts, format_class=name, filename_offset_zero_pad_width="1")
     batches = read(bench(properties_of(bucket, format_class=name)), 30)

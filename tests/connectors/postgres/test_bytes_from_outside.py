@@ -1,4 +1,4 @@
-"""Whatever bytes a server may send: rows are read as one by one, and what is no message or no value is told as such."""
+"""Any bytes from a server: columns are decoded like single rows, and invalid messages and values raise errors."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _numbers = itertools.count()
 
 
 class SourceDatabase:
-    """A database of its own, a connector for it and its slot."""
+    """A separate database, and a connector for it with its slot."""
 
     def __init__(self, server: PostgresServer) -> None:
         self.server, self.name = server, f"following_{next(_numbers)}"

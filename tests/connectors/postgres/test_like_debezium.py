@@ -1,4 +1,4 @@
-"""Each scenario gives the records that Debezium wrote for it; where ours differ, the difference stands here."""
+"""Each scenario gives the records that Debezium wrote; any differences are listed here."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def test_records_are_debezium_s(postgres_server: PostgresServer, scenario: Scena
         expected = [comparable(record, recorded()["schemas"]) for record in records]
         made = [comparable(record) for record in ours[topic]]
         assert len(made) == len(expected), topic
-        for one, other in zip(made, expected, strict=True):
-            ends = [_without_odd_values(_without_name_of_messages(_without_excluded_key(r))) for r in (one, other)]
+        for our_record, other in zip(made, expected, strict=True):
+            ends = [
+                _without_odd_values(_without_name_of_messages(_without_excluded_key(r))) for r in (our_record, other)
+            ]
             # NaN is not equal to itself; the text is
             assert json.dumps(ends[0], sort_keys=True) == json.dumps(ends[1], sort_keys=True), topic

@@ -1,4 +1,4 @@
-"""Signals to the PostgreSQL source: incremental and blocking snapshots while it follows changes."""
+"""Signals to the PostgreSQL source: incremental and blocking snapshots during streaming."""
 
 from __future__ import annotations
 
@@ -137,7 +137,9 @@ def test_a_blocking_snapshot_reads_tables_and_the_stream_goes_on(shop: Shop) -> 
 
 
 def test_signals_of_a_file_need_no_table_for_blocking_snapshots(shop: Shop, tmp_path: Path) -> None:
-    """An incremental snapshot has no table to mark its chunks in then: it is refused in the log, and the task goes on."""
+    """An incremental snapshot then has no table to mark its chunks in: it is refused in the log, and the task
+    continues.
+    """
     signals = tmp_path / "signals.jsonl"
     bench = shop.bench(signal_enabled_channels="file", signal_file=str(signals), signal_poll_interval_ms="50")
     del bench.properties["signal.data.collection"]
@@ -162,7 +164,7 @@ def test_signals_of_a_file_need_no_table_for_blocking_snapshots(shop: Shop, tmp_
 
 
 def test_signals_of_a_topic_need_no_table(shop: Shop, tidegate_broker: Any) -> None:
-    """Blocking snapshots never do, incremental ones do not where chunks are told apart by positions."""
+    """Blocking snapshots never need one; incremental ones do not where chunks are ordered by log positions."""
     servers, topic = tidegate_broker.bootstrap_servers, f"{shop.name}-signal"
     bench = shop.bench(
         signal_enabled_channels="kafka",

@@ -1,4 +1,4 @@
-"""TimescaleDb beside Debezium's, whose records were recorded on the same catalog (see RecordTimescale.java)."""
+"""TimescaleDb compared with Debezium's, whose records were recorded with the same catalog (see RecordTimescale.java)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CSV of the Bulk API 2.0 keeps every value, both ways."""
+"""The CSV of the Bulk API 2.0 preserves every value, in both directions."""
 
 from __future__ import annotations
 

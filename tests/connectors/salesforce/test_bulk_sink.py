@@ -1,4 +1,4 @@
-"""The Bulk API 2.0 sink: jobs and rows against an org of recorded answers, and end to end against the events service."""
+"""The Bulk API 2.0 sink: jobs and rows with an org of recorded responses, and end to end with the events service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sources that read objects by query jobs, against an org of recorded answers."""
+"""The sources that read objects with query jobs, against an org of recorded responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The change data capture source follows change events that the events service makes of a table's changes."""
+"""The change data capture source follows change events that the events service creates from a table's changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key that signs the JWT bearer flow's assertion comes from PEM files and from Java's key stores."""
+"""The key for signing the JWT bearer flow's assertion, from PEM files and from Java key stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The object sink: what goes over the wire, and what becomes of each answer. HTTP is recorded; simple-salesforce is real."""
+"""The object sink: its requests, and how it handles each response. HTTP is recorded; simple-salesforce is real."""
 
 import datetime
 import json

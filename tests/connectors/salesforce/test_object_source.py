@@ -1,4 +1,4 @@
-"""The source of whole objects: no change is lost between the snapshot and the events, nor where events are missing."""
+"""The source for whole objects: no change is lost between the snapshot and the events, nor where events are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The PushTopic source against an org of recorded answers."""
+"""The PushTopic source against an org of recorded responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns arrive exactly, or an error names them."""
+"""Columns are converted exactly, or an error names them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which errors of real drivers are lost connections, and what of a login was refused."""
+"""Which errors of real drivers are lost connections, and which part of a login was refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The text protocol's rows as Arrow: what comes is what was sent, whatever the pieces; anything else is refused."""
+"""The text protocol's rows as Arrow data: received rows equal those sent, however they are split; invalid bytes are
+refused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""SQL Server and Oracle, which nothing here was ever run on: their URLs, and their SQL beside what SQLAlchemy compiles."""
+"""SQL Server and Oracle, which these tests never run on: their URLs, and their SQL compared with what SQLAlchemy
+compiles.
+"""
 
 from __future__ import annotations
 

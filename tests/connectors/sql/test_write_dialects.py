@@ -1,4 +1,4 @@
-"""The SQL that writes, for databases that are there and those that are not."""
+"""SQL for writing, for databases that are available and for those that are not."""
 
 from __future__ import annotations
 

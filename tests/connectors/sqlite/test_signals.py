@@ -1,4 +1,4 @@
-"""Signals to the SQLite source: incremental and blocking snapshots while it follows changes."""
+"""Signals to the SQLite source: incremental and blocking snapshots during streaming."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Commands:
-    """``tidegate events ...`` on a folder of its own."""
+    """``tidegate events ...`` on a separate folder."""
 
     def __init__(self, data: Path) -> None:
         self.data = data

@@ -1,4 +1,4 @@
-"""Sessions that end while somebody listens."""
+"""Sessions that expire while a client is subscribed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OAuth's ways to a token, asked over HTTP."""
+"""OAuth's grant types, over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users of the platform's file at the events service: a right to manage events is one for the events that it names."""
+"""Users in the platform's file at the events service: a right to manage events covers the events that it names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""simple-salesforce's ways to log in, all of them. It knows Salesforce's addresses only, so its HTTP session sends those here."""
+"""All of simple-salesforce's ways to log in.
+
+It only knows Salesforce's addresses, so its HTTP session redirects those to here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits over each protocol, in Salesforce's words."""
+"""Limits over each protocol, with Salesforce's messages."""
 
 from __future__ import annotations
 

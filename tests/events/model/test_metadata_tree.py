@@ -140,9 +140,9 @@ def test_exported_metadata_is_read_back_unchanged(name: str, fields: list[EventF
 
 @settings(deadline=None, max_examples=50)
 @given(st.binary(max_size=60), st.integers(0, 400), st.binary(max_size=3))
-def test_any_zip_gives_events_or_a_reason(data: bytes, place: int, patch: bytes) -> None:
+def test_any_zip_gives_events_or_a_reason(data: bytes, position: int, patch: bytes) -> None:
     good = zipped({"Letter__e.object": object_xml(LETTER)})
-    for tried in (data, good[:place] + patch + good[place + len(patch) :]):
+    for tried in (data, good[:position] + patch + good[position + len(patch) :]):
         try:
             read_zip(tried)
         except InvalidDefinition as error:
@@ -218,7 +218,7 @@ def test_work_on_a_zip_grows_with_its_size() -> None:
     ids=["deep", "not ended", "many elements", "document type", "no XML"],
 )
 def test_refused_metadata_is_freed_without_the_garbage_collector(text: bytes) -> None:
-    """In a circle with frames of ElementTree, three zips of 20,000 such objects took 300 MB."""
+    """In reference cycles with frames of ElementTree, three zips of 20,000 such objects took 300 MB."""
     data = zipped({f"objects/A{number}__e.object": text for number in range(3)})
     gc.collect()
     gc.disable()

@@ -1,4 +1,4 @@
-"""XML that is read piece by piece; what is refused is the matter of the tests of those who read it."""
+"""XML that is read incrementally; tests of its users cover what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How appends of many requests share batches, with a producer that is told when to answer."""
+"""How the appends of many requests share batches, with a producer that the test controls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The event log on a real Kafka: Apache's and ours."""
+"""The event log on a real Kafka: Apache Kafka and our broker."""
 
 from __future__ import annotations
 

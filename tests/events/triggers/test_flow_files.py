@@ -1,4 +1,4 @@
-"""Flow files: what they may say, and how an event's fields get into their values."""
+"""Flow files: their permitted contents, and how an event's fields are inserted into values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Triggers, log and events service killed at random under load: every event is reacted to, its output there exactly once."""
+"""Triggers, log and events service are killed at random under load: every event is handled, and its output is there
+exactly once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triggers as their users run them: a folder beside a platform, in a process of their own."""
+"""Triggers as users run them: a folder beside a platform, in a separate process."""
 
 from __future__ import annotations
 

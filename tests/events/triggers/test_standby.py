@@ -1,4 +1,4 @@
-"""Triggers in several processes, and triggers that are laid out anew: each event is handled, and by one."""
+"""Triggers in several processes, and triggers whose partitions change: each event is handled by exactly one process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidegateBroker]
 
 
 class Project:
-    """A project folder, an events service to publish with, and processes' worth of triggers beside it."""
+    """A project folder, an events service to publish with, and several trigger processes beside it."""
 
     def __init__(self, folder: Path, service: EventsThread, broker: TidegateBroker) -> None:
         self.folder, self.service, self.out = folder, service, folder / "noted"

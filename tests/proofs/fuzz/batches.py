@@ -1,4 +1,4 @@
-"""Record batches: right ones of every codec and kind, and what can be wrong with them while the checksum is right."""
+"""Record batches: valid ones of every codec and kind, and possible errors in them with a correct checksum."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _right_length_and_checksum(data: bytearray) -> None:
 
 
 def _made_up(chance: random.Random) -> bytes:
-    """A header of its own making, with noise or compressed noise for records."""
+    """An invented header, with noise or compressed noise for records."""
     body = chance.randbytes(chance.choice([0, 1, 20, 300]))
     codec = chance.choice([0, 1, 2, 3, 4, 5, 6, 7])
     if 1 <= codec <= 4 and chance.random() < 0.5:

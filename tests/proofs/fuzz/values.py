@@ -1,4 +1,4 @@
-"""Messages with values drawn by chance, from the field tables of the APIs a broker serves."""
+"""Messages with random values, from the field tables of the APIs that a broker serves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three brokers broken on purpose, for the checker to catch: each changes ours, in its process, before it starts."""
+"""Three brokers with deliberate errors for the checker to find: each changes ours, in its process, before it starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our broker as the history checker runs it: its disk watched, and broken on purpose where that is asked for."""
+"""Our broker as the history checker runs it: its disk is watched, and errors are built in on request."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ __all__ = ["Disk", "cut_power", "watch"]
 _FULL_AT, _BROKEN_AT, _LEFT_AT = 0, 1, 8
 _BLOCK = 512
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
-"""Differs after each boot, so after a power cut: what was on the machine before it is told apart by this."""
+"""Differs after each boot, and so after a power cut: it separates files from before the cut."""
 _WRITING = os.O_WRONLY | os.O_RDWR
 
 
@@ -275,7 +275,9 @@ def _damage_files(
 
 
 def _damage(path: Path, start: int, end: int, chance: random.Random, *, may_cut: bool) -> str:
-    """Of a log every byte may be what goes; of other files whole blocks, for nobody promises to read those byte by byte."""
+    """Damage a file: in a log any byte may be lost, in other files whole blocks, since no code promises to read those
+    byte by byte.
+    """
     kind = chance.choices(["cut all", "cut a part", "zeroed blocks", "garbled a part", "spared"], [3, 3, 2, 1, 1])[0]
     first = chance.randrange(start, end)
     if path.suffix != ".log":

@@ -1,4 +1,4 @@
-"""From a seed to a plan: which clients, how fast, over which topics, and what happens to the broker when."""
+"""Turns a seed into a plan: the clients, their speed and topics, and the faults of the broker."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class Fault:
-    """At ``at`` seconds; ``lasts`` is how long the broker is stopped, its disk full, or itself down."""
+    """A fault at ``at`` seconds; ``lasts`` is how long the broker is stopped, down, or its disk is full."""
 
     at: float
     kind: str

@@ -20,7 +20,9 @@ __all__ = ["IDS_A_SENDER", "PATIENCE_S", "World", "body", "fatal", "identity", "
 
 IDS_A_SENDER = 1_000_000
 PATIENCE_S = 180
-"""For the last answers: on a disk that flushes for four seconds each batch is sent twice (``request.timeout.ms``) and takes as long."""
+"""Time for the last responses: on a disk that flushes for four seconds each batch is sent twice
+(``request.timeout.ms``) and takes as long.
+"""
 
 
 class World:

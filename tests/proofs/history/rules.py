@@ -104,7 +104,7 @@ class Digest:
         return not self.cuts or (number in self.acked and self.acked[number][1] < self.cuts[0])
 
     def taken_by_a_cut(self, number: int, offset: int) -> bool:
-        """Whether a power cut may have taken the record from where it was: nobody had been told that it was there."""
+        """Whether a power cut may have removed the record from its offset: it had not been acknowledged before."""
         sent = self.sent.get(number)
         cut = next((cut for cut in self.cuts if sent is not None and cut > sent.at), None)
         told = self.acked.get(number, (-1, 0.0))
@@ -241,7 +241,10 @@ def only_committed(digest: Digest) -> Iterator[str]:
 
 
 def whole_transactions(digest: Digest) -> Iterator[str]:
-    """All of a committed transaction is shown; of one whose end nobody was told, all or nothing. None stays open."""
+    """All of a committed transaction is visible.
+
+    Of one whose outcome was not reported, all or nothing is. None stays open.
+    """
     for where, end in digest.ends["read_uncommitted"].items():
         stable = digest.ends["read_committed"].get(where, end)
         if stable != end:
@@ -261,8 +264,11 @@ def whole_transactions(digest: Digest) -> Iterator[str]:
 
 
 def offsets_never_go_back(digest: Digest) -> Iterator[str]:
-    """Once a group was told that offsets are committed, nobody gets smaller ones; nor once somebody has got them, but for a
-    power cut: they are handed out as soon as they are written, and acknowledged when they are on the disk."""
+    """Once a group's commit was acknowledged, no client gets smaller offsets.
+
+    Once a client has read committed offsets, no client gets smaller ones either, except after a power cut: they can be
+    read as soon as they are written, and are acknowledged when they are on disk.
+    """
     told: dict[tuple[str, str], list[tuple[float, int]]] = {}
     acknowledged: dict[tuple[str, str], int] = {}
     # A fault is recorded at its end, with the time of its beginning.

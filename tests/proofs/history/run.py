@@ -1,4 +1,4 @@
-"""One seed: start a broker, let the clients of its plan loose on it, do to it what the plan says, then read everything."""
+"""Runs one seed: starts a broker, runs the plan's clients and faults, then reads all records."""
 
 from __future__ import annotations
 

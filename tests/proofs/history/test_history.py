@@ -1,4 +1,5 @@
-"""Histories of our broker obey the rules, whatever is done to it; those of brokers broken on purpose do not; Apache Kafka's do.
+"""Histories of our broker obey the rules under all faults; those of deliberately broken brokers do not; Apache Kafka's
+do.
 
 TIDEGATE_SEEDS=3,7-9 chooses seeds.
 """
@@ -30,8 +31,11 @@ AT_ONCE = 3
 """Seeds under way at a time: most of a seed is waiting, for restarts and for the disk."""
 SEEDS_A_DUMP = 20
 APACHE_TRIES = 3
-"""Of a seed over Apache Kafka, which when it is killed now and then leaves a transaction open for ever: seen twice,
-once with its coordinator answering INVALID_TXN_STATE to the producer's end. The rules are proven by a run in which it does not."""
+"""Allowed for a seed over Apache Kafka, which now and then leaves a transaction open for ever when it is killed: seen
+twice, once with its coordinator answering INVALID_TXN_STATE to the producer's end.
+
+A run without this proves the rules.
+"""
 Outcome = tuple[Plan, History, list[str]]
 
 

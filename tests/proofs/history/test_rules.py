@@ -1,4 +1,7 @@
-"""The rules on histories made by hand: one that is right, and one for each way of being wrong. And power cuts, on files."""
+"""The rules applied to hand-made histories: a correct one, and one for each kind of violation.
+
+Also power cuts, on files.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class _Unfinished(Exception):
 
 
 class Transactions:
-    """One transactional id: a producer at a time, and the transaction it is in."""
+    """One transactional id: one producer at a time, and its current transaction."""
 
     def __init__(self, world: World, sender: Sender) -> None:
         self.world, self.sender = world, sender
@@ -60,7 +60,7 @@ class Transactions:
         self.note("begun")
 
     def end(self, *, commit: bool, **what: Any) -> bool:
-        """Whether it was committed for certain. Raises _Unfinished where only a new producer can go on."""
+        """Whether it was certainly committed. Raises _Unfinished where only a new producer can continue."""
         if commit:
             # Said before anything else: from here on its records may be seen.
             self.note("committing", **what)
@@ -96,7 +96,7 @@ class Transactions:
         self.producer.send_offsets_to_transaction(positions, group, _TRY_S)
 
     def renew(self) -> None:
-        """As after a crash of the client: another producer takes the id, which ends what was open."""
+        """As after a crash of the client: another producer takes over the id, which ends an open transaction."""
         if self.phase == "begun":
             self.note("aborted", error="the producer was left")
         self.producer.purge()
@@ -187,7 +187,7 @@ def copy_records(world: World, sender: Sender, base: int, chance: random.Random)
 
 
 def _go_on(world: World, consumer: Consumer, group: str, before: Any, ends: Any, committed: bool) -> Any:
-    """Where to read on: after a commit where it ended, else where the group's offsets stand."""
+    """Where to continue reading: after a commit at its end, else at the group's offsets."""
     if committed:
         return ends
     while True:

@@ -1,4 +1,4 @@
-"""The client against a registry's real HTTP face."""
+"""The client against a registry's real HTTP server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tidegate.kit.http import HttpServer
 
 @pytest.fixture
 def url(log: Any) -> Iterator[str]:
-    """A registry on a port, in a thread with a loop of its own."""
+    """A registry on a port, in a thread with its own event loop."""
     started, ending = threading.Event(), asyncio.Event()
     address: dict[str, Any] = {}
 

@@ -1,4 +1,6 @@
-"""How the client reaches registries: TLS, credentials of each kind, several addresses; keys as Confluent's client has them."""
+"""How the client connects to registries: TLS, all kinds of credentials, several addresses; with the keys of Confluent's
+client.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes that go wrong, through the HTTP face."""
+"""Writes that fail, through the HTTP API."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_records_that_make_no_sense_do_not_stop_the_start(log: Any, reopened: Re
 
 RECORD = '{"type":"record","name":"%s","fields":[]}'
 KARAPACE = '{"fields":[],"name":"%s","type":"record"}'
-"""With its members sorted, which are put into another order when the record is read."""
+"""A schema with sorted members, which are put into another order when the record is read."""
 
 
 def stored(subject: str, schema_id: int, schema: str, *references: str, version: int = 1) -> tuple[bytes, bytes]:

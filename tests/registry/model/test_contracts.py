@@ -1,4 +1,4 @@
-"""Metadata and rule sets: whatever JSON comes is read or refused, and merging keeps what the texts promise."""
+"""Metadata and rule sets: any JSON is accepted or refused, and merging follows the documentation."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Random schemas and values of theirs, in the form that Arrow takes and in the one that fastavro takes."""
+"""Random schemas and values for them, in the form for Arrow and in the form for fastavro."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Schemas that read what another wrote: fields left out, added, renamed and in another order, types widened, symbols gone."""
+"""Reader schemas for a given writer schema: fields left out, added, renamed and reordered, types widened, symbols
+removed.
+"""
 
 from __future__ import annotations
 

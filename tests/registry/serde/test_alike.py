@@ -1,4 +1,4 @@
-"""Records one by one and whole columns are one codec: the same values, the same errors, and fastavro's bytes."""
+"""Coding records one by one and in columns gives the same values and errors, and fastavro's bytes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def as_record_of(message: bytes, writer: AvroSchema, reader: AvroSchema | None =
 
 
 def hold_alike(message: bytes, writer: AvroSchema, reader: AvroSchema | None = None) -> Any:
-    """Both ways give equal values, or both an error in the same field; returns what the columns gave."""
+    """Both ways give equal values, or both an error in the same field. Returns the columns' values."""
     column, record = in_columns(message, writer, reader), as_record_of(message, writer, reader)
     if isinstance(column, CorruptRecord) or isinstance(record, CorruptRecord):
         assert isinstance(column, CorruptRecord) and isinstance(record, CorruptRecord), (column, record)

@@ -1,4 +1,4 @@
-"""Columns and bytes, held against fastavro over random schemas and values."""
+"""Coding columns, compared with fastavro for random schemas and values."""
 
 from __future__ import annotations
 

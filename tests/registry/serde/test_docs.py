@@ -1,4 +1,4 @@
-"""The examples of docs/how-to/serde.md run as they stand there, and its table names the Arrow types that there are."""
+"""The examples in docs/how-to/serde.md run as shown, and its table lists the supported Arrow types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Records and columns are read with another schema as Java Avro 1.12.1 reads them; its answers are kept, so no Java is needed."""
+"""Records and columns are read with another schema as by Java Avro 1.12.1; its results are recorded, so no Java is
+needed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tests.servers.fixtures import or_skip
 
 HEADER = b"\0\0\0\0\7"
 STRICTER = ("cannot be read as string", "not UTF-8", "UnicodeDecodeError", "'utf-8' codec")
-"""Where Java goes on: it takes any bytes for a string."""
+"""Cases that Java accepts: it takes any bytes for a string."""
 
 
 def in_columns(body: bytes, writer: AvroSchema, reader: AvroSchema) -> str | CorruptRecord:

@@ -1,4 +1,4 @@
-"""Bytes that ask for more than they are worth, ids that nobody knows, and where errors say they come from."""
+"""Bytes that claim more than they contain, unknown ids, and the locations in error messages."""
 
 from __future__ import annotations
 

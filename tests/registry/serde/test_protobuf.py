@@ -1,4 +1,4 @@
-"""Protobuf messages as columns: Google's runtime writes what is read."""
+"""Protobuf messages as columns; Google's runtime writes the messages that are read."""
 
 from __future__ import annotations
 

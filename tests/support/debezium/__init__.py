@@ -1,1 +1,1 @@
-"""Scenarios of change data capture, what Debezium wrote for them, and our connector doing the same."""
+"""Scenarios for change data capture, Debezium's records for them, and running our connector on them."""

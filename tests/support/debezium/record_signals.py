@@ -23,7 +23,9 @@ __all__ = ["AFTER", "BEFORE", "NAME", "RECORDED", "connector_config", "signal"]
 
 NAME: Final = "reread"
 RECORDED: Final = Path(__file__).with_name("signals.json.gz")
-"""By database: ``schemas``, each once; the records by topic, whose schemas are numbers of these; the ``offsets`` in their order."""
+"""By database: ``schemas``, each once; the records by topic, with schemas as numbers of these; the ``offsets`` in
+order.
+"""
 BEFORE: Final = (
     "CREATE TABLE orders (id int PRIMARY KEY, word varchar(20))",
     "CREATE TABLE pairs (a bigint, b varchar(10), note varchar(20), PRIMARY KEY (a, b))",
@@ -124,7 +126,7 @@ def _run(database: str, connector: str, server: Any, broker: KafkaBroker, worker
 
 
 def main() -> None:
-    """Of each database alone: what was recorded of the other stays."""
+    """Record each database separately: the recordings of others stay."""
     for database, make in (("mariadb", MariaDbServer), ("postgresql", PostgresServer)):
         known = json.loads(gzip.decompress(RECORDED.read_bytes())) if RECORDED.exists() else {}
         known[database] = _recorded(database, make())

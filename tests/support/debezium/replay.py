@@ -1,4 +1,4 @@
-"""A scenario done with our connector, its records in the form in which Debezium's are kept."""
+"""Runs a scenario with our connector and returns its records in the form in which Debezium's are stored."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def settled(task: Any, quiet: int = 12) -> list[RecordBatch]:
 
 
 def _end_of_log(task: Any) -> int | None:
-    """Where PostgreSQL's log ends, all of it flushed: what was written outside of transactions is flushed by a later commit only."""
+    """The end of PostgreSQL's log, all of it flushed: log written outside of transactions is only flushed by a later
+    commit.
+    """
     if not isinstance(task.config, PostgresConfig):
         return None
     with connect(task.config) as connection:

@@ -1,4 +1,4 @@
-"""A scenario done with our MariaDB connector, its records in the form in which Debezium's are kept."""
+"""Runs a scenario with our MariaDB connector and returns its records in the form in which Debezium's are stored."""
 
 from __future__ import annotations
 

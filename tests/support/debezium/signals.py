@@ -12,7 +12,7 @@ __all__ = ["finished", "told"]
 
 
 def told(batches: Sequence[RecordBatch], topic: str) -> list[Any]:
-    """Of a topic's records but tombstones: the key's first column, the operation and the mark of snapshots."""
+    """For a topic's records without tombstones: the first key column, the operation and the snapshot mark."""
     return [
         (next(iter(record.key.values())), record.value["op"], record.value["source"]["snapshot"])
         for batch in batches

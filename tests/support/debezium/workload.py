@@ -1,4 +1,4 @@
-"""A random workload on a few tables, and the tables as they follow from change events."""
+"""A random workload on a few tables, and the tables rebuilt from change events."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Workload:
             connection.close()
 
     def run(self, connection: Any, statement: str, *values: Any) -> int:
-        """How many rows it changed."""
+        """The number of rows changed."""
         return max(0, connection.execute(statement.encode(), values or None).rowcount)
 
     def prepare(self) -> None:
@@ -63,7 +63,10 @@ class Workload:
             self.run(self._connections[0], statement)
 
     def step(self) -> int:
-        """One round: two transactions whose statements take turns, on keys that do not meet; how many rows they changed."""
+        """One round: two transactions with alternating statements, on disjoint keys.
+
+        Returns the number of rows changed.
+        """
         dice = self._random
         connections = self._connections[:2]
         if dice.random() < self._alters:

@@ -1,4 +1,4 @@
-"""``tidegate connectors new|preview|test``: a connector of one's own without a platform."""
+"""``tidegate connectors new|preview|test``: developing a connector without a platform."""
 
 from __future__ import annotations
 

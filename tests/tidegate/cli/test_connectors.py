@@ -1,4 +1,4 @@
-"""``tidegate connectors``: several files at once, misspelt keys, and what commands say when they are done."""
+"""``tidegate connectors``: several files at once, misspelt keys, and the messages at the end of commands."""
 
 from __future__ import annotations
 

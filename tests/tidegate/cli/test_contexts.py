@@ -1,4 +1,4 @@
-"""Contexts: the file, what goes before what, and where no login is sent."""
+"""Contexts: the file, precedence, and addresses that get no login."""
 
 from __future__ import annotations
 

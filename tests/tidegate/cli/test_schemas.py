@@ -1,4 +1,4 @@
-"""``tidegate schemas`` against a registry: all three types of schema, and incompatibilities as a person would tell them."""
+"""``tidegate schemas`` against a registry: all three types of schema, and incompatibilities explained in plain words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distributions that install a package of our name are named, by the records of what is installed."""
+"""Distributions that install a package with one of our names are reported, using the records of installed files."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_a_table_shows_brackets_as_they_are(capsys):
 
 
 def test_a_folder_without_a_platform_is_not_another_platform(tmp_path):
-    """A misspelt folder would otherwise have a topic deleted at whatever listens on the default port."""
+    """Otherwise a misspelt folder would have a topic deleted by whatever server listens on the default port."""
     for command in (("topics", "delete", "x"), ("connectors", "list"), ("schemas", "list")):
         failed = tidegate(*command, "--data", tmp_path / "tpyo", check=False)
         assert failed.returncode == 1

@@ -1,4 +1,4 @@
-"""Ports that are free when a server comes to bind them."""
+"""Ports that are free when a server binds them."""
 
 from __future__ import annotations
 

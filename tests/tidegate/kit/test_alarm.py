@@ -1,4 +1,4 @@
-"""When an alarm rings, and how few timers it takes."""
+"""When an alarm rings, and how few timers it needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.kit.alarm import Alarm
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """Its clock is put forward; ``armed`` counts timers."""
+    """An event loop whose clock the test advances; ``armed`` counts timers."""
 
     now = 1000.0
     armed = 0

@@ -1,4 +1,4 @@
-"""Files that are put in place whole."""
+"""Files that are replaced atomically."""
 
 from __future__ import annotations
 

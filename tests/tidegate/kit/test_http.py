@@ -1,4 +1,4 @@
-"""The HTTP face, over a real socket."""
+"""The HTTP server, over a real socket."""
 
 import asyncio
 import contextlib

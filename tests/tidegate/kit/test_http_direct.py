@@ -1,4 +1,4 @@
-"""Requests that are answered past the application, over a real socket."""
+"""Requests that are answered without the application, over a real socket."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tidegate.kit.service import fast_event_loop
 
 
 class Taker:
-    """Answers what begins with ``d`` with its length, at once or when it is told; passes the rest on."""
+    """Answers requests that begin with ``d`` with their length, immediately or when told to; passes the rest on."""
 
     def __init__(self) -> None:
         self.waiting: list[DirectRequest] = []
@@ -202,7 +202,9 @@ class Parsing(JoiningHttpProtocol):
 
 
 async def answers_to(pieces: list[tuple[bytes, bool]], protocol: type[JoiningHttpProtocol]) -> tuple[bytes, bool, int]:
-    """All that is answered to bytes that come in pieces, some of them at once after the last; and how many heads were parsed."""
+    """All responses to bytes that arrive in pieces, some of them immediately after the last; and the number of heads
+    parsed.
+    """
     app = face(
         [
             Route("/early", early, methods=["POST"]),

@@ -58,7 +58,7 @@ async def serving(
 
 
 async def ended(reader: asyncio.StreamReader, within_s: float = 10) -> bytes:
-    """All that a connection still says until it ends."""
+    """All bytes that a connection still delivers until it ends."""
     try:
         return await asyncio.wait_for(reader.read(), within_s)
     except ConnectionResetError:
@@ -247,7 +247,9 @@ def test_the_bodies_of_all_requests_share_a_budget(monkeypatch: pytest.MonkeyPat
     ids=["silent", "half a head", "half a body", "answered", "refused", "not HTTP", "pipelined"],
 )
 def test_a_lost_connection_is_freed_without_the_garbage_collector(sent: bytes, tmp_path: Path) -> None:
-    """Each in a circle with its buffers, some 10,000 connections took 700 MB, and the allocator did not get them back."""
+    """In reference cycles with their buffers, some 10,000 connections took 700 MB, and the allocator did not return
+    them.
+    """
     trusting = ssl._create_unverified_context()
 
     async def connect(port: int) -> None:

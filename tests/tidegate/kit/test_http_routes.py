@@ -1,4 +1,4 @@
-"""Which route a request finds, without a server."""
+"""The route for a request, without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Basic authentication, CORS and headers of answers on the HTTP face."""
+"""Basic authentication, CORS and response headers of the HTTP server."""
 
 import asyncio
 import hashlib

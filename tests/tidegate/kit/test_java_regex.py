@@ -1,4 +1,4 @@
-"""Regular expressions beside Java's own: what ``java.util.regex`` made of them was recorded (see RecordRegex.java)."""
+"""Regular expressions compared with Java's: the results of ``java.util.regex`` were recorded (see RecordRegex.java)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CASES = recorded()
 REFUSED = {"\\N{DIGIT ONE}", "\\cA", "[a&&]", "\\p{Lower}(?i){2}a"}
 """Patterns of Java's that are refused here, or mean something else."""
 WITHOUT_SENSE = re.compile("invalid group reference|nothing to repeat|multiple repeat")
-"""Of Java's patterns, those that name a group that is not there (they never match) or repeat nothing are refused here, too."""
+"""Java's patterns that name a missing group (they never match) or repeat nothing are refused here."""
 TAKEN = {
     r"[a-\d]",
     r"\S\k<name>(?<name>a|b)](?<!b)",

@@ -1,4 +1,4 @@
-"""Patterns from strangers."""
+"""Regular expressions from untrusted users."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Lines that come by the thousand are counted and not written."""
+"""Log lines that come by the thousand are counted instead of written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines say what they are about."""
+"""Log lines name their subject."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Secrets that are known do not reach what people read."""
+"""Known secrets are not shown to people."""
 
 from __future__ import annotations
 

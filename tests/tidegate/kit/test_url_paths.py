@@ -1,4 +1,4 @@
-"""Values in addresses stay where they were put."""
+"""Values in URLs are escaped, so that they stay in their place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signs of life as systemd reads them."""
+"""Watchdog notifications in systemd's protocol."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Reading what a consumer subscribes to."""
+"""Decoding a consumer's subscription."""
 
 from __future__ import annotations
 

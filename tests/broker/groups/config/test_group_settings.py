@@ -1,4 +1,4 @@
-"""The configuration of single groups: checked against the broker's bounds, and kept within them."""
+"""The configuration of single groups is checked against the broker's limits and kept within them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Consumer groups whose members beat, lose answers, fall silent, leave and come back in any order, while topics change, the
-disk stalls and the coordinator restarts: no partition is with two of them at once, and all comes out right in the end.
+"""Consumer groups whose members send heartbeats, lose responses, time out, leave and return in any order, while topics
+change, the disk stalls and the coordinator restarts.
+
+No partition belongs to two members at the same time, and the group converges in the end.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ class Client:
     answer_lost: bool = False
     heard_ms: int = -(1 << 60)
     since_ms: int = 0
-    """When it was told to give something up that it still has."""
+    """When it was told to revoke partitions that it still has."""
     fate: list[str] = field(default_factory=list)
 
     @property
@@ -89,7 +91,7 @@ class Client:
         self.epoch = 0
 
     def apply(self) -> None:
-        """Do as it was told: give up, then take."""
+        """Follow the last assignment: first revoke, then take."""
         self.owned = self.target
 
 
@@ -210,7 +212,7 @@ class World:
         self.check()
 
     def alive(self, client: Client) -> bool:
-        """Whether the coordinator must still count on it: it was heard of, and did in time what it was told."""
+        """Whether the coordinator must still count it as a member: it sent heartbeats and revoked partitions in time."""
         in_time = client.owned <= client.target or self.now_ms - client.since_ms < REVOKE_MS
         return self.now_ms - client.heard_ms < SESSION_MS and in_time
 

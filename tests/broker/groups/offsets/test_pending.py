@@ -1,4 +1,4 @@
-"""Offsets committed in transactions: when they count, what they hold up, and what is known of them after a restart."""
+"""Offsets committed in transactions: when they count, what waits for them, and their state after a restart."""
 
 from __future__ import annotations
 

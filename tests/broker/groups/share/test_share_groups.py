@@ -1,4 +1,4 @@
-"""Share groups as their members and administrators see them: who fetches from what, and since where."""
+"""Share groups from the view of members and administrators: who fetches which partition, and from which offset."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Member:
         return answer.error_code
 
     def gets(self, topic_id: uuid.UUID, count: int) -> Callable[[], bool]:
-        """Whether it is assigned so many partitions after one more heartbeat."""
+        """Whether this many partitions are assigned to it after one more heartbeat."""
         return lambda: self.beat() == 0 and len(self.assigned.get(topic_id, [])) == count
 
 

@@ -1,4 +1,6 @@
-"""Streams groups whose members come and go in any order: a task is active with one of them at once, and all are in the end."""
+"""Streams groups whose members come and go in any order: a task is active in at most one member at a time, and all
+tasks are active in the end.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topologies and the topics there are: how many partitions internal topics get, and what does not fit."""
+"""Topologies and existing topics: the number of partitions of internal topics, and topologies that do not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The sticky assignor of streams groups beside Apache Kafka's, whose results were recorded (see RecordTasks.java)."""
+"""The sticky assignor of streams groups gives the same results as Apache Kafka's, which were recorded (see
+RecordTasks.java).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""APIs, brokers, topics as clients see them."""
+"""APIs, brokers and topics from the view of clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration of topics, brokers, loggers and groups, and where logs lie."""
+"""Configuration of topics, brokers, loggers and groups, and the location of logs."""
 
 from __future__ import annotations
 

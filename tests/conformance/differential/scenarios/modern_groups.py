@@ -1,4 +1,4 @@
-"""Groups whose assignments the coordinator computes: consumers, sharers, streams."""
+"""Groups whose assignments the coordinator computes: consumer, share and streams groups."""
 
 from __future__ import annotations
 

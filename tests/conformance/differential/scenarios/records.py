@@ -1,4 +1,4 @@
-"""Records in and out, and where they lie."""
+"""Producing and fetching records, and their offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access control, credentials, tokens, quotas and what clients tell of themselves."""
+"""Access control, credentials, tokens, quotas and client telemetry."""
 
 from __future__ import annotations
 

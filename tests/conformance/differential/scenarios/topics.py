@@ -1,4 +1,4 @@
-"""Topics and partitions made, grown, emptied and deleted."""
+"""Topics and partitions are created, added, truncated and deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions: producers with an id, what they write and commit, and what administrators see of them."""
+"""Transactions: producers with a transactional id, their writes and commits, and the views of administrators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``GET /health``: whether the log answers, told to anybody."""
+"""``GET /health`` reports whether the log responds, without a login."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def test_a_bad_event_fails_alone(client: Client) -> None:
 def test_a_request_of_many_events_that_are_refused_leaves_others_their_turn(
     service: EventsThread, client: Client
 ) -> None:
-    """Nobody waits for the whole of it, and it has its answers in their order."""
+    """Other clients do not wait for all of it, and its responses come in order."""
     schema_id = client.encode(Order_Number__c="x").schema_id
     refused = client.pb.ProducerEvent(schema_id=schema_id, payload=b"")
     good = client.encode(Order_Number__c="last")
@@ -291,7 +291,7 @@ def wait_for_end(call: Any, seconds: float) -> bool:
 
 
 def test_a_connection_without_a_call_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One whose headers never end has no call."""
+    """A connection whose headers never end has no call."""
     options = tuple(
         (name, 500 if name == "grpc.max_connection_idle_ms" else value) for name, value in grpc_listeners._OPTIONS
     )
@@ -307,7 +307,9 @@ def test_a_connection_without_a_call_is_ended(tmp_path: Path, monkeypatch: pytes
 
 
 def test_refused_events_are_freed_without_the_garbage_collector(client: Client) -> None:
-    """In a circle with the frames of their exceptions, those of a large request took 300 MB, and a pass of the collector seconds."""
+    """In reference cycles with the frames of their exceptions, those of a large request took 300 MB, and a pass of the
+    garbage collector took seconds.
+    """
     schema_id = client.encode(Order_Number__c="x").schema_id
     refused = client.pb.ProducerEvent(schema_id=schema_id, payload=b"")
     request = client.pb.PublishRequest(topic_name=TOPIC, events=[refused] * 1_000)
@@ -402,7 +404,7 @@ def test_a_stream_keeps_to_its_topic(client: Client) -> None:
 
 
 def test_refusals_have_salesforces_words(client: Client) -> None:
-    """As organizations were seen to send them; programs look for them."""
+    """The texts that organizations were seen to send; programs look for them."""
 
     def said(call: Any) -> str:
         with pytest.raises(grpc.RpcError) as failed:

@@ -83,7 +83,7 @@ def stored(service: EventsThread) -> int:
 
 
 def end_of(service: EventsThread) -> int:
-    """The offset that the next event gets, whatever retention took away."""
+    """The offset of the next event, regardless of retention."""
     return len(service.memory_log.topics["Order_Shipped__e"])
 
 

@@ -11,7 +11,7 @@ from events.fronts.rest.json_offsets import offset_of
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "span"),
     [
         ('{"Status":"Draft","EffectiveDate":"2020"}', (1, 35)),
         ('{"a": {"EffectiveDate": 1}, "effectivedate" :\n 2}', (2, 2)),
@@ -22,8 +22,8 @@ from events.fronts.rest.json_offsets import offset_of
         ("{", None),
     ],
 )
-def test_a_value_is_found_where_it_begins(text: str, place: tuple[int, int] | None) -> None:
-    assert offset_of(text, "EffectiveDate") == place
+def test_a_value_is_found_where_it_begins(text: str, span: tuple[int, int] | None) -> None:
+    assert offset_of(text, "EffectiveDate") == span
 
 
 VALUES = st.recursive(

@@ -1,4 +1,4 @@
-"""The queries that monitoring asks."""
+"""The queries that monitoring tools send."""
 
 from __future__ import annotations
 

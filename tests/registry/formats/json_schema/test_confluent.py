@@ -1,4 +1,6 @@
-"""JSON Schema held against what Confluent's own classes said of 900 pairs of generated schemas, both ways."""
+"""JSON Schema compared with the recorded results of Confluent's own classes for 900 pairs of generated schemas, in both
+directions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns of JSON Schemas are matched in bounded time, and as jsonschema matches them else."""
+"""Patterns in JSON Schemas are matched in limited time, and otherwise as by jsonschema."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def problems(draft: str, value: Any, **schema: Any) -> list[str]:
 
 @pytest.mark.parametrize("draft", DRAFTS)
 def test_no_pattern_takes_time_that_grows_beyond_the_text(draft: str) -> None:
-    """With Python's own expressions this takes years."""
+    """With Python's own regular expressions this takes years."""
     assert "does not match" in problems(draft, TEXT, pattern=EVIL)[0]
     patterns = {EVIL: {"type": "integer"}}
     assert "does not match" in problems(draft, {TEXT: 1}, patternProperties=patterns, additionalProperties=False)[0]

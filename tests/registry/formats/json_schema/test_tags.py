@@ -1,4 +1,4 @@
-"""Tags in JSON Schema by Confluent's paths."""
+"""Tags in JSON Schemas, addressed by Confluent's paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro schemas made by chance: in pairs that are nearly alike, and a good many that are none."""
+"""Random Avro schemas in pairs that differ slightly, many of them invalid."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def avro_questions() -> Iterator[dict[str, Any]]:
 
 
 def kept(question: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    """Question and answer, without what the tests do not look at and without the answers Java failed to give."""
+    """Question and answer, without parts that the tests do not use and without answers that Java failed to give."""
     schemas = [None if "error" in said else [said["canonical"], said["normalized"]] for said in answer["schemas"]]
     pairs = [
         [original, update, said["strict"], said.get("lenient"), said["messages"]]

@@ -1,4 +1,4 @@
-"""JSON Schemas made by chance, in pairs that are nearly alike."""
+"""Random JSON Schemas in pairs that differ slightly."""
 
 from __future__ import annotations
 

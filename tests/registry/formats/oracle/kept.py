@@ -1,4 +1,4 @@
-"""Reading and writing what was asked and answered: gzipped JSON lines, the same bytes for the same content."""
+"""Reads and writes recorded questions and answers: gzipped JSON lines, with the same bytes for the same content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``.proto`` files made by chance, in pairs that are nearly alike."""
+"""Random ``.proto`` files in pairs that differ slightly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Protobuf held against what Confluent's own classes said of 450 pairs of generated files, both ways, and of files by hand."""
+"""Protobuf compared with the recorded results of Confluent's own classes for 450 pairs of generated files, in both
+directions, and for hand-written files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tags in Protobuf schemas: Confluent's options, by paths of messages and fields."""
+"""Tags in Protobuf schemas: Confluent's options, addressed by paths of messages and fields."""
 
 from __future__ import annotations
 

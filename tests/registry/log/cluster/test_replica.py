@@ -1,4 +1,4 @@
-"""A registry that does not write, over a log in memory, with the one that writes played by the test."""
+"""A registry that is not the writer, over an in-memory log; the test plays the writer."""
 
 from __future__ import annotations
 

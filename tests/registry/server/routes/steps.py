@@ -1,4 +1,4 @@
-"""Tests as tables: one request after another, each with what is to come back."""
+"""Tests as tables: a series of requests, each with the expected response."""
 
 from __future__ import annotations
 

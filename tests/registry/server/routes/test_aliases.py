@@ -1,4 +1,4 @@
-"""Aliases: one subject under another name, where a request asks for a subject."""
+"""Aliases: another name for a subject, where a request names a subject."""
 
 from starlette.testclient import TestClient
 

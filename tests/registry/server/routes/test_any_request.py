@@ -1,4 +1,4 @@
-"""Whatever is asked, the answer is one of the API's: no path, query or body brings a 5xx."""
+"""Every request gets one of the API's responses: no path, query or body causes a 5xx."""
 
 import json
 from typing import Any

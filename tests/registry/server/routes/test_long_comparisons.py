@@ -1,4 +1,6 @@
-"""Schemas with thousands of alternatives are well-formed; comparing all with all of them would stop the registry for minutes."""
+"""Schemas with thousands of alternatives are valid; comparing all of them with each other would block the registry for
+minutes.
+"""
 
 import json
 from typing import Any

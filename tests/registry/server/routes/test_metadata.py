@@ -1,4 +1,4 @@
-"""Metadata, rules and tags: kept, filled in from configs and earlier versions, found again."""
+"""Metadata, rules and tags: stored, filled in from configs and earlier versions, searched."""
 
 import json
 from typing import Any

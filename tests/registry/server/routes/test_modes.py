@@ -1,4 +1,4 @@
-"""Modes: which writes each allows, imports with chosen ids and versions, what deleting a mode includes."""
+"""Modes: the writes that each allows, imports with given ids and versions, and the scope of deleting a mode."""
 
 import pytest
 from starlette.testclient import TestClient

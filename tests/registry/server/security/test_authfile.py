@@ -1,4 +1,4 @@
-"""Rights by subject from Karapace's file, over a registry in memory."""
+"""Rights by subject from Karapace's file, over an in-memory registry."""
 
 from __future__ import annotations
 

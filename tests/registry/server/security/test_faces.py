@@ -1,4 +1,4 @@
-"""Listeners of a registry over real sockets: HTTPS, certificates of clients, a key store that changes."""
+"""A registry's listeners over real sockets: HTTPS, client certificates, a key store that changes."""
 
 from __future__ import annotations
 

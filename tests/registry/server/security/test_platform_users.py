@@ -1,4 +1,4 @@
-"""Users of the platform's file at the registry: rights on subjects, and on the platform for what is global."""
+"""Users in the platform's file at the registry: rights on subjects, and on the platform for global settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The assignors beside Apache Kafka's: what those made of random groups was recorded (see RecordAssignments.java)."""
+"""The assignors give the same results as Apache Kafka's, which were recorded for random groups (see
+RecordAssignments.java).
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
-from connect.group.eager import deal_in_turn
+from connect.group.eager import assign_round_robin
 from connect.group.incremental import IncrementalAssignor
 from connect.group.protocol import (
     CONFIG_MISMATCH,
@@ -23,27 +23,27 @@ from tidegate.kit.logs import get_logger
 if TYPE_CHECKING:
     from connect.stores import ConfigStore
 
-__all__ = ["Dealer"]
+__all__ = ["LeaderAssignments"]
 
 logger = get_logger(__name__)
 
 
-class Dealer:
+class LeaderAssignments:
     """Remembers the last assignments. ``catch_up`` reads the config topic to its end, for a limited time."""
 
     def __init__(self, configs: ConfigStore, max_delay_ms: int, catch_up: Callable[[], Awaitable[None]]) -> None:
         self._configs, self._catch_up = configs, catch_up
         self._assignor = IncrementalAssignor(max_delay_ms)
-        self._dealt = False
+        self._assigned_this_round = False
         self._homes: dict[str, frozenset[Item]] = {}
         """Each worker's last assignment, by address, including absent workers: it is restored when they return."""
         self._urls: dict[Item, str] = {}
 
-    def settled(self, generation_id: int, *, leads: bool) -> None:
+    def completed(self, generation_id: int, *, leads: bool) -> None:
         """The group has reached a new generation. If this worker leads it, the last assignment is in effect."""
-        if self._dealt and leads:
-            self._assignor.settled(generation_id)
-        self._dealt = False
+        if self._assigned_this_round and leads:
+            self._assignor.completed(generation_id)
+        self._assigned_this_round = False
 
     def url_of(self, item: Item) -> str | None:
         """The address of the worker that runs an item, by the last assignment."""
@@ -54,7 +54,7 @@ class Dealer:
         """Whether there is work that did not exist at the last round."""
         return any(Item(*item) not in self._urls for item in self._configs.items())
 
-    async def deal(
+    async def assign(
         self, protocol: str, leader_id: str, members: Mapping[str, bytes], *, last_generation: int | None
     ) -> dict[str, bytes]:
         spoken = Protocol(protocol)
@@ -69,20 +69,20 @@ class Dealer:
             return {member: encode_assignment(failed, spoken) for member in states}
         made = dataclasses.replace(made, offset=self._configs.position)
         if spoken.cooperative:
-            dealt = self._deal_incrementally(made, states, last_generation)
+            shares = self._assign_incrementally(made, states, last_generation)
         else:
-            dealt = self._deal_eagerly(made, states)
-        return {member: encode_assignment(assignment, spoken) for member, assignment in dealt.items()}
+            shares = self._assign_eagerly(made, states)
+        return {member: encode_assignment(assignment, spoken) for member, assignment in shares.items()}
 
     def _desired_items(self) -> list[Item]:
         return [Item(*item) for item in self._configs.items()]
 
-    def _deal_eagerly(self, made: Assignment, states: Mapping[str, WorkerState]) -> dict[str, Assignment]:
-        shares = deal_in_turn(self._desired_items(), states)
+    def _assign_eagerly(self, made: Assignment, states: Mapping[str, WorkerState]) -> dict[str, Assignment]:
+        shares = assign_round_robin(self._desired_items(), states)
         self._remember(states, shares)
         return {member: dataclasses.replace(made, items=items) for member, items in shares.items()}
 
-    def _deal_incrementally(
+    def _assign_incrementally(
         self, made: Assignment, states: Mapping[str, WorkerState], last_generation: int | None
     ) -> dict[str, Assignment]:
         running = {m: state.assignment.items if state.assignment else frozenset() for m, state in states.items()}
@@ -91,12 +91,12 @@ class Dealer:
             for member, state in states.items()
             if not running[member] and state.url
         }
-        dealt = self._assignor.deal(self._desired_items(), running, last_generation, returned=returned)
-        self._dealt = True
-        self._remember(states, {m: running[m] - dealt.revoked[m] | dealt.assigned[m] for m in states})
+        shares = self._assignor.assign(self._desired_items(), running, last_generation, returned=returned)
+        self._assigned_this_round = True
+        self._remember(states, {m: running[m] - shares.revoked[m] | shares.assigned[m] for m in states})
         return {
             member: dataclasses.replace(
-                made, items=dealt.assigned[member], revoked=dealt.revoked[member], delay_ms=dealt.delay_ms
+                made, items=shares.assigned[member], revoked=shares.revoked[member], delay_ms=shares.delay_ms
             )
             for member in states
         }
