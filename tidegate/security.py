@@ -104,7 +104,7 @@ class Security:
             )
         if not name or name != name.strip() or any(c in name for c in ':"\\,=\n'):
             raise UsageError(f"{name!r} cannot be a user's name: leave out blanks at the ends and : \" \\ , =")
-        made = PlatformUser(name, rights=_rights(rights))
+        made = PlatformUser(name, rights=_rights(rights), id=secrets.token_hex(8))
         write_users(self.users_file, users.having(with_password(made, password, now_ms=_now_ms())))
 
     def set_password(self, name: str, password: str) -> None:

@@ -22,6 +22,9 @@ _SINK_GROUP: Final = "connect-"
 """Before the name of a sink connector it is the group in which its tasks consume, as in Kafka Connect: who manages the connector manages
 its offsets."""
 
+_WORKERS_GROUP: Final = "connect-cluster"
+"""The group of the platform's own Connect workers: a client that joins it stops them all."""
+
 _RESOURCES: Final = {
     "topic": ResourceType.TOPIC,
     "group": ResourceType.GROUP,
@@ -81,6 +84,16 @@ def entries_of(user: PlatformUser) -> Iterator[AccessControlEntry]:
     for right in user.rights:
         if right.kind == "connector" and right.verb == "manage":
             right = Right("manage", "group", f"{_SINK_GROUP}{right.name}")
+            if right.covers("manage", "group", _WORKERS_GROUP):
+                yield AccessControlEntry(
+                    ResourceType.GROUP,
+                    _WORKERS_GROUP,
+                    PatternType.LITERAL,
+                    f"User:{user.name}",
+                    WILDCARD,
+                    Operation.ALL,
+                    Permission.DENY,
+                )
         kind = _RESOURCES.get(right.kind)
         if kind is None:
             continue

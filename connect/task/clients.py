@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import re
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -38,6 +39,7 @@ committed then is done again by whoever runs the task next."""
 
 _FOR_EVER_MS: Final = str(2**31 - 1)
 _SECURITY: Final = ("sasl.", "ssl.", "security.")
+_LOGIN: Final = re.compile(r"(^|\.)(sasl\.|basic\.auth\.user\.info$)")
 
 
 class ClientLoop:
@@ -117,7 +119,11 @@ class TaskClients:
             overrides = {}
         elif self._policy == "Principal":
             overrides = {name: value for name, value in overrides.items() if name.startswith(_SECURITY)}
-        settings = {**fixed, **client_properties(self._worker, kind, overrides)}
+        worker = self._worker
+        if worker.get("connector.rights") == "owner" and "bootstrap.servers" in overrides:
+            # The login of the owner is for this platform: another cluster could ask for it in plain text, and use it here.
+            worker = {name: value for name, value in worker.items() if not _LOGIN.search(name)}
+        settings = {**fixed, **client_properties(worker, kind, overrides)}
         return ClientConfig(settings.pop("bootstrap.servers", self._worker["bootstrap.servers"]), settings)
 
     def _at_producers_cluster(self, kind: str, fixed: Mapping[str, str]) -> ClientConfig:

@@ -6,6 +6,7 @@ may open only files that the owner has a right to (``tidegate.kit.file_access``)
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +28,18 @@ _SECRETS: Final = re.compile(
     r"(^|\.)(sasl\.jaas\.config|basic\.auth\.user\.info|bearer\.auth\..*|users\.file|ssl\.key\.password)$"
 )
 _KEY_STORES: Final = re.compile(r"(^|\.)ssl\.keystore\.")
+_VARIABLES: Final = re.compile(
+    r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|DYLD_\w+|JAVA_HOME|SSL_CERT_FILE|SSL_CERT_DIR|TIDEGATE_LOG_LEVEL|PYTHON\w*|VIRTUAL_ENV|"
+    r"(?i:https?_proxy|no_proxy|all_proxy)"
+)
+_NO_FILES: Final = {
+    "AWS_CONFIG_FILE": "/dev/null",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+    "PGPASSFILE": "/dev/null",
+    "PGSERVICEFILE": "/dev/null",
+    "PGSYSCONFDIR": "/dev/null",
+}
 _TRUST_STORE: Final = "ssl.truststore.location"
 _SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
@@ -37,6 +50,8 @@ class HostSetup:
 
     worker: Mapping[str, str]
     files: Mapping[str, Any] | None
+    environment: Mapping[str, str] | None = None
+    """The variables of the process; None for the worker's."""
 
 
 class Owners:
@@ -102,9 +117,32 @@ class Owners:
             "user": owner,
             "rights": self.file_rights(owner),
             "readable": trusted,
-            "hidden": [str(self._users_file.parent)],
+            "hidden": [str(self._hidden(self._users_file))],
         }
-        return HostSetup(properties, files)
+        return HostSetup(properties, files, self._environment())
+
+    def _environment(self) -> dict[str, str]:
+        """Variables without the worker's secrets, and none that lead client libraries to files of the worker's account.
+
+        Beside those that programs need it has those that the worker's configuration lets connectors read.
+        """
+        patterns = [
+            text
+            for key, text in self._worker.items()
+            if key.startswith("config.providers.") and key.endswith(".param.allowlist.pattern")
+        ]
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if _VARIABLES.fullmatch(name) or any(re.fullmatch(pattern, name) for pattern in patterns)
+        }
+        return kept | _NO_FILES
+
+    @staticmethod
+    def _hidden(users_file: Path) -> Path:
+        """The data folder of the platform, where that is known: passwords are in several of its files."""
+        folder = users_file.parent
+        return folder.parent if folder.name == "security" else folder
 
     def file_rights(self, owner: str) -> list[str]:
         """What an owner may do with files now, as text; nothing for a user that is not there any more."""

@@ -83,8 +83,9 @@ class HostProcess:
     def alive(self) -> bool:
         return self._process is not None and self._process.returncode is None and not self._ending
 
-    async def start(self, setup: Mapping[str, Any]) -> None:
-        """Start it and give it its setup; raises HostDied where that fails."""
+    async def start(self, setup: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> None:
+        """Start it and give it its setup; raises HostDied where that fails. By default it has the worker's environment, otherwise
+        this one and an empty home folder."""
         self._scratch = await asyncio.to_thread(Scratch)
         stacks = self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         worker_end, host_end = socket.socketpair()
@@ -92,13 +93,15 @@ class HostProcess:
             for release in (self._scratch.remove, stacks.close, worker_end.close):
                 unless_started.callback(release)
             os.set_inheritable(host_end.fileno(), True)
+            home = {"HOME": str(self._scratch.path)}
+            inherited = os.environ if environment is None else {**environment, **home}
             path = os.pathsep.join(entry for entry in sys.path if entry)
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *("-P", "-m", "connect.worker.host", str(host_end.fileno()), str(stacks.fileno())),
                 pass_fds=[host_end.fileno(), stacks.fileno()],
                 stdin=asyncio.subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(self._scratch.path)},
+                env={**inherited, "PYTHONPATH": path, "TMPDIR": str(self._scratch.path)},
             )
             unless_started.pop_all()
         reader, self._writer = await asyncio.open_connection(sock=worker_end, limit=MAX_LINE_BYTES)

@@ -7,7 +7,7 @@ import contextlib
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Final, Protocol
 
@@ -117,6 +117,8 @@ class _Host:
     tasks: set[TaskId] = field(default_factory=set)
     asked: int = 0
     """Questions that it has not answered yet, its setup among them."""
+    ready: bool = False
+    """Whether it has its setup."""
     idle_rounds: int = 0
     """For how many looks of the watch nothing has run in it."""
     gone: asyncio.Event = field(default_factory=asyncio.Event)
@@ -409,9 +411,13 @@ class Worker:
     def _tell_file_rights(self, host: _Host) -> None:
         """Have a host that is limited to the files of its owner hear of rights that have changed."""
         files = host.setup.files
-        if files is None or files["rights"] == (rights := self.owners.file_rights(host.owner)):
+        if files is None or not host.ready or files["rights"] == (rights := self.owners.file_rights(host.owner)):
             return
-        host.setup = HostSetup(host.setup.worker, {**files, "rights": rights})
+        host.setup = replace(host.setup, files={**files, "rights": rights})
+        if set(files["rights"]) - set(rights):
+            # What is open stays open otherwise.
+            self._replace_soon(host, f"moved: rights of {host.owner} to files were taken away")
+            return
         task = asyncio.create_task(self._order_file_rights(host, rights))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -489,13 +495,15 @@ class Worker:
                     "worker": dict(setup.worker),
                     "levels": self._levels,
                     "files": setup.files,
-                }
+                },
+                setup.environment,
             )
         except BaseException:
             if host in self._hosts:
                 self._hosts.remove(host)
             raise
         host.asked -= 1
+        host.ready = True
         facts = {"owner": owner} if owner != WORKER else {}
         logger.info("task host started", host=process.number, pid=process.pid, **facts)
         return host

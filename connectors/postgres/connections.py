@@ -25,6 +25,7 @@ from connect.api import ConnectError, RetriableConnectError
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.types import SESSION
 from connectors.sql.errors import is_lost_connection, login_fault
+from connectors.sql.urls import require_libpq_files
 
 __all__ = [
     "BLOCK_BYTES",
@@ -99,6 +100,7 @@ def _conninfo(config: PostgresConfig, **more: Any) -> str:
         "options": SESSION,
         **more,
     }
+    require_libpq_files(parameters)
     return make_conninfo("", **{name: value for name, value in parameters.items() if value is not None})
 
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-from connect.api import ConnectError, Password
+from connect.api import ConnectError, Password, require_file
 from connectors.sql.other_urls import oracle, sqlserver
 
 if TYPE_CHECKING:
     import sqlalchemy
 
-__all__ = ["Database", "parse_jdbc_url"]
+__all__ = ["Database", "parse_jdbc_url", "require_libpq_files"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,19 @@ def _other(kind: str, rest: str, user: str | None, password: Password | None) ->
     return Database(kind, name, address, user, secret, parameters)
 
 
+_LIBPQ_FILES: Final = ("passfile", "sslcert", "sslcrl", "sslcrldir", "sslkey", "sslrootcert")
+
+
+def require_libpq_files(parameters: Mapping[str, Any]) -> None:
+    """Libpq opens files without asking Python. Raises PermissionError for one that the connector's owner has no right to."""
+    for key in _LIBPQ_FILES:
+        if parameters.get(key):
+            require_file(parameters[key])
+    for host in str(parameters.get("host") or "").split(","):
+        if host.startswith(("/", "@")):
+            require_file(host, writing=True)  # a socket, behind which the server may trust this account
+
+
 def _postgresql(rest: str, user: str | None, password: Password | None) -> Database:
     address, name, options = _server(rest, 5432)
     lowered = {key.lower(): value for key, value in options}
@@ -146,6 +159,7 @@ def _postgresql(rest: str, user: str | None, password: Password | None) -> Datab
         parameters["options"] = f"-csearch_path={lowered['currentschema']}"
     if lowered.get("targetservertype") in _TARGETS:
         parameters["target_session_attrs"] = _TARGETS[lowered["targetservertype"]]
+    require_libpq_files({**parameters, "host": ",".join(unquote(host) for host, _ in address)})
     user = user or lowered.get("user")
     name = name or user or "postgres"
     return Database("postgresql", name, address, user, _secret(password, lowered), parameters)

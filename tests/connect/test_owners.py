@@ -15,6 +15,7 @@ from connect.config.connector import SourceConfig
 from connect.config.worker import WorkerConfig
 from connect.errors import Forbidden
 from connect.herder.herder import Herder
+from connect.task.clients import TaskClients
 from connect.task.control import TaskControl
 from connect.task.parts import TaskParts
 from connect.task.sources.clients import SourceEnds
@@ -63,6 +64,52 @@ def test_an_owners_host_has_the_owners_logins_and_no_secret_of_the_worker(tmp_pa
         "readable": ["/ca.pem"],
         "hidden": [str(tmp_path)],
     }
+
+
+def test_the_whole_data_folder_of_a_platform_is_hidden(tmp_path: Path) -> None:
+    (tmp_path / "security").mkdir()
+    setup = Owners(worker(tmp_path / "security")).host_setup("alice")
+    assert setup.files is not None and setup.files["hidden"] == [str(tmp_path)]
+
+
+def test_an_owners_host_has_no_variable_of_the_worker_but_those_that_connectors_may_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "TIDEGATE_PASSWORD", "SHOP_TOKEN"):
+        monkeypatch.setenv(name, SECRET)
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    providers = {
+        "config.providers": "env",
+        "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+        "config.providers.env.param.allowlist.pattern": "SHOP_.*",
+    }
+    environment = Owners(worker(tmp_path, **providers)).host_setup("alice").environment
+    assert environment is not None and environment["LANG"] == "C.UTF-8" and environment["PGPASSFILE"] == "/dev/null"
+    assert [name for name, value in environment.items() if value == SECRET] == ["SHOP_TOKEN"]
+
+
+def test_the_login_of_an_owner_goes_to_no_other_cluster(tmp_path: Path) -> None:
+    properties = Owners(worker(tmp_path)).properties("alice")
+    here = TaskClients(properties, "orders", 0, {})
+    assert "tidegate/alice" in here.producer().properties["sasl.jaas.config"]
+    elsewhere = TaskClients(
+        properties,
+        "orders",
+        0,
+        {
+            f"{kind}.override.{key}": value
+            for kind in ("producer", "consumer", "admin")
+            for key, value in {"bootstrap.servers": "127.0.0.1:1", "sasl.mechanism": "PLAIN"}.items()
+        },
+    )
+    for config in (elsewhere.producer(), elsewhere.consumer(), elsewhere.admin(), elsewhere.dead_letter_producer()):
+        assert config.bootstrap_servers == "127.0.0.1:1" and "tidegate/alice" not in str(config.properties)
+
+
+def test_another_user_of_the_same_name_has_another_login() -> None:
+    users = Users([PlatformUser("alice", id="1")]).with_delegation_key()
+    again = users.without("alice").having(PlatformUser("alice", id="2"))
+    assert users.delegate_password("alice") != again.delegate_password("alice")
 
 
 def test_connectors_of_nobody_and_of_the_platform_itself_are_the_workers(tmp_path: Path) -> None:

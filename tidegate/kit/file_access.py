@@ -109,12 +109,12 @@ class _Limit:
         if not any(_below(name, folder) for folder in self._hidden):
             if _below(name, self._scratch) or (not writing and self._is_code(name)):
                 return
-            if self.user.may("write" if writing else "read", "file", name):
+            if self.user.may("write" if writing else "read", "file", name) and not (writing and self._is_in_code(name)):
                 return
         verb = "write" if writing else "read"
         raise _refusal(
-            f"{self.user.name}, the owner of the connector, has no right to {verb} file {name}; an administrator gives it: "
-            f"tidegate users rights {self.user.name} --may '{verb} file {name}'",
+            f"{self.user.name}, the owner of the connector, has no right to {verb} file {name}; an administrator can give it "
+            "(`tidegate users rights` sets all rights of a user)",
             name,
         )
 
@@ -129,6 +129,10 @@ class _Limit:
     @property
     def _is_trusted(self) -> bool:
         return bool(getattr(self.trusted, "depth", None))
+
+    def _is_in_code(self, name: str) -> bool:
+        """Whether Python could import what is written there: that would be code with all rights of this process."""
+        return any(_below(name, folder) for folder in (*self._folders, *self._code_folders))
 
     def _is_code(self, name: str) -> bool:
         if name in self._code_folders or any(_below(name, folder) for folder in self._folders):

@@ -11,6 +11,7 @@ from typing import Final
 
 from tidegate.kit.config import Password, config, key, one_of
 from tidegate.kit.errors import ConfigError, Problem
+from tidegate.kit.file_access import require_file
 from tidegate.kit.keystores import KeyStore, KeyStoreError, read_store, secret_file
 from tidegate.kit.logs import get_logger
 
@@ -177,6 +178,7 @@ def load_identity(context: ssl.SSLContext, settings: TlsKeys) -> None:
 
 
 def _load_chain(context: ssl.SSLContext, path: Path, password: str | None, about: str) -> None:
+    require_file(path)  # OpenSSL opens it without asking Python
     try:
         # Without a password OpenSSL would prompt on the terminal.
         context.load_cert_chain(path, password=password or "")

@@ -65,7 +65,7 @@ _ADMIN: Final = "admin"
 _DELEGATE: Final = f"{INTERNAL_USER}/"
 _KEY_BYTES: Final = 32
 _REMEMBERED: Final = 10_000
-_MEMBERS: Final = frozenset({"name", "password", "scram", "rights", "active", "sessionsFrom"})
+_MEMBERS: Final = frozenset({"name", "password", "scram", "rights", "active", "sessionsFrom", "id"})
 
 
 class Right(NamedTuple):
@@ -123,6 +123,8 @@ class PlatformUser:
     """Sessions that began before this time are ended."""
     kept: str = ""
     """The password as the file keeps it."""
+    id: str = ""
+    """Drawn when the user is added: another user of the same name has another one."""
 
     @property
     def is_admin(self) -> bool:
@@ -184,7 +186,9 @@ class Users:
                 "the file of users has no delegationKey, so that tasks cannot log in for the owners of their "
                 "connectors: `tidegate up` makes one"
             )
-        return hmac.digest(self.delegation_key, user.encode(), "sha256").hex()
+        known = self.find(user)
+        text = json.dumps([user, known.id if known is not None else ""])
+        return hmac.digest(self.delegation_key, text.encode(), "sha256").hex()
 
 
 def read_users(path: Path) -> Users:
@@ -247,6 +251,8 @@ def _user(item: dict[str, Any]) -> PlatformUser:
     active, sessions = item.get("active", True), item.get("sessionsFrom", 0)
     if not isinstance(kept, str) or not isinstance(scram, dict) or not isinstance(rights, list):
         raise ValueError(f"user {name}: password is text, scram an object and rights a list")  # noqa: TRY004 - the file's fault
+    if not isinstance(item.get("id", ""), str):
+        raise ValueError(f"user {name}: id is text")  # noqa: TRY004 - the file's fault
     if not isinstance(active, bool) or not isinstance(sessions, int) or isinstance(sessions, bool):
         raise ValueError(f"user {name}: active is true or false, and sessionsFrom milliseconds since 1970")  # noqa: TRY004
     if unknown := sorted(set(scram) - set(SCRAM_DIGESTS)):
@@ -260,6 +266,7 @@ def _user(item: dict[str, Any]) -> PlatformUser:
             active,
             sessions,
             kept,
+            item.get("id", ""),
         )
     except ValueError as error:
         raise ValueError(f"user {name}: {error}") from error
@@ -273,6 +280,7 @@ def _shown(user: PlatformUser) -> dict[str, Any]:
         "rights": [str(right) for right in user.rights],
         "active": user.active,
         "sessionsFrom": user.sessions_from_ms,
+        **({"id": user.id} if user.id else {}),
     }
 
 

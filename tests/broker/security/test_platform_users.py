@@ -21,6 +21,9 @@ from confluent_kafka.admin import (
 from broker.client import ClientConfig
 from broker.client.blocking import BatchConsumer
 from broker.client.errors import TopicAuthorizationFailed
+from broker.security.access import ResourceType as Group
+from broker.security.acls import Permission
+from broker.security.platform_users import entries_of
 from tests.servers.process import wait_until
 from tests.support.broker import BrokerThread, settings
 from tidegate.kit.users import PlatformUser, Right, Users, read_users, with_password, write_users
@@ -222,6 +225,18 @@ def test_who_manages_a_sink_connector_may_join_its_group(broker: BrokerThread) -
 
     assert first("connect-orders-sink") == b"x"
     assert first("connect-other") == first("orders") == KafkaError.GROUP_AUTHORIZATION_FAILED
+
+
+def test_no_right_to_connectors_reaches_the_group_of_the_workers() -> None:
+    for right in ("manage connector *", "manage connector cl*", "manage connector cluster"):
+        denied = [
+            e for e in entries_of(PlatformUser("u", rights=(Right.parse(right),))) if e.permission == Permission.DENY
+        ]
+        assert [(e.resource_type, e.resource_name) for e in denied] == [(Group.GROUP, "connect-cluster")]
+    assert all(
+        e.permission == Permission.ALLOW
+        for e in entries_of(PlatformUser("u", rights=(Right.parse("manage connector o*"),)))
+    )
 
 
 def test_our_consumer_tells_of_a_topic_that_it_may_not_read(broker: BrokerThread) -> None:

@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def limited(folder: Path, code: str, *rights: str) -> Any:
+def limited(folder: Path, code: str, *rights: str, path: Path | None = None) -> Any:
     """What the code prints as JSON, in a process that alice's rights limit; FOLDER in a right is the folder."""
     named = [right.replace("FOLDER", str(folder)) for right in rights]
     scratch = folder / "scratch"
@@ -52,7 +52,12 @@ def limited(folder: Path, code: str, *rights: str) -> Any:
         capture_output=True,
         text=True,
         timeout=60,
-        env={"PYTHONPATH": str(ROOT), "TMPDIR": str(scratch), "PATH": "/usr/bin:/bin", "HOME": str(folder)},
+        env={
+            "PYTHONPATH": f"{ROOT}:{path}" if path else str(ROOT),
+            "TMPDIR": str(scratch),
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(folder),
+        },
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -77,7 +82,7 @@ print(json.dumps([outcome(action) for action in (
     said = limited(folder, code, "read file FOLDER/in*", "write file FOLDER/out/*")
     assert [text == "done" for text in said] == [True, False, False, True, False, True, False, False, True, False]
     assert said[1].startswith(f"alice, the owner of the connector, has no right to write file {folder}/in/a.txt")
-    assert f"tidegate users rights alice --may 'read file {folder}/out/a.txt'" in said[2]
+    assert f"has no right to read file {folder}/out/a.txt" in said[2]
 
 
 def test_no_right_reaches_a_hidden_folder_by_any_name(folder: Path) -> None:
@@ -172,3 +177,29 @@ print(json.dumps([outcome(lambda: open_duckdb(str(folder / "in" / "db"), writing
 """
     by_path, by_sql = limited(folder, code, "write file FOLDER/out/*")
     assert "has no right to write file" in by_path and "disabled by configuration" in by_sql
+
+
+def test_openssl_and_libpq_open_no_file_without_a_right(folder: Path) -> None:
+    code = """
+import ssl
+from connectors.sql.urls import require_libpq_files
+from tidegate.kit.tls import _load_chain
+context = ssl.create_default_context()
+path = folder / "in" / "a.txt"
+print(json.dumps([outcome(action) for action in (
+    lambda: _load_chain(context, path, None, "ssl.keystore.location"),
+    lambda: require_libpq_files({"sslkey": str(path)}),
+    lambda: require_libpq_files({"host": "127.0.0.1,/var/run/postgresql"}),
+    lambda: require_libpq_files({"host": "127.0.0.1", "sslmode": "require"}),
+)]))
+"""
+    *refused, done = limited(folder, code)
+    assert done == "done" and all("has no right to" in text for text in refused)
+
+
+def test_no_right_lets_code_be_written(folder: Path) -> None:
+    code = """
+print(json.dumps([outcome(lambda: (folder / "out" / "evil.py").write_text("")), outcome(lambda: (folder / "in" / "b").write_text(""))]))
+"""
+    in_code, elsewhere = limited(folder, code, "write file FOLDER/*", path=folder / "out")
+    assert "has no right to write file" in in_code and elsewhere == "done"
