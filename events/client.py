@@ -5,6 +5,7 @@ It uses the public protocols (SOAP login, REST, Pub/Sub API), so those parts als
 
 from __future__ import annotations
 
+import difflib
 import io
 import json
 import queue
@@ -25,7 +26,7 @@ from tidegate.kit.requests_tls import advice
 if TYPE_CHECKING:
     from events.model.definitions import EventDefinition
 
-__all__ = ["EventsClient", "PublishRefused", "ReceivedEvent"]
+__all__ = ["EventsClient", "PublishRefused", "ReceivedEvent", "UnknownName"]
 
 _SUBSCRIBE: Final = "/eventbus.v1.PubSub/Subscribe"
 _GET_SCHEMA: Final = "/eventbus.v1.PubSub/GetSchema"
@@ -42,6 +43,12 @@ class PublishRefused(TidegateError):
     """The events service refused an event; the message is the service's."""
 
     http_status = 400
+
+
+class UnknownName(PublishRefused):
+    """The events service knows nothing by that name, or the user may not know of it."""
+
+    http_status = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,7 @@ class EventsClient:
     def _call(self, method: str, path: str, **more: Any) -> Any:
         answer = self._ask(method, path, **more)
         if not answer.ok:
-            raise PublishRefused(_message(answer))
+            raise (UnknownName if answer.status_code == 404 else PublishRefused)(_message(answer))
         try:
             return answer.json() if answer.content else None
         except requests.JSONDecodeError as error:
@@ -183,8 +190,17 @@ class EventsClient:
 
     def publish(self, event: str, fields: Mapping[str, Any]) -> str:
         """Publish one event. Returns its uuid once the log has it."""
-        answer = self._call("POST", f"/services/data/v60.0/sobjects/{_named(event)}", json=dict(fields))
+        try:
+            answer = self._call("POST", f"/services/data/v60.0/sobjects/{_named(event)}", json=dict(fields))
+        except UnknownName as error:
+            raise self._no_event(event) from error
         return str(answer["errors"][0]["message"])
+
+    def _no_event(self, event: str) -> UnknownName:
+        names = [known["name"] for known in self.events()]
+        near = difflib.get_close_matches(event, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names) or 'none'}"
+        return UnknownName(f"there is no event {event} that this user may publish; {hint}")
 
     def _channel(self, address: str) -> Any:
         import grpc

@@ -28,7 +28,7 @@ _DEFAULT: Final = {
 """The format of a side, with a registry and without."""
 _KNOWN: Final = (
     "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp",
-    "endingoffsetsbytimestamp", "startingtimestamp", "endingtimestamp", "minpartitions", "failondataloss", "includeheaders",
+    "endingoffsetsbytimestamp", "startingtimestamp", "endingtimestamp", "minpartitions", "failondataloss", "includeheaders", "pushfilters",
     "maxoffsetspertrigger", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.message", "key.message", "value.errors", "errors.deadletterqueue.topic.name", "path",
 )  # fmt: skip
 
@@ -51,6 +51,7 @@ class Options:
     min_partitions: int
     fail_on_data_loss: bool
     include_headers: bool
+    push_filters: bool
     max_offsets: int
     """The most offsets in a batch of a stream; 0: no bound."""
     patience_ms: int
@@ -115,6 +116,7 @@ class Options:
             ending_times=_times(options, "ending"),
             min_partitions=number(options, "minpartitions"),
             fail_on_data_loss=flag(options, "failondataloss", default=True),
+            push_filters=flag(options, "pushfilters", default=False),
             include_headers=flag(options, "includeheaders", default=False),
             patience_ms=number(options, "kafkaconsumer.polltimeoutms", 120_000),
             max_offsets=number(options, "maxoffsetspertrigger"),

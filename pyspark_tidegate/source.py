@@ -62,7 +62,8 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         return StructType([StructField(column.name, spark_type(column.type), nullable=True) for column in columns])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _BatchReader(Options.parse(self.options, stream=False), schema)
+        options = Options.parse(self.options, stream=False)
+        return (_PushingReader if options.push_filters else _BatchReader)(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         return _StreamReader(Options.parse(self.options, stream=True), schema)
@@ -141,13 +142,6 @@ class _BatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
         super().__init__(options, schema)
         self._narrowed = Narrowed()
 
-    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Spark 4.1 calls it where spark.sql.python.filterPushdown.enabled is set. All filters are left to Spark too."""
-        from pyspark_tidegate.filters import narrowed
-
-        self._narrowed = narrowed(filters)
-        return filters
-
     def partitions(self) -> Sequence[InputPartition]:
         from pyspark_tidegate import offsets
 
@@ -157,6 +151,17 @@ class _BatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
             stops = offsets.end_positions(admin, self._options, chosen)
             starts = self._narrowed.starts(admin, starts, stops)
         return self._parts(starts, self._narrowed.stops(stops))
+
+
+class _PushingReader(_BatchReader):
+    """Apart from the reader without it: Spark 4.1 refuses a reader that takes filters while its configuration gives it none."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
+        """All filters are left to Spark too."""
+        from pyspark_tidegate.filters import narrowed
+
+        self._narrowed = narrowed(filters)
+        return filters
 
 
 class _StreamReader(_Reader, DataSourceStreamReader):  # type: ignore[misc]

@@ -403,7 +403,8 @@ def _child(name: str, properties: Mapping[str, str], run: Path, watchdog_s: floa
     path = run / f"{name}.properties"
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         javaproperties.dump(properties, file, timestamp=False)
-    command = [sys.executable, "-m", "tidegate.cli", "serve", name, str(path), "--stop-with-stdin"]
+    # -P: a file in the folder where `up` was called is no module. Connectors' modules lie on plugin.path or PYTHONPATH.
+    command = [sys.executable, "-P", "-m", "tidegate.cli", "serve", name, str(path), "--stop-with-stdin"]
     return ChildSpec(name, command, watchdog_s=watchdog_s)
 
 

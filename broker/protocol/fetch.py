@@ -100,7 +100,7 @@ class FetchRequest:
     def read(cls, data: memoryview, version: int, at: int) -> FetchRequest:
         """Raises MalformedMessage. The rack is not read; it has no meaning with one broker."""
         try:
-            with bounded_entries():
+            with bounded_entries:
                 return _read(data, version, at)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise MalformedMessage(f"FetchRequest v{version} cannot be read: {error}") from error

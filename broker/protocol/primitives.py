@@ -10,8 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from struct import Struct
 from typing import Any, Final
 
@@ -80,14 +79,20 @@ class _Entries(threading.local):
 _entries: Final = _Entries()
 
 
-@contextmanager
-def bounded_entries() -> Iterator[None]:
-    """Within this context the thread reads a request: MalformedMessage is raised for more than ``MOST_ENTRIES``."""
-    _entries.left = MOST_ENTRIES
-    try:
-        yield
-    finally:
+class _Bounded:
+    """A class of its own: as a generator it took a twentieth of the time of a request with one record."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        _entries.left = MOST_ENTRIES
+
+    def __exit__(self, *_: object) -> None:
         _entries.left = _Entries.left
+
+
+bounded_entries: Final = _Bounded()
+"""Within it this thread reads a request: MalformedMessage is raised for more than ``MOST_ENTRIES``."""
 
 
 def count_entries(count: int) -> None:

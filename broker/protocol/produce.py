@@ -82,7 +82,7 @@ class ProduceRequest:
     def read(cls, data: memoryview, version: int, at: int) -> ProduceRequest:
         """Raises MalformedMessage."""
         try:
-            with bounded_entries():
+            with bounded_entries:
                 return _read(data, version, at)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise MalformedMessage(f"ProduceRequest v{version} cannot be read: {error}") from error

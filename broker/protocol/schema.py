@@ -22,7 +22,7 @@ class Request(Message):
     @classmethod
     def read(cls, data: Data, version: int, at: int) -> Self:
         """Raises MalformedMessage."""
-        with bounded_entries():
+        with bounded_entries:
             return decode(cls, data, version, at)
 
 

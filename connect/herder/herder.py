@@ -359,7 +359,7 @@ class Herder:
 
     async def keep_offsets(self, connector: str, offsets: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Commit positions that a task has come to, by their keys. Raises Forbidden for those of another connector."""
-        if any(json.loads(key)[0] != connector for key, _ in offsets):
+        if not all(_is_of(connector, key) for key, _ in offsets):
             raise Forbidden(f"a task of {connector} may write positions of {connector} only")
         await self.offsets.put_all([(key.encode(), offset) for key, offset in offsets])
 
@@ -367,3 +367,12 @@ class Herder:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _is_of(connector: str, key: str) -> bool:
+    """Whether the key of a position (``[connector, partition]`` as JSON) is of this connector."""
+    try:
+        parts = json.loads(key)
+    except ValueError:
+        return False
+    return isinstance(parts, list) and len(parts) == 2 and parts[0] == connector

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from connect.api import RecordBatch, get_logger
+from connect.api import ConnectError, RecordBatch, RetriableConnectError, get_logger
 from connectors.jdbc.batches import Chunk, cut
 from connectors.jdbc.config import JdbcSourceConfig
 from connectors.jdbc.drivers import RowReader, Rows
@@ -67,16 +67,26 @@ class SourceReader:
             rows.close()
 
     def _begin(self, connection: RowReader) -> None:
-        with database_errors(self._database, "describing tables of"):
-            self._plan = plan(self._config, self._dialect, connection.describing, self.source)
+        self._plan = self._planned(connection)
         self._tell_skipped(self._plan)
         if self._position == Position():
             self._position = self._initial(connection)
         until = self._until(connection)
         made, at = self._plan, self._position
-        self._rows = connection.read(made.statement(at, until), made.likeness(), made.widest(at, until))
+        try:
+            self._rows = connection.read(made.statement(at, until), made.likeness(), made.widest(at, until))
+        except RetriableConnectError:
+            raise
+        except ConnectError as error:
+            if self._planned(connection).schema != made.schema:
+                raise RetriableConnectError(f"{self.source} was altered just now: {error}") from error
+            raise
         self._chunks = _with_following(self._plan, self._rows)
         self._described = False
+
+    def _planned(self, connection: RowReader) -> Plan:
+        with database_errors(self._database, "describing tables of"):
+            return plan(self._config, self._dialect, connection.describing, self.source)
 
     def _finish(self) -> None:
         """Wait poll.interval.ms after all rows were read."""

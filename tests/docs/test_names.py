@@ -43,6 +43,13 @@ def test_files_that_are_named_exist(page: Path) -> None:
             )
 
 
+def test_tests_that_hold_a_finding_of_guard_exist() -> None:
+    named = re.findall(r"`(tests/[\w/.]+\.py)::(\w+)`", (ROOT / "docs" / "proofs" / "guard.md").read_text())
+    assert len(named) > 30
+    missing = [(path, name) for path, name in named if f"def {name}(" not in (ROOT / path).read_text()]
+    assert not missing
+
+
 def mentions(text: str) -> Iterator[list[str]]:
     """The words after each ``tidegate`` that is a command; lines ended by a backslash are one."""
     for line in text.replace("\\\n", " ").splitlines():

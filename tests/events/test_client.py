@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import responses
 
-from events.client import EventsClient, PublishRefused
+from events.client import EventsClient, PublishRefused, UnknownName
 from events.errors import InvalidDefinition
 from tests.support.events import PASSWORD, USER, EventsThread
 from tidegate.kit.errors import TidegateError, UsageError
@@ -54,6 +54,15 @@ def test_a_file_that_is_no_definition_is_refused(client: EventsClient, tmp_path:
     path.write_text("{}")
     with pytest.raises(InvalidDefinition, match="is a record"):
         client.define_file(path)
+
+
+def test_an_event_that_nobody_defined_is_named_with_the_nearest_one(client: EventsClient, tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="there is no event Parcle__e that this user may publish"):
+        client.publish("Parcle__e", {})
+    (tmp_path / "Parcel__e.object-meta.xml").write_text(OBJECT.format("Parcel"))
+    client.define_file(tmp_path / "Parcel__e.object-meta.xml")
+    with pytest.raises(UnknownName, match=r"did you mean Parcel__e\?"):
+        client.publish("Parcle__e", {})
 
 
 def test_a_refused_event_says_why(client: EventsClient) -> None:

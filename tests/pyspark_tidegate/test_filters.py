@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_tidegate.options import Options
-from pyspark_tidegate.source import _BatchReader
+from pyspark_tidegate.source import _PushingReader
 from tests.pyspark_tidegate.test_reading import Topic
 from tests.support.broker import BrokerThread
 from tests.support.registry import RegistryThread
@@ -60,7 +60,7 @@ def test_filters_narrow_the_offsets_that_are_read_and_stay_with_spark(
 
     def ranges(*filters: Filter) -> list[tuple[int, int, int]]:
         options = Options.parse(topic.options(**{"value.format": "string"}), stream=False)
-        reader = _BatchReader(options, StructType([StructField("value", StringType())]))
+        reader = _PushingReader(options, StructType([StructField("value", StringType())]))
         assert list(reader.pushFilters(list(filters))) == list(filters)
         return [(part.range.partition, part.range.start, part.range.stop) for part in reader.partitions()]
 

@@ -21,12 +21,12 @@ __all__ = ["RunningPlatform", "running_platform", "tidegate", "until"]
 
 
 def tidegate(
-    *arguments: Any, check: bool = True, environment: Mapping[str, str] | None = None
+    *arguments: Any, check: bool = True, environment: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a separate process, with these variables in addition to those of the tests."""
+    """Run the command line in a separate process, with these variables in addition to those of the tests, in ``folder``."""
     command = [sys.executable, "-m", "tidegate.cli", *map(str, arguments)]
     variables = {**os.environ, **(environment or {})}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=variables)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=variables, cwd=folder)
     assert not check or done.returncode == 0, done.stderr
     return done
 

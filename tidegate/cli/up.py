@@ -80,7 +80,7 @@ def _detach(data: Path) -> None:
     with (logs / "up.log").open("a") as log:  # another process that runs on this data may be writing to it
         before = log.tell()
         process = subprocess.Popen(
-            [sys.executable, "-m", "tidegate.cli", *arguments],
+            [sys.executable, "-P", "-m", "tidegate.cli", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

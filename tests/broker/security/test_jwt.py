@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from broker.security.sasl.jwks import Jwks, keys_of_set
 from broker.security.sasl.jwt import InvalidToken, UnsecuredTokens, read_jwt
@@ -21,6 +22,8 @@ from broker.security.sasl.mechanism import InvalidCredentials
 from broker.security.sasl.oauthbearer import client_response
 from tests.broker.security import conftest
 from tests.broker.security.conftest import encoded, number, part
+from tests.support.broker import BrokerThread
+from tests.support.broker import settings as broker_settings
 from tidegate.kit.jaas import LoginModule
 
 NOW = int(time.time() * 1000)
@@ -191,3 +194,19 @@ def test_keys_are_fetched_anew_when_a_token_names_another(tmp_path: Path) -> Non
         task.cancel()
 
     asyncio.run(run())
+
+
+def test_a_listener_that_takes_tokens_nobody_signed_says_so_in_the_log(tmp_path: Path) -> None:
+    """They are Kafka's default."""
+    login = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    module = f'{login} unsecuredValidatorRequiredScope="";'
+    configuration = broker_settings(tmp_path) | {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": module,
+        "inter.broker.listener.name": "SASL_PLAINTEXT",
+    }
+    with capture_logs() as logged, BrokerThread(configuration):
+        pass
+    (said,) = [line for line in logged if "nobody signed" in line["event"]]
+    assert said["log_level"] == "warning" and said["listener"] == "SASL_PLAINTEXT"

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from connect.api import ConnectError, DataError, RetriableConnectError, Schema, SchemaType
+from connectors.jdbc import reader
 from connectors.jdbc.config import JdbcSourceConfig
 from connectors.jdbc.source import JdbcSourceConnector
 from connectors.sql.dialects.postgres import PostgresDialect
 from tests.servers.postgres import PostgresServer
+from tests.servers.process import wait_until
 from tests.support.connect import FakeContext, drain, rows, source_task
 from tidegate.kit.config import parse, validate
 
@@ -367,3 +369,40 @@ def test_the_columns_say_the_mode_with_the_keys_of_confluent_cloud(columns: dict
     assert parse(JdbcSourceConfig, cloud | columns).effective_mode == mode
     judged = validate(JdbcSourceConfig, {"connection.url": "jdbc:sqlite:x", "topic.prefix": "t", **columns})
     assert [each.key.name for each in judged if each.errors] == ["mode"]
+
+
+@pytest.mark.parametrize("mode", ["incrementing", "bulk"])
+def test_columns_may_come_and_go_while_it_runs(database: SourceDatabase, mode: str) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, word text, spare int); INSERT INTO t VALUES (1, 'a', 1)")
+    task = database.task(mode=mode, incrementing_column_name="id", poll_interval_ms="10")
+    seen = {tuple(row) for row in rows(drain(task))}
+    for statement, value in (
+        ("ALTER TABLE t DROP COLUMN spare", "(2, 'b')"),
+        ("ALTER TABLE t ADD COLUMN more int", "(3, 'c', 3)"),
+        ("ALTER TABLE t ALTER COLUMN word TYPE varchar(9)", "(4, 'd', 4)"),
+    ):
+        database.execute(f"{statement}; INSERT INTO t VALUES {value}")
+        found: list[Any] = []
+        wait_until(lambda found=found: bool(found.extend(rows(task.poll())) or found), statement)  # type: ignore[misc]
+        seen |= {tuple(row) for row in found}
+    task.stop()
+    assert {("id", "word", "spare"), ("id", "word"), ("id", "word", "more")} <= seen
+
+
+def test_a_column_that_goes_between_description_and_reading_is_no_failure(
+    database: SourceDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, word text, spare int); INSERT INTO t VALUES (1, 'a', 1)")
+    described = reader.plan
+
+    def plan_and_drop(*arguments: Any) -> Any:
+        made = described(*arguments)
+        database.execute("ALTER TABLE t DROP COLUMN IF EXISTS spare")
+        return made
+
+    monkeypatch.setattr(reader, "plan", plan_and_drop)
+    task = database.task(incrementing_column_name="id")
+    with pytest.raises(RetriableConnectError, match="was altered just now.*spare"):
+        task.poll()
+    assert [tuple(row.values()) for row in rows(drain(task))] == [(1, "a")]
+    task.stop()

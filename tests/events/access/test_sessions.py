@@ -147,6 +147,18 @@ async def test_a_user_that_was_removed_and_added_again_is_another(tmp_path: Path
     await access.login("shop", "1")
 
 
+async def test_another_password_in_the_configuration_ends_the_sessions_of_its_user(
+    tmp_path: Path, clock: Clock
+) -> None:
+    def started(password: str) -> Access:
+        return Access(events_config(tmp_path, **{"events.password": password}), clock)
+
+    session = (await started("first").login(USER, "first")).id
+    started("first").session(session)  # a restart ends none
+    with pytest.raises(InvalidSession):
+        started("second").session(session)
+
+
 async def test_an_app_that_was_removed_and_added_again_is_another(tmp_path: Path, clock: Clock) -> None:
     file = AccountsFile(tmp_path / "accounts.json")
     file.add_user("shop", "1")

@@ -156,3 +156,19 @@ said.append(outcome(read))
 print(json.dumps([text == "done" for text in said]))
 """
     assert limited(folder, code) == [False, True, False, False, True]
+
+
+def test_duckdb_opens_no_file_without_a_right_and_reads_none_by_sql(folder: Path) -> None:
+    code = """
+import duckdb
+from connectors.sql.duckdb_files import open_duckdb
+def read_by_sql():
+    connection = open_duckdb(str(folder / "out" / "db"), writing=True)
+    try:
+        connection.execute(f"SELECT * FROM read_text('{folder}/in/a.txt')")
+    except duckdb.PermissionException as error:
+        raise PermissionError(13, str(error)) from None
+print(json.dumps([outcome(lambda: open_duckdb(str(folder / "in" / "db"), writing=True)), outcome(read_by_sql)]))
+"""
+    by_path, by_sql = limited(folder, code, "write file FOLDER/out/*")
+    assert "has no right to write file" in by_path and "disabled by configuration" in by_sql
