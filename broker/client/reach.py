@@ -63,7 +63,7 @@ async def first_answer(client: AIOKafkaClient) -> tuple[AIOKafkaConnection, Any]
 
 
 def _advice(error: BaseException, protocol: str) -> str:
-    """What may be wrong with the client's settings, where the broker can say nothing or hangs up without a word."""
+    """Advice on the client's settings, for errors in which the broker cannot respond or closes the connection without one."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return "; ssl.truststore.location names the authorities that are trusted (commands: TIDEGATE_CA)"
     if isinstance(error, ssl.SSLError):

@@ -58,7 +58,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithApiVersions, WithConfig, WithEveryTopic, WithLogs, WithMetadata, WithNode, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _BROKERS: Final = 1
@@ -131,7 +131,7 @@ def metadata(context: Context[_Parts], request: MetadataRequest) -> MetadataResp
 def _topics(
     context: Context[_Parts], topics: Sequence[MetadataRequestTopic], allowed: bool, *, tell: bool
 ) -> list[MetadataResponseTopic]:
-    # What holds for every name is asked once: a request may have 25,000.
+    # checks that apply to every name are made once: a request may have 25,000
     judged = allowed and (context.broker.authorizer is not None or context.broker.quotas.active)
     may_create = judged and context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     return [

@@ -40,7 +40,7 @@ class TlsAdapter(HTTPAdapter):
 
 
 def advice(url: str, error: requests.RequestException) -> str:
-    """What to add to the message of a request that failed: a face with TLS hangs up on plain HTTP, and a client must know whom to trust."""
+    """Advice for the message of a failed request: a TLS server closes plain HTTP connections, and a client needs an authority to trust."""
     if isinstance(error, requests.exceptions.SSLError):
         return "; name the authority to trust (commands: TIDEGATE_CA)" if "CERTIFICATE_VERIFY" in str(error) else ""
     if url.startswith("http:") and "RemoteDisconnected" in str(error):

@@ -89,7 +89,7 @@ async def _run(service: Service, ready_file: Path | None, stop_with_stdin: bool,
         await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             addresses = starting.result()
-            # What there is now stays, so that no full collection looks at it again: a broker without clients would stop for 50 ms.
+            # the objects that exist now stay, so no full collection has to scan them again: it would stop even a broker without clients for 50 ms
             gc.collect()
             gc.freeze()
             if collect_rarely:
