@@ -89,7 +89,7 @@ class WithTopics(Protocol):
 
 
 class Common(WithAuthorizer, WithQuotas, WithTopics, Protocol):
-    """What the context of a request uses itself, to decide and to count."""
+    """The parts of a broker that the context of a request uses itself, for decisions and quotas."""
 
 
 class WithApiVersions(Protocol):
@@ -268,4 +268,4 @@ class AllParts(
     WithTransactions,
     Protocol,
 ):
-    """What all handlers together use of a broker."""
+    """The parts of a broker that all handlers together use."""

@@ -59,7 +59,7 @@ class Ack(NamedTuple):
 
 
 class TransactionalProducer(NamedTuple):
-    """A producer as the transaction coordinator knows it. Whoever has this can commit what the producer has left open."""
+    """A producer as the transaction coordinator knows it. A client that has it can commit the transaction that the producer left open."""
 
     transactional_id: str
     producer_id: int

@@ -37,7 +37,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithMetadata, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _WITHOUT_AUTHORIZER = "The broker has no authorizer: set authorizer.class.name."

@@ -58,7 +58,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithApiVersions, WithConfig, WithEveryTopic, WithLogs, WithMetadata, WithNode, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _BROKERS: Final = 1

@@ -38,7 +38,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithResources, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _DOCUMENTATION_SINCE: Final = 3

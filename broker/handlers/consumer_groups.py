@@ -42,11 +42,11 @@ routes = Routes()
 
 
 class FeatureParts(Common, WithConfig, WithMetadata, Protocol):
-    """What ``require_feature`` uses of a broker."""
+    """The parts of a broker that ``require_feature`` uses."""
 
 
 class _Parts(FeatureParts, WithGroups, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _FEATURE: Final = "group.version"

@@ -29,7 +29,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithMetadata, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 @routes.handles(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions=range(1))

@@ -24,7 +24,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithArrivals, WithConfig, WithFetchSessions, WithPartitions, WithTopicMetrics, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 logger = get_logger(__name__)

@@ -31,7 +31,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithGroups, WithNode, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _GROUP: Final = 0

@@ -23,7 +23,7 @@ __all__ = ["Inspecting", "Inspections", "inspected"]
 
 
 class _Parts(Common, WithLogs, WithRecordWorker, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _NamedPartition = tuple[str | uuid.UUID, int]

@@ -37,7 +37,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithPartitions, WithRecordWorker, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _NONE: Final = (-1, -1)

@@ -31,7 +31,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithLogs, WithMetadata, WithPartitions, WithReplicaMoves, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 @routes.handles(ApiKey.ALTER_REPLICA_LOG_DIRS, versions=range(1, 3))

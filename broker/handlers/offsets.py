@@ -50,7 +50,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithGroups, WithLogs, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _TOPIC_IDS_SINCE: Final = 10

@@ -36,7 +36,7 @@ routes = Routes()
 class _Parts(
     Common, WithLogs, WithPartitions, WithRecordWorker, WithSettings, WithTopicMetrics, WithTransactions, Protocol
 ):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 # librdkafka assumes no support for record batches if 0-2 are not advertised (KAFKA-18659). Requests in these versions

@@ -25,7 +25,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithMetadata, WithPartitions, WithTransactions, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _FENCED_SINCE: Final = 4

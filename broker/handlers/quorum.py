@@ -48,7 +48,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithMetadata, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 A = TypeVar("A", bound=Answer)

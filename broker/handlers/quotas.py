@@ -28,7 +28,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithMetadata, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 @routes.handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions=range(2))

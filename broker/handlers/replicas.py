@@ -43,7 +43,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithMetadata, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _PREFERRED: Final = 0

@@ -45,7 +45,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithConfig, WithLogs, WithMetadata, WithShare, WithTopicMetrics, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _MEMBER_ID_LENGTH: Final = 36

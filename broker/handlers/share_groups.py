@@ -64,7 +64,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithConfig, WithGroups, WithMetadata, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _MEMBER_ID_LENGTH = 36

@@ -30,7 +30,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithConfig, WithGroups, WithMetadata, WithPartitions, WithShare, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _UNKNOWN = -1

@@ -49,7 +49,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithShare, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 A = TypeVar("A", bound=Answer)

@@ -31,7 +31,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithConfig, WithGroups, WithMetadata, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _FEATURE: Final = "streams.version"

@@ -25,7 +25,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithRecordWorker, WithTelemetry, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _AT_ONCE: Final = ON_THE_LOOP._replace(unpacked_bytes=64 * 1024)

@@ -35,7 +35,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithProtocols, WithTokens, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _NEVER = -1

@@ -75,7 +75,7 @@ class _Parts(
     WithTopicMetrics,
     Protocol,
 ):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _MOST_PARTITIONS: Final = 10_000

@@ -33,7 +33,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithMarkers, WithTransactions, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 @routes.handles(ApiKey.DESCRIBE_TRANSACTIONS, versions=range(1))

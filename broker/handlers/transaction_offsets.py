@@ -37,7 +37,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithGroups, WithLogs, WithSettings, WithTransactions, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _ADDS_SINCE: Final = 5

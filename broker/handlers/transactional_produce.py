@@ -39,7 +39,7 @@ __all__ = ["Admission", "admitted"]
 
 
 class _Parts(Common, WithLogs, WithSettings, WithTransactions, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _ADDS_SINCE: Final = 12

@@ -39,7 +39,7 @@ routes = Routes()
 
 
 class _Parts(Common, WithGroups, WithLogs, WithTransactions, Protocol):
-    """What these handlers use of a broker."""
+    """The parts of a broker that these handlers use."""
 
 
 _BATCHED_SINCE: Final = 4

@@ -43,7 +43,7 @@ class Alarm:
             self._timer = None
 
     def end(self) -> None:
-        """Cancel it for good and release what it calls, which mostly holds the alarm: the garbage collector need not come for them."""
+        """Cancel it permanently and release its callback, which usually refers to the alarm: so no reference cycle is left for the garbage collector."""
         self.cancel()
         self._ring = _nothing
 

@@ -168,10 +168,10 @@ _limit: _Limit | None = None
 def limit_files(
     user: str, rights: Sequence[Right], *, readable: Iterable[Path] = (), hidden: Iterable[Path] = ()
 ) -> Callable[[Sequence[Right]], None]:
-    """Limit this process to the files that a user has a right to, for good; the function that is returned replaces the rights.
+    """Limit this process permanently to the files that a user has a right to. The returned function replaces the rights.
 
-    Code and what a system has for all programs can be read beside these; TMPDIR is free. What is below a ``hidden`` folder
-    cannot be opened whatever the rights say, but for ``readable`` files.
+    Code and the system's files for all programs can be read as well, and TMPDIR is not limited. Files below a ``hidden`` folder
+    cannot be opened whatever the rights say, except for ``readable`` files.
     """
     global _limit
     assert _limit is None, "the files of this process are limited already"

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class LoggedIn(NamedTuple):
-    """Who was let in."""
+    """A user who has logged in."""
 
     name: str
     roles: frozenset[str] = frozenset()

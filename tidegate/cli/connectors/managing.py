@@ -76,7 +76,7 @@ def _read_all(files: tuple[Path, ...]) -> dict[str, tuple[Path, dict[str, Any]]]
 
 
 def _problems(rest: Rest, path: Path, name: str, config: Mapping[str, Any], force: bool) -> Iterator[str]:
-    """What the worker finds wrong in a file, and keys that look like misspelt ones."""
+    """The errors that the worker finds in a file, and keys that look misspelt."""
     plugin = _plugin_of(path, config)
     whole = {**config, "name": name}
     try:
