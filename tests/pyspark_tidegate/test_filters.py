@@ -6,7 +6,6 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_tidegate.options import Options
@@ -14,9 +13,6 @@ from pyspark_tidegate.source import _PushingReader
 from tests.pyspark_tidegate.test_reading import Topic
 from tests.support.broker import BrokerThread
 from tests.support.registry import RegistryThread
-
-# Confluent's registry client leaves connections to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,6 @@ from tests.support.broker import BrokerThread
 from tests.support.registry import RegistryThread
 from tidegate.kit.errors import UsageError
 
-# Confluent's registry client leaves connections to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 
 @pytest.fixture
 def topic(broker: BrokerThread, registry: RegistryThread) -> Topic:
@@ -170,9 +167,9 @@ def test_any_bytes_are_a_null_with_a_reason_or_the_end_of_the_job(topic: Topic) 
 
 
 def test_ids_of_other_types_and_unknown_ids_name_their_record(topic: Topic) -> None:
-    client = SchemaRegistryClient({"url": topic.registry.url})
     topic.write(FLIGHT, [{"id": 0, "month": 1}])
-    proto = client.register_schema(f"{topic.name}-other", Schema('syntax = "proto3"; message A {}', "PROTOBUF"))
+    with SchemaRegistryClient({"url": topic.registry.url}) as client:
+        proto = client.register_schema(f"{topic.name}-other", Schema('syntax = "proto3"; message A {}', "PROTOBUF"))
     topic.write_raw(b"\x00" + proto.to_bytes(4, "big") + b"\x00")
     with pytest.raises(CorruptRecord, match=rf"offset 1: the schema with the id {proto} is of type PROTOBUF, not AVRO"):
         rows(topic, 2)
@@ -194,7 +191,8 @@ def test_a_union_of_thousands_of_records_is_refused_by_its_size(topic: Topic) ->
     branch = {"type": "record", "fields": [{"name": f"f{n}", "type": "int"} for n in range(10)]}
     union = [branch | {"name": f"R{n}"} for n in range(1500)]
     schema = json.dumps({"type": "record", "name": "Huge", "fields": [{"name": "any", "type": union}]})
-    SchemaRegistryClient({"url": topic.registry.url}).register_schema(f"{topic.name}-value", Schema(schema, "AVRO"))
+    with SchemaRegistryClient({"url": topic.registry.url}) as client:
+        client.register_schema(f"{topic.name}-value", Schema(schema, "AVRO"))
     topic.write_raw(b"\x00")
     with pytest.raises(UnsupportedSchema, match="has 1650[0-9] columns.*more than 10000"):
         rows(topic, 1)

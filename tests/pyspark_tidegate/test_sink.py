@@ -22,9 +22,6 @@ from tidegate.kit.errors import TidegateError
 
 TEXTS = StructType([StructField("value", StringType())])
 
-# Confluent's registry client leaves connections to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 
 @pytest.fixture
 def topic(broker: BrokerThread, registry: RegistryThread) -> Topic:
