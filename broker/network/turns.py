@@ -25,8 +25,8 @@ class Loop(Protocol):
 class Turns:
     """Runs pieces of work in their order.
 
-    25,000 names take 0.2 s of the loop. Without turns, the requests that 100 clients have sent by then were handled one right after
-    the other, and nobody else was answered for 20 s.
+    A request of 20,000 names takes 0.2 s of the loop. Without turns, such requests of many clients are handled one right after the
+    other, and nobody else is answered meanwhile.
     """
 
     def __init__(self, loop: Loop) -> None:
