@@ -44,6 +44,6 @@ def client_of(data: Path, url: str | None, pubsub: str | None, user: str | None,
         address_of("events", data, url),
         user=user or known.user or DEFAULT_USER,
         password=password or known.password or DEFAULT_PASSWORD,
-        pubsub=address_of("pubsub" if known.ca else "pubsub-plain", data, pubsub),
+        pubsub=address_of("pubsub" if known.ca else "pubsub-plain", data, pubsub, needed=url is None),
         ca=known.ca or None,
     )
