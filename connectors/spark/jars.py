@@ -15,13 +15,13 @@ from connectors.spark.java import trust_options
 __all__ = ["PACKAGES", "fetch_jars"]
 
 PACKAGES: Final = (
-    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.0.0"),
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.1.1"),
     ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
-    ("org.apache.spark", "spark-avro_2.13", "4.0.0"),
+    ("org.apache.spark", "spark-avro_2.13", "4.1.1"),
     ("org.apache.kafka", "kafka-clients", "3.9.0"),
     ("org.apache.commons", "commons-pool2", "2.12.0"),
 )
-"""Exactly these and none of what they name themselves: the rest is in pyspark."""
+"""Exactly these and none of what they name themselves: the rest is in pyspark. The token provider of 4.1.1 is not on Maven Central."""
 
 
 def cache_folder() -> Path:

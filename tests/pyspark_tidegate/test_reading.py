@@ -60,7 +60,6 @@ class Topic:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         admin.create_topics([NewTopic(self.name, partitions, 1)])[self.name].result(60)
         self._producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-        self._schemas = SchemaRegistryClient({"url": registry.url})
 
     def write(
         self,
@@ -71,11 +70,12 @@ class Topic:
         keys: list[str] | None = None,
         timestamp: int = 0,
     ) -> None:
-        serializer = AvroSerializer(self._schemas, json.dumps(schema))
         context = SerializationContext(self.name, MessageField.VALUE)
-        for n, row in enumerate(rows):
-            value, key = None if row is None else serializer(row, context), keys[n] if keys else None
-            self._producer.produce(self.name, value, key, partition, timestamp=timestamp)
+        with SchemaRegistryClient({"url": self.registry.url}) as client:
+            serializer = AvroSerializer(client, json.dumps(schema))
+            for n, row in enumerate(rows):
+                value, key = None if row is None else serializer(row, context), keys[n] if keys else None
+                self._producer.produce(self.name, value, key, partition, timestamp=timestamp)
         assert self._producer.flush(60) == 0
 
     def write_raw(self, *values: bytes | None, partition: int = 0, **more: Any) -> None:
@@ -167,6 +167,21 @@ def test_offsets_and_times_choose_the_rows(spark: SparkSession, topic: Topic) ->
     assigned = {"assign": json.dumps({name: [1]}), "subscribe": ""}
     assert read(**assigned) == ["1", "3", "5"]
     assert reader(spark, topic, minPartitions="6", **{"value.format": "string"}).load().rdd.getNumPartitions() == 6
+
+
+def test_filters_choose_the_offsets_that_are_read(spark: SparkSession, topic: Topic) -> None:
+    for n in range(6):
+        topic.write_raw(str(n).encode(), partition=n % 2, timestamp=1_700_000_000_000 + n * 1000)
+    frame = reader(spark, topic, pushFilters="true", **{"value.format": "string"}).load()
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        chosen = frame.where("partition = 1 and offset >= 1")
+        assert (chosen.rdd.getNumPartitions(), sorted(row["value"] for row in chosen.collect())) == (1, ["3", "5"])
+        late = frame.where("timestamp >= timestamp'2023-11-14 22:13:24'")  # 1,700,000,004 s
+        assert sorted(row["value"] for row in late.collect()) == ["4", "5"]
+        assert frame.where("timestamp > timestamp'2023-11-14 22:13:24' and partition = 0").collect() == []
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
 def test_keys_headers_text_and_bytes(spark: SparkSession, topic: Topic) -> None:
