@@ -130,7 +130,7 @@ def write_schema(
 ) -> WriteSchema:
     """The schema that values of a type are written with, and its id.
 
-    That of the option, else with use.latest.version the newest of the subject, else derived from the type. Registers it
+    The option's schema, else with use.latest.version the newest of the subject, else derived from the type. Registers it
     where that is allowed; otherwise it must be registered. Raises UsageError that names the subject.
     """
     text = options.value_schema if side == "value" else options.key_schema

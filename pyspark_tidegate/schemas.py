@@ -62,5 +62,5 @@ def _newest(options: Options, topics: list[str], side: str, type_: str) -> tuple
         named = ", ".join(f"{topic}-{side}" for topic in schemas) or "no topic"
         raise UsageError(f"{named} have different schemas: the option {side}.schema says as which one they are read")
     text, references = texts.pop()
-    # What Avro refers to is written out in it.
+    # References of Avro schemas are written out in it.
     return text, () if type_ == "AVRO" else references

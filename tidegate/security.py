@@ -48,7 +48,7 @@ class Security:
 
     @property
     def ca(self) -> Path:
-        """What clients trust."""
+        """The certificate of the authority that clients trust."""
         return self.folder / "tls" / CA_FILE
 
     @property
@@ -201,7 +201,7 @@ def init_security(data: Path, *, hosts: Iterable[str], admin: str, password: str
 
 
 def connect_token(data: Path) -> str | None:
-    """What Connect asks for on a data folder without users, where it does: the password of the internal user."""
+    """The password of the internal user at a Connect without users; None if Connect requires no login."""
     try:
         return (data / _CONNECT_TOKEN).read_text(encoding="utf-8").strip()
     except OSError:

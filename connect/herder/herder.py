@@ -334,7 +334,7 @@ class Herder:
 
     @property
     def troubles(self) -> dict[str, str]:
-        """What keeps connectors from starting or from being planned here, the first line of each."""
+        """The first line of each error that keeps a connector from starting or from being planned here."""
         running = self._reconciler.running if self._reconciler is not None else {}
         return {
             name: status.trace.splitlines()[0] for name, status in running.items() if status.trace and not status.failed

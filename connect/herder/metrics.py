@@ -23,7 +23,7 @@ _LAG: Final = "Offsets between a sink's task and the end of the partition, as it
 
 
 class ConnectorFacts(NamedTuple):
-    """What this worker says of a connector or of tasks of one, which may run on different workers."""
+    """This worker's facts about a connector, or about some of its tasks, which may run on different workers."""
 
     name: str
     state: str | None
@@ -35,7 +35,7 @@ class ConnectorFacts(NamedTuple):
 
 
 def connectors_here(herder: Herder, plugins: PluginRegistry) -> list[ConnectorFacts]:
-    """The part of the group's work that this worker has, as it is. What has no status yet is left out."""
+    """The connectors and tasks that this worker runs. Those without a status are left out."""
     statuses, worker_id = herder.statuses, herder.worker_id
     facts: list[ConnectorFacts] = []
     for name, stored in herder.configs.connectors.items():

@@ -1,4 +1,4 @@
-"""What users ask of the worker: one operation for each thing the REST face offers, with its rules and texts."""
+"""The operations behind the REST API, with the rules and texts of Kafka Connect."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ class Operations:
         await self._herder.statuses.forget_topics(name)
 
     def progress(self, name: str) -> dict[str, Any]:
-        """What the tasks of a connector last said of long work."""
+        """The progress of long work that the tasks of a connector reported last."""
         self._stored(name)
         told = sorted((task[1], said) for task, said in self._worker.progress.items() if task[0] == name)
         return {"name": name, "tasks": [said for _, said in told]}

@@ -35,7 +35,7 @@ _LONGEST_RETRY_S: Final = 60.0
 
 
 class StartedTask(NamedTuple):
-    """What a task was started with: its connector's configuration, its own, the connector's owner, and the count of commits they came by."""
+    """The configurations that a task was started with (its connector's and its own), its connector's owner, and the number of the commit."""
 
     config: dict[str, str]
     properties: dict[str, str]
@@ -45,7 +45,7 @@ class StartedTask(NamedTuple):
 
 @dataclass(slots=True)
 class Running:
-    """What the worker was told about one connector."""
+    """The orders that the worker has for one connector."""
 
     config: dict[str, str] | None = None
     """The configuration that its connector runs with, or failed to start with; None when it does not run."""
@@ -59,11 +59,11 @@ class Running:
     """Why it failed, or what keeps it from starting or from being planned."""
     plan_due: bool = False
     plan: list[dict[str, str]] | None = None
-    """What it has planned and is to be committed."""
+    """Its plan, until it is committed."""
     committing: asyncio.Task[None] | None = None
     target: TargetState = TargetState.STARTED
     paused: bool = False
-    """What its tasks were last told."""
+    """The last order to its tasks."""
     tasks: dict[int, StartedTask] = field(default_factory=dict)
     deaths: int = 0
     failures: int = 0
@@ -120,7 +120,7 @@ class Reconciler:
         await done
 
     async def wait_until_reconciled(self, name: str) -> None:
-        """Wait until a connector is as it should be, or has failed to be. What it starts may take longer."""
+        """Wait until a connector is as it should be, or has failed. The tasks that it starts may take longer."""
         while name in self._reconciling:
             await asyncio.wait({self._reconciling[name]})
 
@@ -222,7 +222,7 @@ class Reconciler:
             await self._start_connector(name, stored, running)
         elif running.target is not stored.target:
             running.target = stored.target
-            # What was changed while it rested is planned now.
+            # Changes made while it was paused are planned now.
             running.plan_due = running.plan_due or stored.target is TargetState.STARTED
         if running.started and running.plan_due and stored.target is TargetState.STARTED:
             running.plan_due = False

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["assembled", "converter"]
 
 _REQUEST_OVERHEAD_BYTES: Final = 1024
-"""What a record batch may grow by beyond its rows: its header, and compression that does not help."""
+"""The bytes that a record batch may have beyond its rows: its header, and compression that enlarges it."""
 
 
 def converter(

@@ -76,12 +76,12 @@ class ClientLoop:
                     raise RetriableError("the log did not answer before the task had to stop")
 
     def patiently(self, attempt: Callable[[], Coroutine[Any, Any, T]], about: str) -> T:
-        """What ``attempt`` comes to; see ``patiently``."""
+        """Return the result of ``attempt``; see ``patiently``."""
         return patiently(lambda: self.run(attempt()), self._control.stopping, about)
 
 
 def patiently(attempt: Callable[[], T], stopping: threading.Event, about: str) -> T:
-    """What ``attempt`` gives, tried again for as long as its error says that this can help: a cluster that is away comes
+    """Return the result of ``attempt``, repeated while its error is retriable: a cluster that is away comes
     back. Raises Stopped when the task is to stop."""
     pause_s = _FIRST_PAUSE_S
     while True:

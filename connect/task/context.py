@@ -1,4 +1,4 @@
-"""What a running task is given: its place, its offsets, clients, and the word to stop."""
+"""The context of a running task: its name and number, its offsets, clients, and the order to stop."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class TaskCancelled(Stopped):
 
 
 class CommitGate:
-    """What a commit passes. Once the gate is closed, no commit begins: each one is wholly before that or does not happen."""
+    """A gate for commits. Once it is closed no commit begins, and a commit that has begun ends before it is closed."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

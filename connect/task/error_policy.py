@@ -1,4 +1,4 @@
-"""What happens to records that cannot be handled: retried, left out and told about, or the end of the task (``errors.*``)."""
+"""Records that cannot be handled are retried, left out and reported, or end the task (``errors.*``)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ErrorPolicy:
     def guarded(
         self, stage: str, component: str, batch: RecordBatch, operation: Callable[[RecordBatch], Sequence[T]]
     ) -> list[T]:
-        """What ``operation`` makes of a batch, without the records that it cannot handle, in order.
+        """Apply ``operation`` to a batch, leave out the records that it cannot handle, and keep the order.
 
         A DataError that names rows takes those out; one that does not has the batch bisected.
         """

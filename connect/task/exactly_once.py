@@ -50,7 +50,7 @@ def transactional_ids(group_id: str, connector: str, count: int) -> list[str]:
 def preflight_problems(
     connector: type[SourceConnector[Any]], config: SourceConfig, parsed_config: Any, *, enabled: bool
 ) -> Iterable[Problem]:
-    """What stands against the exactly-once delivery that a configuration asks for. ``parsed_config`` has the connector's own keys."""
+    """The problems of a configuration that asks for exactly-once delivery. ``parsed_config`` has the connector's own keys."""
     if config.exactly_once.lower() == "required":
         if not enabled:
             yield Problem("exactly.once.support", _NOT_ENABLED)
@@ -136,7 +136,7 @@ class IntervalBoundary(PollBoundary):
 
 
 class BoundaryRequests:
-    """What a task asks for through ``context.transaction`` (``connect.api.TransactionContext``); from its own thread."""
+    """The requests of a task through ``context.transaction`` (``connect.api.TransactionContext``), on its own thread."""
 
     def __init__(self) -> None:
         self._for_poll: str | None = None

@@ -49,7 +49,7 @@ TRANSITIONS: Final[Mapping[TaskState, frozenset[TaskState]]] = {
 
 
 class Runner(Protocol):
-    """What a kind of task does while it lives. All of it is called from the task's thread, but ``statistics``."""
+    """The work of a kind of task. Everything but ``statistics`` is called on the task's thread."""
 
     def begin(self) -> None:
         """The task has started and is not paused, or goes on after a pause."""
@@ -76,7 +76,7 @@ class Runner(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of clients and plugins."""
+        """Close clients and plugins."""
         ...
 
     def statistics(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class Lifecycle:
             self._tell_trouble("abandon", error, failure)
 
     def _end(self, failure: BaseException | None) -> None:
-        """Stop the task and close what it used. What goes wrong with that never hides what failed the task."""
+        """Stop the task and close its clients and plugins. An error here never hides the error that failed the task."""
         if self.state is not TaskState.CLOSING:
             self._enter(TaskState.CLOSING)
         ends = {"stop": self._task.stop, "release": self._task.resources.close, "close": self._runner.close}

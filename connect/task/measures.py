@@ -1,4 +1,4 @@
-"""What a task counts about itself, per batch and never per record: totals, and what the last half to whole minute was like.
+"""A task's statistics, updated per batch and never per record: totals, and rates of the last half to whole minute.
 
 The attributes are those of Kafka Connect's JMX groups (``connector-task-metrics``, ``source-task-metrics``,
 ``sink-task-metrics``).

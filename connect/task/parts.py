@@ -1,4 +1,4 @@
-"""What a task is made from."""
+"""The parts of a task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REGISTRY_KEYS: Final = ("schema.registry.", "basic.auth.", "bearer.auth.")
 
 @dataclass(frozen=True, slots=True)
 class TaskParts:
-    """What a task is made from: ``config`` are the connector's properties, ``properties`` the task's."""
+    """The parts of a task. ``config`` are the connector's properties, ``properties`` the task's."""
 
     connector: str
     task: int

@@ -1,4 +1,4 @@
-"""What a worker and a task host say to each other: JSON objects, one a line, over a pair of sockets.
+"""The messages between a worker and a task host: JSON objects, one a line, over a pair of sockets.
 
 {"call": NAME, "id": N, "with": {...}}        asks for an answer; both ends may ask
 {"id": N, "result": ...}                      the answer

@@ -73,7 +73,7 @@ class Owners:
             raise ConfigError([Problem("users.file", f"users.file: {error}")]) from error
 
     def of(self, owner: str) -> str:
-        """Whose rights count for a connector of this owner. What the platform itself has made, or nobody by name, is the worker's."""
+        """The user whose rights count for a connector of this owner. Connectors of the platform itself, or without an owner, are the worker's."""
         return WORKER if self._users is None or owner in ("", INTERNAL_USER) else owner
 
     def require(self, owner: str) -> None:
@@ -145,6 +145,6 @@ class Owners:
         return folder.parent if folder.name == "security" else folder
 
     def file_rights(self, owner: str) -> list[str]:
-        """What an owner may do with files now, as text; nothing for a user that is not there any more."""
+        """The owner's current rights to files, as text; empty if the user is gone."""
         user = self._users.users.named(owner) if self._users is not None else None
         return [] if user is None else [str(right) for right in user.rights if right.kind in ("file", "*")]

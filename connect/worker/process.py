@@ -55,9 +55,9 @@ class HostProcess:
         self._scratch: Scratch | None = None
         self._heard_at = time.monotonic()
         self.memory_bytes = 0
-        """What the process takes, as it last said."""
+        """The memory of the process, as it reported last."""
         self.clients: list[list[Any]] = []
-        """What Kafka clients there count, as it last said (``connect.metrics.clients``)."""
+        """The metrics of its Kafka clients, as it reported last (``connect.metrics.clients``)."""
 
     @property
     def silent_s(self) -> float:

@@ -235,7 +235,7 @@ class Worker:
             raise HostDied(said) from None
 
     async def start_connector(self, name: str, properties: Mapping[str, str], *, owner: str) -> None:
-        """Start a connector. What becomes of it is heard by the listener. Raises Forbidden where its owner may not log in any more."""
+        """Start a connector; the listener hears the outcome. Raises Forbidden if its owner may not log in any more."""
         self._current_connectors[name] = attempt = next(self._attempts)
         self.connector_startups.begin(name, attempt)
         try:
@@ -335,7 +335,7 @@ class Worker:
         await self._end_retired()
 
     async def retire_hosts(self) -> None:
-        """Start everything in new processes from now on: there is new code. What runs goes on until it is stopped."""
+        """Start everything in new processes from now on, because there is new code. Running tasks continue until they are stopped."""
         for host in self._hosts:
             host.retired = True
         await self._end_retired()
@@ -415,7 +415,7 @@ class Worker:
             return
         host.setup = replace(host.setup, files={**files, "rights": rights})
         if set(files["rights"]) - set(rights):
-            # What is open stays open otherwise.
+            # Otherwise open files would stay open.
             self._replace_soon(host, f"moved: rights of {host.owner} to files were taken away")
             return
         task = asyncio.create_task(self._order_file_rights(host, rights))
@@ -433,7 +433,7 @@ class Worker:
 
     @property
     def clients(self) -> list[list[Any]]:
-        """What the Kafka clients of all task hosts count (``connect.metrics.clients``)."""
+        """The metrics of the Kafka clients of all task hosts (``connect.metrics.clients``)."""
         return [client for host in self._hosts for client in host.process.clients]
 
     @property
@@ -518,7 +518,7 @@ class Worker:
         return await answers[name](**values)
 
     async def _preflight(self, step: str, task: TaskId, attempt: int) -> None:
-        """What an exactly-once source asks before it may write. Raises NotFound where it is not to run any more."""
+        """Answer the questions of an exactly-once source before it writes. Raises NotFound if it is not to run any more."""
         if self.listener is None or self._current.get(task) != attempt:
             raise NotFound(f"task {task[1]} of {task[0]} is not to run any more")
         await (self.listener.fence(task[0]) if step == "fence" else self.listener.confirm(task))

@@ -172,7 +172,7 @@ def _end_process(process: subprocess.Popen[str]) -> None:
 
 
 def _said(line: str) -> Mapping[str, Any]:
-    """What the driver said; nothing where a library printed to standard output."""
+    """The driver's message; empty if a library printed to standard output."""
     try:
         said = json.loads(line)
     except json.JSONDecodeError:

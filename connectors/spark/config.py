@@ -11,7 +11,7 @@ __all__ = ["SparkSinkConfig"]
 
 @config
 class SparkSinkConfig:
-    """What to read, what to make of it, where to write it, and on which Spark."""
+    """The topics to read, the transform, the target, and the Spark to run on."""
 
     path: str = key(
         "spark.output.path",

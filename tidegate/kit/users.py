@@ -58,7 +58,7 @@ KINDS: Final = {
     "platform": "the platform itself: read sees its state and settings, manage changes them",
     "file": "files of the machine of Connect, by absolute path, that connectors of the user read and write",
 }
-"""What rights are about, with a word on each."""
+"""The kinds of things that rights are about, each with a description."""
 
 SCRAM_DIGESTS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _ADMIN: Final = "admin"
@@ -141,7 +141,7 @@ class PlatformUser:
 
 
 class Users:
-    """Those of a file. Without a ``delegation_key`` nobody logs in for another user."""
+    """The users of a file. Without a ``delegation_key`` nobody logs in for another user."""
 
     def __init__(self, users: Iterable[PlatformUser] = (), delegation_key: bytes = b"") -> None:
         self._by_name = {user.name: user for user in users}

@@ -63,7 +63,7 @@ class KafkaSinkConsumer:
         self._loop.run(self._consumer.commit({ClientPartition(*partition): at for partition, at in offsets.items()}))
 
     def stop(self) -> None:
-        """Leave the group. What it still wants to tell about revoked partitions is waved through."""
+        """Leave the group. Revocations that are still announced are confirmed without the task."""
         stopping = self._loop.submit(self._consumer.stop())
         stopping.add_done_callback(lambda _: self.events.put(("stopped", None, None)))
         deadline = time.monotonic() + _LEAVE_S

@@ -21,7 +21,7 @@ _SINK_TASK: Final = "org.apache.kafka.connect.sink.SinkTask"
 
 
 class LetterSender(Protocol):
-    """What takes the records to their topic (``connect.task.sources.senders.DeadLetterSender``)."""
+    """Sends the records to their topic (``connect.task.sinks.dead_letter_sender.DeadLetterSender``)."""
 
     def send(
         self,

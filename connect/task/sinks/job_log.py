@@ -27,7 +27,7 @@ _RUN_ID: Final = re.compile("[0-9a-f]{16}")
 
 
 class Intent(NamedTuple):
-    """What a run that began is to do in a partition: read from the committed offset to before ``stop``."""
+    """The range that a run reads in a partition: from the committed offset up to ``stop``, which is excluded."""
 
     run_id: str
     stop: int
@@ -68,10 +68,10 @@ class PartitionState(NamedTuple):
 
 
 class JobLog(Protocol):
-    """What the runner asks of the log, from its thread."""
+    """The runner's questions to the log, on its thread."""
 
     def partitions(self, config: SinkConfig) -> dict[TopicPartition, PartitionState]:
-        """Those of the connector's topics, and those of a run that is not done."""
+        """The partitions of the connector's topics, and those of a run that is not done."""
         ...
 
     def commit(self, offsets: Mapping[TopicPartition, int], intents: Mapping[TopicPartition, Intent] = ...) -> None:

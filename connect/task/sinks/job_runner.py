@@ -128,7 +128,7 @@ class JobRunner:
         self._runs += 1
         self._records += run.records
         logger.info("job done", connector=self._connector, records=run.records, partitions=len(run.ranges))
-        # What could not go into this run for its size is due at once.
+        # Records that did not fit into this run are due at once.
         more = self._job.max_records and run.records >= self._job.max_records and self._job.schedule is None
         return time.time() if more else self._next_due()
 

@@ -1,4 +1,4 @@
-"""What a sink task counts: records read and put, offsets committed, and how far behind the log it is."""
+"""The statistics of a sink task: records read and put, offsets committed, and its lag."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class SinkRunner:
         self._close_partitions(frozenset(self._context.assigned))
 
     def abandon(self) -> None:
-        """What was not committed is delivered again to whoever gets the partitions next."""
+        """Rows that were not committed are delivered again to the next owner of the partitions."""
 
     def step(self) -> None:
         self._follow_task_pauses()
@@ -121,7 +121,7 @@ class SinkRunner:
             self.commit()
 
     def _next_fetch(self, max_wait_ms: int) -> list[FetchedBatches]:
-        """What a fetch brings; handles what happens to the group in the meantime."""
+        """Return the next fetched batches; handles rebalances while it waits."""
         if self._fetching is None:
             self._fetching = self._consumer.start_fetch(max_wait_ms, _MAX_FETCH_BYTES)
         while True:

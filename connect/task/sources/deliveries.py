@@ -34,7 +34,7 @@ class Delivery(Protocol):
         ...
 
     def attributes(self) -> dict[str, float]:
-        """What it counts, by Kafka Connect's names; from any thread."""
+        """Its statistics by Kafka Connect's names; may be called on any thread."""
         ...
 
     def begin(self) -> None:
@@ -50,7 +50,7 @@ class Delivery(Protocol):
         ...
 
     def polled(self) -> None:
-        """What a poll brought has been given to the log."""
+        """Called when the rows of a poll have been sent to the log."""
         ...
 
     def finish(self) -> None:
@@ -139,7 +139,7 @@ class AtLeastOnce:
         self.commit()
 
     def abandon(self) -> None:
-        # What was sent before counts all the same, unless the task was cancelled; but the first failure is the one to show.
+        # Rows that were sent before still count, unless the task was cancelled; but the first failure is the one to show.
         if not self._control.cancelled:
             with suppress(TidegateError, Stopped):
                 self.finish()

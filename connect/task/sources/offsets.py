@@ -73,7 +73,7 @@ class SubmittedBatches:
 
     @property
     def pending(self) -> list[Future[Any]]:
-        """What is not acknowledged yet."""
+        """The sends that are not acknowledged yet."""
         placed = [future for waiting in self._waiting.values() for _, futures in waiting for future in futures]
         return [future for future in (*placed, *self._unplaced) if not future.done()]
 

@@ -29,7 +29,7 @@ _PORTION_BYTES: Final = 8 * 1024 * 1024
 
 
 class Sender(Protocol):
-    """What the pipeline needs of a producer, from a thread."""
+    """The producer as the pipeline uses it, on the task's thread."""
 
     def partition_count(self, topic: str) -> int:
         """How many partitions a topic has; creates it where the connector's configuration says how."""

@@ -33,7 +33,7 @@ class _Refused:
 class Refusals:
     """``watch`` and ``settle`` are called from the task's thread; acknowledgements come from another one.
 
-    What is sent again comes behind what was sent since: order is kept only for what the log takes at once.
+    Records that are sent again come after those sent since: the order is kept only for records that the log takes at once.
     """
 
     def __init__(self, policy: ErrorPolicy, transmit: Transmit) -> None:

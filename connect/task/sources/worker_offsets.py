@@ -1,7 +1,7 @@
-"""Where a source task commits its positions that has no access to the worker's offset topic: with the worker.
+"""Commits a source task's positions through the worker, for tasks without access to the worker's offset topic.
 
-That is a task of a standalone worker, which keeps positions in its file, and a task that runs with the rights of its
-connector's owner, who has none on the topic in which the positions of all connectors are.
+A standalone worker keeps positions in its file. A task that runs with the rights of its connector's owner has none
+on the topic with the positions of all connectors.
 """
 
 from __future__ import annotations

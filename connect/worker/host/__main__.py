@@ -20,7 +20,7 @@ def main() -> None:
     logs.configure(os.environ.get("TIDEGATE_LOG_LEVEL", "INFO"))
     logs.threads_inherit()
     TaskHost(socket.socket(fileno=int(sys.argv[1]))).serve()
-    # The worker is gone. Whoever replaces it starts the same tasks again, so these must not go on for a moment more.
+    # The worker is gone. Its successor starts the same tasks again, so these must end now.
     os._exit(0)
 
 

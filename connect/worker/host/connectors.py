@@ -41,7 +41,7 @@ _LONGEST_PAUSE_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ConnectorSetup:
-    """What the worker says of a connector. ``properties`` have their placeholders; ``attempt`` tells its starts apart, for
+    """The worker's order to start a connector. ``properties`` have their placeholders; ``attempt`` tells its starts apart, for
     events that arrive late."""
 
     name: str
@@ -67,7 +67,7 @@ class HostedConnector:
         name = f"connector {setup.name}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
-    # What a connector is given (ConnectorContext)
+    # ConnectorContext
 
     @property
     def name(self) -> str:
@@ -149,7 +149,7 @@ class HostedConnector:
         return cls(parse(cls.config_class, resolved_config), resolved_config, self)
 
     def _repeated(self, call: str, act: Any) -> Any:
-        """What a call gives, made again while it says that this can help. Raises Stopped."""
+        """Return the result of a call, repeated while its error is retriable. Raises Stopped."""
         pause_s = _FIRST_PAUSE_S
         while not self._control.stopping.is_set():
             try:

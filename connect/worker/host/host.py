@@ -119,7 +119,7 @@ class TaskHost:
         }
 
     def alter_offsets(self, properties: dict[str, str], offsets: list[list[Any]]) -> bool:
-        """What the connector's class says to positions that a user wants; see ``SourceConnector.alter_offsets``."""
+        """The answer of the connector's class to a user's positions; see ``SourceConnector.alter_offsets``."""
         resolved_config = resolved(self._worker, properties)
         noted_config(resolved_config)
         cls = self._plugins.connector(resolved_config.get("connector.class", "")).load()

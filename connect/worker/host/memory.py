@@ -1,4 +1,4 @@
-"""What a task host takes of the machine's memory, and how it gives back what its tasks no longer need."""
+"""The memory of a task host, and how it returns memory that its tasks no longer need."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ logger = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TaskSetup:
-    """What the worker says of a task: the connector's configuration and the task's own, placeholders not yet replaced.
+    """The worker's order to start a task: the connector's configuration and the task's own, placeholders not yet replaced.
     ``attempt`` tells its starts apart, for states that arrive late."""
 
     connector: str
@@ -50,7 +50,7 @@ class TaskSetup:
 
 
 class _Resolved(NamedTuple):
-    """What the task's own thread makes of its setup: to load a plugin or to read a secret runs foreign code."""
+    """The setup as resolved on the task's own thread: to load a plugin or to read a secret runs foreign code."""
 
     plugin: Plugin
     config: Mapping[str, str]
@@ -59,7 +59,7 @@ class _Resolved(NamedTuple):
 
 
 def trace_of(error: BaseException) -> str:
-    """What ``status`` shows of a failure: the messages from the error to its first cause, without secrets known here."""
+    """The text of a failure in ``status``: the messages from the error to its first cause, without secrets known here."""
     lines: list[str] = []
     current: BaseException | None = error
     while current is not None and len(lines) < 10:
@@ -227,7 +227,7 @@ class HostedTask:
         return assembled(parts)
 
     def _tell_state(self, state: TaskState, error: BaseException | None) -> None:
-        """The end of a task is told by ``_run``, once the task has let go of everything."""
+        """``_run`` reports the end of a task, once the task has closed everything."""
         if state in (TaskState.RUNNING, TaskState.PAUSED):
             self._tell(state.name)
         elif error is not None:
