@@ -5,7 +5,6 @@ It uses the public protocols (SOAP login, REST, Pub/Sub API), so those parts als
 
 from __future__ import annotations
 
-import difflib
 import io
 import json
 import queue
@@ -20,6 +19,7 @@ import requests
 
 from events.errors import MalformedXml
 from events.model import xml
+from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.requests_tls import advice
 
@@ -198,8 +198,8 @@ class EventsClient:
 
     def _no_event(self, event: str) -> UnknownName:
         names = [known["name"] for known in self.events()]
-        near = difflib.get_close_matches(event, names, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names) or 'none'}"
+        near = nearest_name(event, names)
+        hint = f"did you mean {near}?" if near else f"there are: {', '.join(names) or 'none'}"
         return UnknownName(f"there is no event {event} that this user may publish; {hint}")
 
     def _channel(self, address: str) -> Any:

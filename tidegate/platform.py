@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import fcntl
 import json
 import os
@@ -24,7 +23,7 @@ from typing import IO, Any, Final
 from tidegate.components import COMPONENTS, Assembly
 from tidegate.kit import service
 from tidegate.kit.addresses import free_ports, host_port, is_loopback
-from tidegate.kit.config import families_of, keys_of, nearest_key, unknown_keys
+from tidegate.kit.config import families_of, keys_of, nearest_key, nearest_name, unknown_keys
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.files import make_folder, write_whole
 from tidegate.kit.other_users import other_users
@@ -290,7 +289,7 @@ def _refuse_unknown(path: Path, name: str, table: Mapping[str, str]) -> None:
     if hasattr(cls, "known_names"):  # a broker takes any key and shows it
         known = cls.known_names()
         unknown = [key for key in table if key not in known and not key.startswith("listener.name.")]
-        nearest = next(iter(difflib.get_close_matches(unknown[0], known, n=1)), None) if unknown else None
+        nearest = nearest_name(unknown[0], known) if unknown else None
     else:
         unknown = unknown_keys(table, keys_of(cls), [prefix for prefix, _ in families_of(cls) if prefix])
         nearest = nearest_key(unknown[0], keys_of(cls)) if unknown else None

@@ -7,7 +7,6 @@ users that are more than a record.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from connect.group.protocol import CONNECTOR, Item
 from connect.herder.reconciler import Reconciler, Running
 from connect.plugins.registry import PluginRegistry
 from connect.stores import ConfigStore, OffsetStore, RestartRequest, State, Status, StatusStore, TargetState
+from connect.stores.offsets import parsed_key
 from connect.worker.worker import TaskId, Worker
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import get_logger
@@ -359,7 +359,8 @@ class Herder:
 
     async def keep_offsets(self, connector: str, offsets: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Commit positions that a task has come to, by their keys. Raises Forbidden for those of another connector."""
-        if not all(_is_of(connector, key) for key, _ in offsets):
+        keys = [parsed_key(key) for key, _ in offsets]
+        if not all(key is not None and key[0] == connector for key in keys):
             raise Forbidden(f"a task of {connector} may write positions of {connector} only")
         await self.offsets.put_all([(key.encode(), offset) for key, offset in offsets])
 
@@ -367,12 +368,3 @@ class Herder:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _is_of(connector: str, key: str) -> bool:
-    """Whether the key of a position (``[connector, partition]`` as JSON) is of this connector."""
-    try:
-        parts = json.loads(key)
-    except ValueError:
-        return False
-    return isinstance(parts, list) and len(parts) == 2 and parts[0] == connector

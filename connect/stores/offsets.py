@@ -13,7 +13,7 @@ from connect.stores.values import decoded, encoded
 if TYPE_CHECKING:
     from broker.client import KafkaRecord
 
-__all__ = ["OffsetStore", "SourceOffset", "canonical", "offset_key", "parsed_offset"]
+__all__ = ["OffsetStore", "SourceOffset", "canonical", "offset_key", "parsed_key", "parsed_offset"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,18 @@ class OffsetStore:
 def parsed_offset(record: KafkaRecord, topic: str) -> tuple[str, dict[str, Any], SourceOffset | None] | None:
     """Connector, source partition and position (None if deleted) of a record; None for any other record."""
     text = (record.key or b"").decode("utf-8", "replace")
+    parsed = parsed_key(text)
+    if parsed is None:
+        return None
+    connector, partition = parsed
+    offset = decoded(record.value, topic, text)
+    return connector, partition, None if offset is None else SourceOffset(partition, offset, text)
+
+
+def parsed_key(text: str) -> tuple[str, dict[str, Any]] | None:
+    """Connector and source partition of a position's key; None if it is not such a key."""
     try:
         connector, partition = json.loads(text)
     except (ValueError, TypeError):
         return None
-    if not isinstance(connector, str) or not isinstance(partition, dict):
-        return None
-    offset = decoded(record.value, topic, text)
-    return connector, partition, None if offset is None else SourceOffset(partition, offset, text)
+    return (connector, partition) if isinstance(connector, str) and isinstance(partition, dict) else None

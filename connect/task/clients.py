@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import math
 import re
 import threading
 import time
@@ -59,21 +60,22 @@ class ClientLoop:
         """Run it and wait for its result. Raises RetriableError where it has none some time after the task was told to stop."""
         return self.wait(self.submit(work))
 
-    def wait(self, future: Future[T]) -> T:
-        """Likewise for what was submitted before."""
-        deadline: float | None = None
+    def wait(self, future: Future[T], within_s: float = math.inf) -> T:
+        """The same for work that was submitted before, which may also have a deadline of its own."""
+        deadline, stopping = time.monotonic() + within_s, False
         while True:
             try:
                 return future.result(_LOOK_S)
             except TimeoutError:
                 if future.done():  # just now, or it was the work that ran out of time
                     return future.result()
-            if self._control.stopping.is_set():
-                now = time.monotonic()
-                deadline = deadline or now + self._control.time_left_s(_LAST_CALL_S)
-                if now >= deadline or self._control.cancelled:
-                    future.cancel()
-                    raise RetriableError("the log did not answer before the task had to stop")
+            now = time.monotonic()
+            if self._control.stopping.is_set() and not stopping:
+                stopping, deadline = True, min(deadline, now + self._control.time_left_s(_LAST_CALL_S))
+            if now >= deadline or (stopping and self._control.cancelled):
+                future.cancel()
+                within = "before the task had to stop" if stopping else f"within {within_s:g} s"
+                raise RetriableError(f"the log did not answer {within}")
 
     def patiently(self, attempt: Callable[[], Coroutine[Any, Any, T]], about: str) -> T:
         """Return the result of ``attempt``; see ``patiently``."""

@@ -22,12 +22,12 @@ from tidegate.kit.errors import RetriableError, TidegateError
 from tidegate.kit.logs import get_logger
 from tidegate.kit.scrubbing import Secrets, knowing, noted_config, scrubbed
 
-__all__ = ["MAX_LINE_BYTES", "ThreadedLink", "error_message", "line_of", "raised"]
+__all__ = ["ANSWER_S", "MAX_LINE_BYTES", "ThreadedLink", "error_message", "line_of", "raised"]
 
 logger = get_logger(__name__)
 
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
-_ANSWER_S: Final = 60.0
+ANSWER_S: Final = 60.0
 """How long a host waits for the worker's answer; who asks asks again."""
 
 
@@ -64,15 +64,20 @@ class ThreadedLink:
 
     def call(self, name: str, /, **values: Any) -> Any:
         """Ask the worker and wait for its answer. Raises RetriableError where none comes in time."""
+        future = self.submit(name, **values)
+        try:
+            return future.result(ANSWER_S)
+        except TimeoutError:
+            future.cancel()
+            raise RetriableError(f"the worker did not answer {name} within {ANSWER_S:g} s") from None
+
+    def submit(self, name: str, /, **values: Any) -> Future[Any]:
+        """Ask the worker. Cancel the future to wait no longer; an answer that comes later is dropped."""
         number, future = next(self._numbers), Future[Any]()
         self._waiting[number] = future
-        try:
-            self._write({"call": name, "id": number, "with": values})
-            return future.result(_ANSWER_S)
-        except TimeoutError:
-            raise RetriableError(f"the worker did not answer {name} within {_ANSWER_S:g} s") from None
-        finally:
-            self._waiting.pop(number, None)
+        future.add_done_callback(lambda _: self._waiting.pop(number, None))
+        self._write({"call": name, "id": number, "with": values})
+        return future
 
     def serve(self) -> None:
         with suppress(ConnectionError), self._sock.makefile("rb") as lines:
@@ -85,7 +90,7 @@ class ThreadedLink:
 
     def _take_answer(self, message: Mapping[str, Any]) -> None:
         future = self._waiting.pop(message["id"], None)
-        if future is None:
+        if future is None or not future.set_running_or_notify_cancel():
             return  # it came too late
         if "error" in message:
             future.set_exception(raised(message))

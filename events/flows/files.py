@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -13,6 +12,7 @@ from events.flows import templates
 from events.flows.actions import Action, Call, Create, Publish, Send
 from events.flows.org import OrgLogin
 from events.triggers.api import Trigger, TriggerContext, TriggerEvent
+from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
 
 __all__ = ["read_flow"]
@@ -117,8 +117,8 @@ def _check_org(org: Any) -> None:
 def _known(definition: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
     for name in definition:
         if name not in keys:
-            nearest = difflib.get_close_matches(name, keys, 1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else f"; it has {', '.join(keys)}"
+            nearest = nearest_name(name, keys)
+            hint = f"; did you mean {nearest}?" if nearest else f"; it has {', '.join(keys)}"
             raise UsageError(f"{where} has no key {name!r}{hint}")
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
+import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,10 +21,17 @@ from connect.errors import Forbidden
 from connect.herder.herder import Herder
 from connect.task.clients import TaskClients
 from connect.task.control import TaskControl
+from connect.task.measures import TaskMeasures
 from connect.task.parts import TaskParts
 from connect.task.sources.clients import SourceEnds
+from connect.task.sources.deliveries import AtLeastOnce
+from connect.task.sources.offsets import OffsetKeys, SubmittedBatches
+from connect.task.sources.worker_offsets import KeptOffsets
+from connect.worker.host.tasks import HostedTask, TaskSetup
+from connect.worker.link import ThreadedLink, raised
 from connect.worker.owners import WORKER, Owners
-from tidegate.kit.errors import ConfigError
+from tests.servers.process import wait_until
+from tidegate.kit.errors import ConfigError, RetriableError
 from tidegate.kit.users import INTERNAL_USER, PlatformUser, Right, Users, write_users
 
 SECRET = "the-worker's-own"
@@ -174,3 +185,85 @@ def test_a_task_has_the_worker_write_positions_of_its_own_connector_only() -> No
         with pytest.raises(Forbidden, match="a task of a may write positions of a only"):
             asyncio.run(herder.keep_offsets("a", [(key, {"position": 1})]))
     assert len(offsets.written) == 1
+
+
+class _Control(TaskControl):
+    """Gives a task that is told to stop no time."""
+
+    def time_left_s(self, longest_s: float) -> float:
+        return min(0.0, longest_s)
+
+
+class _Silent:
+    """A link whose worker waits for a log that is away."""
+
+    def __init__(self) -> None:
+        self.asked: list[Future[Any]] = []
+
+    def submit(self, _name: str, /, **_: Any) -> Future[Any]:
+        self.asked.append(Future())
+        return self.asked[-1]
+
+
+def test_a_task_that_is_to_stop_does_not_wait_for_the_worker_to_write_its_positions() -> None:
+    task, link = HostedTask.__new__(HostedTask), _Silent()
+    task._setup = TaskSetup("a", 0, 1, {}, {}, [], {})
+    task._link, task._control = link, _Control()  # type: ignore[assignment]
+    outcome: Future[None] = Future()
+
+    def keep() -> None:
+        try:
+            task._keep_offsets({b'["a",{}]': {"position": 1}})
+            outcome.set_result(None)
+        except RetriableError as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=keep, daemon=True).start()
+    wait_until(lambda: bool(link.asked), "the question")
+    task._control.stop(0)
+    with pytest.raises(RetriableError, match="before the task had to stop"):
+        outcome.result(60)
+    assert link.asked[0].cancelled()
+
+
+def test_an_answer_of_the_worker_that_comes_too_late_is_dropped() -> None:
+    host, worker_end = socket.socketpair()
+    link = ThreadedLink(host, {})
+    serving = threading.Thread(target=link.serve, daemon=True)
+    serving.start()
+    with worker_end, worker_end.makefile("rwb") as lines:
+        late, timely = link.submit("first"), link.submit("second")
+        numbers = [json.loads(lines.readline())["id"] for _ in range(2)]
+        assert late.cancel()
+        for number in numbers:
+            lines.write(json.dumps({"id": number, "result": number}).encode() + b"\n")
+        lines.flush()
+        assert timely.result(60) == numbers[1] and late.cancelled() and serving.is_alive()
+    serving.join(60)
+    host.close()
+
+
+def test_positions_that_the_worker_cannot_write_now_are_written_with_the_next_ones() -> None:
+    refusals, written = [1], list[Mapping[bytes, Mapping[str, Any]]]()
+
+    def keep(offsets: Mapping[bytes, Mapping[str, Any]]) -> None:
+        if refusals:
+            refusals.pop()
+            raise raised({"error": "the log is away", "status": 500, "retriable": True})
+        written.append(dict(offsets))
+
+    told: list[Any] = []
+    submitted = SubmittedBatches(OffsetKeys("a", {}))
+    control, measures = TaskControl(), TaskMeasures()
+    delivery = AtLeastOnce(
+        "a", submitted, KeptOffsets(keep), told.extend, control, interval_ms=1, timeout_ms=1, measures=measures
+    )
+    done: Future[None] = Future()
+    done.set_result(None)
+    submitted.add({"file": "x"}, {"position": 1}, [done])
+    delivery.commit()
+    assert written == [] == told
+    submitted.add({"file": "y"}, {"position": 2}, [done])
+    delivery.commit()
+    assert [list(offsets.values()) for offsets in written] == [[{"position": 1}, {"position": 2}]]
+    assert told == [({"file": "x"}, {"position": 1}), ({"file": "y"}, {"position": 2})]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Any, Final
 
 import requests
 
 from tidegate.cli.credentials import Credentials
+from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.requests_tls import advice
 
@@ -59,6 +59,6 @@ def _message(answer: requests.Response) -> str:
         return message
     name, listed = matched.groups()
     known = {cls.rpartition(".")[2]: cls for cls in re.findall(r"PluginDesc\{class=([^,]+),", listed)}  # Java's format
-    near = difflib.get_close_matches(name.rpartition(".")[2], known, n=1)
-    hint = f"; did you mean {known[near[0]]}?" if near else ""
+    near = nearest_name(name.rpartition(".")[2], known)
+    hint = f"; did you mean {known[near]}?" if near else ""
     return f"the worker has no connector class {name}{hint} (`tidegate connectors plugins` lists all)"

@@ -53,6 +53,7 @@ __all__ = [
     "keys_of",
     "matches",
     "nearest_key",
+    "nearest_name",
     "non_empty",
     "one_of",
     "parse",
@@ -482,7 +483,12 @@ def unknown_keys(sent: Iterable[str], known: Iterable[Key], prefixes: Iterable[s
 
 def nearest_key(name: str, known: Iterable[Key]) -> str | None:
     """The known key name most similar to ``name``; None if none is similar."""
-    return next(iter(difflib.get_close_matches(name, [declared.name for declared in known], n=1)), None)
+    return nearest_name(name, [declared.name for declared in known])
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """The one of ``names`` most similar to ``name``; None if none is similar."""
+    return next(iter(difflib.get_close_matches(name, list(names), n=1)), None)
 
 
 def _described(check: Check, valid: str) -> Check:

@@ -24,6 +24,7 @@ from tidegate.kit.users import PlatformUser, Right
 
 __all__ = ["files_are_limited", "limit_files", "require_file", "trusted_files"]
 
+_PACKAGES: Final = ("broker", "connect", "connectors", "events", "pyspark_tidegate", "registry", "tidegate")
 _SYSTEM_FOLDERS: Final = (
     "/bin",
     "/etc/ca-certificates",
@@ -89,7 +90,7 @@ class _Limit:
         self.user = PlatformUser(user, rights=tuple(rights))
         self._hidden = [_real(path) for path in hidden]
         self._scratch = _real(os.environ.get("TMPDIR", "/nonexistent"))
-        packages = [Path(__file__).parent.parent.parent / name for name in _packages()]
+        packages = [Path(__file__).parent.parent.parent / name for name in _PACKAGES]
         folders = [sys.prefix, sys.base_prefix, sys.exec_prefix, *sysconfig.get_paths().values(), *packages]
         self._folders = tuple({_real(path) for path in (*_SYSTEM_FOLDERS, *folders, *site.getsitepackages())})
         self._files = {*_SYSTEM_FILES, *map(_real, _SYSTEM_FILES), *map(_real, readable)}
@@ -223,7 +224,3 @@ def _below(name: str, folder: str) -> bool:
 
 def _refusal(message: str, name: str) -> PermissionError:
     return PermissionError(errno.EACCES, message, name)
-
-
-def _packages() -> tuple[str, ...]:
-    return ("broker", "connect", "connectors", "events", "pyspark_tidegate", "registry", "tidegate")

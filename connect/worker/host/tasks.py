@@ -16,12 +16,13 @@ from connect.errors import RemoteError
 from connect.plugins.config_providers import resolved as with_placeholders_replaced
 from connect.plugins.registry import PluginRegistry
 from connect.task.assembly import assembled
-from connect.task.clients import patiently
+from connect.task.clients import ClientLoop, patiently
 from connect.task.control import CANCEL_S, Stopped, TaskControl
 from connect.task.lifecycle import Lifecycle, TaskState
 from connect.task.parts import TaskParts
 from connect.worker.host.memory import give_back
 from connect.worker.host.restarts import Restarts
+from connect.worker.link import ANSWER_S
 from tidegate.kit.config import parse
 from tidegate.kit.errors import RetriableError, TidegateError
 from tidegate.kit.logs import about, get_logger
@@ -253,7 +254,9 @@ class HostedTask:
 
     def _keep_offsets(self, offsets: Mapping[bytes, Mapping[str, Any]]) -> None:
         entries = [(key.decode(), dict(offset)) for key, offset in offsets.items()]
-        self._link.call("keep_offsets", connector=self._setup.connector, offsets=entries)
+        asked = self._link.submit("keep_offsets", connector=self._setup.connector, offsets=entries)
+        # A task that is to stop does not wait for a log that is away: its process would be replaced, with the other tasks in it.
+        ClientLoop(self._control).wait(asked, ANSWER_S)
 
     def _tell(self, state: str, trace: str | None = None) -> None:
         self._event("task_state", attempt=self._setup.attempt, state=state, trace=trace)
