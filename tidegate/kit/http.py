@@ -172,10 +172,10 @@ class _Answering:
             await send(message)
 
         try:
-            request = Request(scope)  # one for all: it reads the headers once
+            request = Request(scope, receive, noted_send)  # one for all: it reads the headers once
             for guard in self._guards:
                 await guard(request)
-            await self._routes(scope, receive, noted_send)
+            await self._routes.answer(request, noted_send)
         except Exception as error:
             if begun:
                 raise
@@ -284,6 +284,9 @@ class HttpServer:
             lifespan="off",
             ws="none",
             server_header=False,
+            # Its default believes what any client on this machine says of a proxy: a page whose name is bound to
+            # 127.0.0.1 would pass as HTTPS, which SiteGuard trusts. Jetty, too, takes such headers only when configured.
+            proxy_headers=False,
             timeout_graceful_shutdown=int(grace_s),
             ssl_certfile=str(files.certificate) if files else None,
             ssl_keyfile=str(files.private_key) if files else None,

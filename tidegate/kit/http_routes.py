@@ -49,19 +49,24 @@ class Routes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer an HTTP request."""
+        await self.answer(Request(scope, receive, send), send)
+
+    async def answer(self, request: Request, send: Send) -> None:
+        """Answer a request that may have been looked at already; what it has parsed is not parsed again."""
+        scope = request.scope
         for other in self._others:
             match, more = other.matches(scope)
             if match is Match.FULL:
                 scope.update(more)
-                await other.handle(scope, receive, send)
+                await other.handle(scope, request.receive, send)
                 return
         route, params = self._find(scope["method"], _matched_path(scope))
         if route is None:
             response: Response = PlainTextResponse(params["allow"], headers={"Allow": params["allow"]})
         else:
             scope["path_params"] = dict(params)
-            response = await route.endpoint(Request(scope, receive, send))
-        await response(scope, receive, send)
+            response = await route.endpoint(request)
+        await response(scope, request.receive, send)
 
     def _look(self, method: str, path: str) -> _Match:
         allowed: set[str] = set()

@@ -53,28 +53,31 @@ class SiteGuard:
         patterns = [re.escape(origin).replace(r"\*", ".*") for origin in origins]
         self._origins = re.compile("|".join(patterns)) if patterns else None
         self._hosts = frozenset(host.lower() for host in hosts)
-        self._is_known = lru_cache(1000)(self._knows)
+        self._accepts = lru_cache(1000)(self._check)
 
     async def __call__(self, request: Request) -> None:
         """Raises ForeignSite, WrongHost, UsageError."""
-        headers, server = request.headers, request.scope.get("server")
-        host = headers.get("host", "")
-        if host and not _HOST.fullmatch(host):
-            raise UsageError(f"Host {host!r} is not a name or an address with an optional port")
-        # With TLS the certificate proves that the name is the server's.
-        plain = request.scope["scheme"] != "https"
-        if plain and server is not None and _loopback(server[0]) and not self._is_known(host):
-            raise WrongHost(
-                f"Host {host!r} is not this server: use localhost or an address, or name the host in http.allowed.hosts"
-            )
-        if request.method in _SAFE:
+        scope, headers = request.scope, request.headers
+        host, server = headers.get("host", ""), scope.get("server")
+        self._accepts(host, scope["scheme"], None if server is None else server[0])
+        if scope["method"] in _SAFE:
             return
         origin = headers.get("origin")
         if origin is None:
             return
         if urlsplit(origin).netloc != host and not (self._origins and self._origins.fullmatch(origin)):
             raise ForeignSite(
-                f"A page of {origin} may not send {request.method} requests here: access.control.allow.origin names those that may"
+                f"A page of {origin} may not send {scope['method']} requests here: access.control.allow.origin names those that may"
+            )
+
+    def _check(self, host: str, scheme: str, address: str | None) -> None:
+        """Accept a Host header for a server of this scheme at this address. Only accepted ones are remembered."""
+        if host and not _HOST.fullmatch(host):
+            raise UsageError(f"Host {host!r} is not a name or an address with an optional port")
+        # With TLS the certificate proves that the name is the server's.
+        if scheme != "https" and address is not None and is_loopback(address) and not self._knows(host):
+            raise WrongHost(
+                f"Host {host!r} is not this server: use localhost or an address, or name the host in http.allowed.hosts"
             )
 
     def _knows(self, host: str) -> bool:
@@ -93,9 +96,6 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-_loopback = lru_cache(100)(is_loopback)
 
 
 @lru_cache(1)

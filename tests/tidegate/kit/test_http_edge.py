@@ -340,6 +340,23 @@ def test_another_name_for_this_machine_is_refused(host: str) -> None:
         assert refused.status_code in (400, 421), refused.text
 
 
+@pytest.mark.parametrize("name", ["X-Forwarded-Proto", "X-Forwarded-Ssl", "Forwarded"])
+def test_another_name_is_refused_whatever_a_page_says_of_proxies(name: str) -> None:
+    """A page whose name was bound to 127.0.0.1 may send any header to its own origin."""
+    value = {"X-Forwarded-Ssl": "on", "Forwarded": "proto=https"}.get(name, "https")
+    assert ask("POST", {"Host": "evil.example", name: value}).status_code == 421
+
+
+def test_a_client_cannot_give_itself_another_address() -> None:
+    seen = []
+
+    async def guard(request: Request) -> None:
+        seen.append(request.scope["client"][0])
+
+    ask("GET", {"X-Forwarded-For": "203.0.113.9"}, guards=[guard])
+    assert seen == ["127.0.0.1"]
+
+
 def test_guards_see_the_path_of_the_request_whatever_its_host_says() -> None:
     seen = []
 
