@@ -57,21 +57,24 @@ class SiteGuard:
 
     async def __call__(self, request: Request) -> None:
         """Raises ForeignSite, WrongHost, UsageError."""
-        scope, headers = request.scope, request.headers
-        host, server = headers.get("host", ""), scope.get("server")
-        self._accepts(host, scope["scheme"], None if server is None else server[0])
+        scope = request.scope
+        server = scope.get("server")
+        sent = next((value for name, value in scope["headers"] if name == b"host"), b"")
+        self._accepts(sent, scope["scheme"], None if server is None else server[0])
         if scope["method"] in _SAFE:
             return
-        origin = headers.get("origin")
+        origin = request.headers.get("origin")
         if origin is None:
             return
+        host = sent.decode("latin-1")
         if urlsplit(origin).netloc != host and not (self._origins and self._origins.fullmatch(origin)):
             raise ForeignSite(
                 f"A page of {origin} may not send {scope['method']} requests here: access.control.allow.origin names those that may"
             )
 
-    def _check(self, host: str, scheme: str, address: str | None) -> None:
-        """Accept a Host header for a server of this scheme at this address. Only accepted ones are remembered."""
+    def _check(self, sent: bytes, scheme: str, address: str | None) -> None:
+        """Accept a Host header for a server of this scheme at this address. Only accepted ones are cached."""
+        host = sent.decode("latin-1")
         if host and not _HOST.fullmatch(host):
             raise UsageError(f"Host {host!r} is not a name or an address with an optional port")
         # With TLS the certificate proves that the name is the server's.

@@ -202,9 +202,21 @@ class JoiningHttpProtocol(HttpToolsProtocol):
             return
         heads, self._taken = self._heads, None
         super().data_received(data)
-        self._head_bytes = self._head_bytes + len(data) if self._in_head and heads == self._heads else 0
+        if heads != self._heads:
+            self._head_bytes = 0
+            self._limit_rest()
+        elif self._in_head:
+            self._head_bytes += len(data)
         if between and self._taken is not None and self._taken is self.cycle:
             self._known = _known_head(data, self._taken)
+
+    def _limit_rest(self) -> None:
+        """Start the timer for what a request still lacks after the bytes in which its head began or ended."""
+        if self._in_head:
+            self._late.set(self._limits.head_s)
+        elif self._in_body:
+            self._body_began = self.loop.time()
+            self._late.set(self._limits.body_s)
 
     def _unset_keepalive_if_required(self) -> None:
         """Replaces uvicorn's timer for idle connections by ``_late``."""
@@ -264,15 +276,14 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         self._in_head = True
         self._heads += 1
         self.idle_since = None
-        self._late.set(self._limits.head_s)
+        self._late.clear()
         super().on_message_begin()
         self.scope[CONNECTION_LOST] = self._lost  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
         self._in_head, self._in_body = False, True
         self._heads += 1
-        self._body_began, self._body_bytes = self.loop.time(), 0
-        self._late.set(self._limits.body_s)
+        self._body_bytes = 0
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -283,7 +294,8 @@ class JoiningHttpProtocol(HttpToolsProtocol):
         self._in_body = False
         self._late.clear()
         super().on_message_complete()
-        self._rest()  # an answer may have been sent before the body was complete
+        if self.cycle.response_complete:  # it was sent before the body was complete
+            self._rest()
 
     def pause_writing(self) -> None:
         super().pause_writing()
