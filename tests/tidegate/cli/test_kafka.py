@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, NewTopic, TopicPartition
+from tests.support.broker import BrokerThread, settings
+from tests.support.platform import until
 from tidegate.cli import tidegate
 
 Command = Callable[..., Result]
@@ -245,3 +247,110 @@ def test_the_first_record_at_a_time_is_found(command: Command) -> None:
 
     moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(asyncio.run(first_time()) / 1000))
     assert numbers(command("consume", "timed", "--to-end", "--from", moment)) == list(range(10))
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, elsewhere: None) -> Iterator[Command]:
+    """Commands as a super user of a broker with an authorizer."""
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    guarded = settings(tmp_path / "data", authorizer_class_name=authorizer, super_users="User:ANONYMOUS")
+    with BrokerThread(guarded) as broker:
+        yield commands_for(broker.bootstrap_servers)
+
+
+def entries(result: Result) -> list[tuple[str, ...]]:
+    return [tuple(entry.values()) for entry in json.loads(result.stdout)]
+
+
+def test_access_control_entries_are_added_listed_and_removed(guarded: Command) -> None:
+    added = guarded(
+        "acls", "add", "--allow", "ann", "--operation", "read", "--operation", "describe", "--topic", "orders"
+    )
+    lines = [line.split() for line in added.stdout.splitlines()[1:]]
+    assert lines == [
+        ["topic", "orders", "literal", "User:ann", "*", "describe", "allow"],
+        ["topic", "orders", "literal", "User:ann", "*", "read", "allow"],
+    ]
+    guarded(
+        "acls", "add", "--deny", "bob", "--operation", "write", "--topic", "ord", "--prefixed", "--host", "10.0.0.1"
+    )
+    guarded("acls", "add", "--allow", "*", "--operation", "describe-configs", "--cluster")
+    applying = entries(guarded("acls", "list", "--topic", "orders", "--json"))
+    assert [(e[1], e[3], e[5]) for e in applying] == [
+        ("ord", "User:bob", "write"),
+        ("orders", "User:ann", "describe"),
+        ("orders", "User:ann", "read"),
+    ]
+    assert entries(guarded("acls", "list", "--principal", "*", "--json")) == [
+        ("cluster", "kafka-cluster", "literal", "User:*", "*", "describe_configs", "allow")
+    ]
+    dry = guarded("acls", "remove", "--topic", "orders", "--principal", "ann")
+    assert dry.stdout.splitlines()[-1] == "nothing is changed: --execute does it"
+    assert len(entries(guarded("acls", "list", "--json"))) == 4
+    done = guarded("acls", "remove", "--topic", "orders", "--principal", "ann", "--operation", "read", "--execute")
+    assert done.stdout.splitlines()[-1] == "1 removed"
+    assert [e[5] for e in entries(guarded("acls", "list", "--json"))] == ["describe_configs", "write", "describe"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["list", "--topic", "a", "--group", "b"], "give one of --topic, --group"),
+        (["add", "--operation", "read", "--topic", "a"], "give --allow USER or --deny USER"),
+        (["add", "--operation", "read", "--allow", "x"], "give one of --topic, --group"),
+        (["add", "--operation", "reed", "--allow", "x", "--topic", "a"], "--operation 'reed' is none of all, read"),
+        (["remove", "--execute"], "name a resource (--topic, ...), a user (--principal), or both"),
+    ],
+)
+def test_acls_say_what_is_wrong_with_an_option(command: Command, arguments: list[str], words: str) -> None:
+    assert words in command("acls", *arguments, fails=True).output
+
+
+def test_acls_of_a_broker_without_an_authorizer_say_so(command: Command) -> None:
+    assert "authorizer" in str(command("acls", "list", fails=True).exception).lower()
+
+
+@pytest.mark.parametrize("server", ["tidegate_broker", "apache_kafka"])
+def test_quotas_are_set_and_removed(server: str, elsewhere: None, request: pytest.FixtureRequest) -> None:
+    command = commands_for(request.getfixturevalue(server).bootstrap_servers)
+
+    def listed() -> list[list[Any]]:
+        return [list(row.values()) for row in json.loads(command("quotas", "list", "--json").stdout)]
+
+    said = command("quotas", "set", "--user", "ann", "--produce", "1000000", "--request", "50").stdout
+    assert said == "user ann: producer_byte_rate is 1e+06\nuser ann: request_percentage is 50\n".replace(
+        "1e+06", "1,000,000"
+    )
+    command("quotas", "set", "--client-id", "default", "--consume", "5")
+    until(lambda: len(listed()) == 3)
+    assert listed() == [
+        ["", "default", "", "consumer_byte_rate", 5.0],
+        ["ann", "", "", "producer_byte_rate", 1000000.0],
+        ["ann", "", "", "request_percentage", 50.0],
+    ]
+    command("quotas", "remove", "--user", "ann", "produce")
+    until(lambda: len(listed()) == 2)
+    command("quotas", "remove", "--user", "ann")
+    command("quotas", "remove", "--client-id", "default")
+    until(lambda: listed() == [])
+    assert "give --user, --client-id or both, or --ip" in command("quotas", "set", "--produce", "1", fails=True).output
+
+
+@pytest.mark.parametrize("server", ["tidegate_broker", "apache_kafka"])
+def test_scram_passwords_are_set_listed_and_deleted(
+    server: str, elsewhere: None, request: pytest.FixtureRequest
+) -> None:
+    command = commands_for(request.getfixturevalue(server).bootstrap_servers)
+
+    def listed() -> list[list[Any]]:
+        return [list(row.values()) for row in json.loads(command("scram", "list", "--json").stdout)]
+
+    said = command("scram", "set", "ann", "--password", "a long secret").stdout
+    assert said == "ann has a password for SCRAM-SHA-256 and SCRAM-SHA-512\n"
+    until(lambda: len(listed()) == 2)
+    assert listed() == [["ann", "SCRAM-SHA-256", 4096], ["ann", "SCRAM-SHA-512", 4096]]
+    assert (
+        command("scram", "delete", "ann").stdout == "ann has no password for SCRAM-SHA-256 or SCRAM-SHA-512 any more\n"
+    )
+    until(lambda: listed() == [])
+    assert "ann" in str(command("scram", "delete", "ann", fails=True).exception)
