@@ -113,6 +113,17 @@ class RegistryClient:
             _keep(self._by_id, cache_key, schema)
         return schema
 
+    def registered(self, schema_id: int) -> RegisteredSchema:
+        """The schema with an id as it was registered, with the first subject that has it. Raises NotFound."""
+        answer = self._transport.ask("GET", f"/schemas/ids/{schema_id}")
+        versions = self._transport.ask("GET", f"/schemas/ids/{schema_id}/versions")
+        first: Mapping[str, Any] = min(
+            versions, key=lambda version: (version["subject"], version["version"]), default={}
+        )
+        return _registered(
+            {**answer, "id": schema_id, "subject": first.get("subject", ""), "version": first.get("version", 0)}
+        )
+
     def register(
         self,
         subject: str,
@@ -219,6 +230,10 @@ class RegistryClient:
     def set_compatibility(self, level: str, subject: str | None = None) -> None:
         path = "/config" if subject is None else f"/config/{_quoted(subject)}"
         self._transport.ask("PUT", path, body={"compatibility": level})
+
+    def reset_compatibility(self, subject: str) -> None:
+        """Give a subject the global level again. Raises NotFound if it has none of its own."""
+        self._transport.ask("DELETE", f"/config/{_quoted(subject)}")
 
     # -- requests
 

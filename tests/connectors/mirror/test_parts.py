@@ -241,7 +241,11 @@ def test_rules_about_topics_are_mirrored(tmp_path):
         assert set(west.admin.describe_acls(AclFilter(ResourceType.TOPIC))) == set(changes)
         admin = west.admin._real
         topics.sync_acls(admin, admin)
-        made = {acl for acl in west.admin.describe_acls(AclFilter(ResourceType.TOPIC)) if acl.resource_name.startswith("west.")}
+        made = {
+            acl
+            for acl in west.admin.describe_acls(AclFilter(ResourceType.TOPIC))
+            if acl.resource_name.startswith("west.")
+        }
         assert made == {
             rule("west.orders", Operation.READ),
             rule("west.orders", Operation.WRITE, user="User:eve", permission=Permission.DENY),

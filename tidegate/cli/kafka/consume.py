@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -16,12 +15,11 @@ import click
 
 from tidegate.cli.credentials import registry_client
 from tidegate.cli.kafka.client import client_config, kafka_options
+from tidegate.cli.kafka.decoding import decoder, readable
 from tidegate.cli.kafka.positions import POSITION, Position, chosen_partitions, resolve
-from tidegate.kit.errors import TidegateError
 
 if TYPE_CHECKING:
     from broker.client import Admin, BatchConsumer, ClientConfig, KafkaRecord, TopicDescription, TopicPartition
-    from registry.client import RegistryClient
 
 __all__ = ["consume"]
 
@@ -109,7 +107,7 @@ def consume(
     matches = _condition(condition)
     reading = _Reading(topic, start, partitions, group, count, to_end)
     with registry_client(data, registry) as client:
-        decode = _decoder(client)
+        decode = decoder(client)
 
         def show(record: KafkaRecord) -> bool:
             """Print a record, unless an option leaves it out."""
@@ -118,7 +116,7 @@ def consume(
                 return False
             if not matches(shown):
                 return False
-            click.echo(json.dumps(shown["value"] if values else shown, default=_readable, ensure_ascii=False))
+            click.echo(json.dumps(shown["value"] if values else shown, default=readable, ensure_ascii=False))
             return True
 
         asyncio.run(_consume(config, reading, show))
@@ -209,31 +207,7 @@ def _condition(expression: str | None) -> Callable[[dict[str, Any]], bool]:
         raise click.UsageError(
             f"--filter {expression!r} is no condition ({why}): give for example @.value.amount > 10"
         ) from error
-    return lambda shown: bool(path.findall([json.loads(json.dumps(shown, default=_readable))]))
-
-
-def _decoder(client: RegistryClient) -> Callable[[bytes | None], Any]:
-    """Decode bytes for display: Avro by its schema, else JSON, else text, else base64."""
-    from registry.serde import decode_record
-
-    def decode(data: bytes | None) -> Any:
-        if data is None:
-            return None
-        if data[:1] == b"\x00" and len(data) >= 5:
-            try:
-                return decode_record(data, client.schema)[2]
-            except TidegateError as error:
-                return {"undecodable": str(error), "base64": base64.b64encode(data).decode()}
-        try:
-            return json.loads(data)
-        except ValueError:
-            pass
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            return {"base64": base64.b64encode(data).decode()}
-
-    return decode
+    return lambda shown: bool(path.findall([json.loads(json.dumps(shown, default=readable))]))
 
 
 def _shown(record: KafkaRecord, decode: Callable[[bytes | None], Any], *, headers: bool) -> dict[str, Any]:
@@ -251,8 +225,4 @@ def _shown(record: KafkaRecord, decode: Callable[[bytes | None], Any], *, header
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=_readable, ensure_ascii=False)
-
-
-def _readable(value: Any) -> Any:
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+    return value if isinstance(value, str) else json.dumps(value, default=readable, ensure_ascii=False)
