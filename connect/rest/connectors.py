@@ -128,6 +128,11 @@ class ConnectorRoutes:
     async def progress(self, request: Request) -> Response:
         return json_response(self._operations.progress(_name(request)))
 
+    async def statistics(self, request: Request) -> Response:
+        shown = self._operations.statistics()
+        shown["connectors"] = {name: tasks for name, tasks in shown["connectors"].items() if sees(request, name)}
+        return json_response(shown)
+
 
 class _Forbidden(NotFound):
     http_status = 403

@@ -38,6 +38,7 @@ def all_routes(root: RootRoutes, connectors: ConnectorRoutes, plugins: PluginRou
             Route(connector_path + "/tasks/{task:int}/status", connectors.task_status, methods=["GET"]),
             Route(f"{connector_path}/topics", connectors.topics, methods=["GET"]),
             Route("/connector-plugins", plugins.list, methods=["GET"]),
+            Route("/tidegate/v1/connectors", connectors.statistics, methods=["GET"]),
             Route(f"/tidegate/v1{connector_path}/progress", connectors.progress, methods=["GET"]),
         ),
         *_timed(

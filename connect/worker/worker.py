@@ -432,6 +432,11 @@ class Worker:
         return {host.process.number: host.process.memory_bytes for host in self._hosts}
 
     @property
+    def hosts(self) -> dict[TaskId, int]:
+        """The number of the task host in which each task runs."""
+        return {task: host.process.number for host in self._hosts for task in host.tasks}
+
+    @property
     def clients(self) -> list[list[Any]]:
         """The metrics of the Kafka clients of all task hosts (``connect.metrics.clients``)."""
         return [client for host in self._hosts for client in host.process.clients]

@@ -4,39 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import quote
 
 import click
 
 from tidegate.cli.connectors.files import read_connector
 from tidegate.cli.connectors.group import connectors
-from tidegate.cli.credentials import connect_credentials
-from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
+from tidegate.cli.connectors.reach import connect_options, connector_argument, path_of, rest_of
+from tidegate.cli.options import json_option, print_json, print_table
 from tidegate.cli.rest import NotThere, Rest
 from tidegate.kit.errors import TidegateError, UsageError
 
-__all__ = ["connect_options"]
-
-F = TypeVar("F", bound=Callable[..., Any])
+__all__: list[str] = []
 
 _LONGEST_WAIT_S: Final = 120.0
 _PAUSE_S: Final = 0.2
-
-
-def connect_options(function: F) -> F:
-    """``--connect`` and ``--data``."""
-    return data_option(click.option("--connect", metavar="URL", help="The Connect worker to talk to.")(function))
-
-
-def _rest(data: Path, connect: str | None) -> Rest:
-    return Rest(address_of("connect", data, connect), "Connect worker", connect_credentials(data, connect))
-
-
-def _path(name: str, rest: str = "") -> str:
-    return f"/connectors/{quote(name, safe='')}{rest}"
 
 
 @connectors.command()
@@ -46,7 +31,7 @@ def _path(name: str, rest: str = "") -> str:
 @connect_options
 def apply(files: tuple[Path, ...], force: bool, wait: bool, data: Path, connect: str | None) -> None:
     """Create or update connectors from JSON or properties files: all of them, or none if one is wrong."""
-    rest = _rest(data, connect)
+    rest = rest_of(data, connect)
     read = _read_all(files)
     problems = [
         problem for name, (path, config) in read.items() for problem in _problems(rest, path, name, config, force)
@@ -56,7 +41,7 @@ def apply(files: tuple[Path, ...], force: bool, wait: bool, data: Path, connect:
     existing = rest.call("GET", "/connectors")
     for name, (path, config) in read.items():
         try:
-            rest.call("PUT", _path(name, "/config"), {**config, "name": name})
+            rest.call("PUT", path_of(name, "/config"), {**config, "name": name})
         except TidegateError as error:
             raise TidegateError(f"{path}: {error}") from error
         click.echo(f"{name} {'updated' if name in existing else 'created'}")
@@ -106,7 +91,7 @@ def _wait_until_running(rest: Rest, name: str) -> None:
     deadline = time.monotonic() + _LONGEST_WAIT_S
     while True:
         with contextlib.suppress(NotThere):  # the status follows the configuration a moment later
-            status = rest.call("GET", _path(name, "/status"))
+            status = rest.call("GET", path_of(name, "/status"))
             parts = [status["connector"], *status["tasks"]]
             if failed := next((part for part in parts if part["state"] == "FAILED"), None):
                 raise TidegateError(f"{name} failed:\n{failed.get('trace', '').strip()}")
@@ -120,51 +105,14 @@ def _wait_until_running(rest: Rest, name: str) -> None:
         time.sleep(_PAUSE_S)
 
 
-@connectors.command("list")
-@connect_options
-@json_option
-def list_connectors(data: Path, connect: str | None, as_json: bool) -> None:
-    """List connectors with their states."""
-    answer = _rest(data, connect).call("GET", "/connectors", expand="status")
-    if as_json:
-        print_json(answer)
-        return
-    rows = []
-    for name, entry in sorted(answer.items()):
-        status = entry["status"]
-        tasks = [task["state"] for task in status["tasks"]]
-        summary = ", ".join(f"{tasks.count(state)} {state}" for state in sorted(set(tasks)))
-        rows.append([name, status["type"], status["connector"]["state"], summary])
-    print_table(["connector", "type", "state", "tasks"], rows)
-
-
-@connectors.command()
-@click.argument("name")
-@connect_options
-@json_option
-def status(name: str, data: Path, connect: str | None, as_json: bool) -> None:
-    """Show the state of a connector and its tasks, with the reason of a failure."""
-    rest = _rest(data, connect)
-    answer = rest.call("GET", _path(name, "/status"))
-    if as_json:
-        print_json(answer)
-        return
-    rows = [["connector", answer["connector"]["state"], answer["connector"]["worker_id"]]]
-    rows += [[f"task {task['id']}", task["state"], task["worker_id"]] for task in answer["tasks"]]
-    print_table([name, "state", "worker"], rows)
-    for part in (answer["connector"], *answer["tasks"]):
-        if part.get("trace"):
-            click.echo(f"\n{part['trace'].strip()}")
-
-
 def _acting(verb: str, done: str, method: str, path: str, words: str, **query: Any) -> None:
     @connectors.command(verb, help=words)
-    @click.argument("names", nargs=-1, required=True)
+    @connector_argument(nargs=-1, required=True)
     @connect_options
     def act(names: tuple[str, ...], data: Path, connect: str | None) -> None:
-        rest = _rest(data, connect)
+        rest = rest_of(data, connect)
         for name in names:
-            rest.call(method, _path(name, path), **query)
+            rest.call(method, path_of(name, path), **query)
             click.echo(f"{name} {done}")
 
 
@@ -183,7 +131,7 @@ def validate(file: Path, data: Path, connect: str | None, as_json: bool) -> None
     """Say what is wrong with a connector file, as the worker sees it; exit status 1 if anything is."""
     name, config = read_connector(file)
     plugin = _plugin_of(file, config)
-    rest = _rest(data, connect)
+    rest = rest_of(data, connect)
     answer = rest.call("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", {"name": name, **config})
     if as_json:
         print_json(answer)
@@ -208,15 +156,3 @@ def _unknown(rest: Rest, plugin: str, config: Mapping[str, Any]) -> dict[str, st
     except TidegateError:
         return {}
     return nearest
-
-
-@connectors.command()
-@connect_options
-@json_option
-def plugins(data: Path, connect: str | None, as_json: bool) -> None:
-    """List the plugins that the worker can run."""
-    plugins_ = _rest(data, connect).call("GET", "/connector-plugins", connectorsOnly="false")
-    if as_json:
-        print_json(plugins_)
-    else:
-        print_table(["class", "type", "version"], [[p["class"], p["type"], p.get("version")] for p in plugins_])

@@ -1,0 +1,56 @@
+"""``tidegate connectors`` against Kafka Connect of the original and against ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.platform import tidegate, until
+
+SOURCE = "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector"
+
+
+@pytest.fixture(params=["original", "ours"])
+def worker(request: pytest.FixtureRequest, judges: tuple[str, str]) -> str:
+    return judges[request.param == "ours"]
+
+
+@pytest.fixture
+def name(worker: str, judges: tuple[str, str], tmp_path: Path, apache_kafka: Any) -> str:
+    """A running source."""
+    name = f"beats-{judges.index(worker)}"
+    bootstrap = apache_kafka.bootstrap_servers
+    config = {
+        "connector.class": SOURCE,
+        "source.cluster.alias": "a",
+        "target.cluster.alias": f"b{judges.index(worker)}",
+        "source.cluster.bootstrap.servers": bootstrap,
+        "target.cluster.bootstrap.servers": bootstrap,
+        "emit.heartbeats.interval.seconds": "1",
+        "heartbeats.topic.replication.factor": "1",
+        "producer.override.ssl.key.password": "hunter22",
+    }
+    (tmp_path / f"{name}.json").write_text(json.dumps(config))
+    said = tidegate("connectors", "apply", tmp_path / f"{name}.json", "--wait", "--connect", worker)
+    assert said.stdout.endswith(f"{name} runs, 1 task\n")
+    return name
+
+
+def shown(worker: str, *arguments: Any) -> Any:
+    return json.loads(tidegate("connectors", *arguments, "--json", "--connect", worker).stdout)
+
+
+def test_looking_at_a_connector(worker: str, name: str) -> None:
+    until(lambda: shown(worker, "topics", name)["topics"] == ["heartbeats"], "a record")
+    until(lambda: shown(worker, "show", name)["offsets"], "a committed offset")
+    told = shown(worker, "show", name)
+    assert (told["type"], told["class"], told["state"], told["error"]) == ("source", SOURCE, "RUNNING", None)
+    assert told["config"]["producer.override.ssl.key.password"] == "[hidden]"
+    assert [task["state"] for task in told["tasks"]] == ["RUNNING"]
+    assert tidegate("connectors", "show", name, "--connect", worker).stdout.startswith(f"{name}  source  {SOURCE}")
+    assert shown(worker, "status", name)["connector"]["state"] == "RUNNING"
+    assert shown(worker, "list")[name]["status"]["type"] == "source"
+    assert "emit.heartbeats.enabled" in [key["name"] for key in shown(worker, "help", "MirrorHeartbeatConnector")]
