@@ -54,3 +54,17 @@ def test_looking_at_a_connector(worker: str, name: str) -> None:
     assert shown(worker, "status", name)["connector"]["state"] == "RUNNING"
     assert shown(worker, "list")[name]["status"]["type"] == "source"
     assert "emit.heartbeats.enabled" in [key["name"] for key in shown(worker, "help", "MirrorHeartbeatConnector")]
+
+
+def test_offsets_and_restarts(worker: str, name: str) -> None:
+    until(lambda: shown(worker, "offsets", "get", name)["offsets"], "a committed offset")
+    assert shown(worker, "restart", name) == [{"name": name, "restarted": ["connector", "task 0"]}]
+    until(lambda: shown(worker, "status", name)["tasks"][0]["state"] == "RUNNING", "the task runs again")
+    assert shown(worker, "restart", name, "--failed") == [{"name": name, "restarted": []}]
+    assert shown(worker, "restart", name, "--task", "0") == [{"name": name, "restarted": ["task 0"]}]
+    (before,) = shown(worker, "offsets", "get", name)["offsets"]
+    done = shown(worker, "offsets", "reset", name, "--stop", "--execute")
+    assert (done["executed"], done["changes"][0]["partition"]) == (True, before["partition"])
+    until(
+        lambda: [t["state"] for t in shown(worker, "status", name)["tasks"]] == ["RUNNING"], "the connector runs again"
+    )
