@@ -54,3 +54,35 @@ def test_looking_at_a_connector(worker: str, name: str) -> None:
     assert shown(worker, "status", name)["connector"]["state"] == "RUNNING"
     assert shown(worker, "list")[name]["status"]["type"] == "source"
     assert "emit.heartbeats.enabled" in [key["name"] for key in shown(worker, "help", "MirrorHeartbeatConnector")]
+
+
+def test_offsets_and_restarts(worker: str, name: str) -> None:
+    until(lambda: shown(worker, "offsets", "get", name)["offsets"], "a committed offset")
+    assert shown(worker, "restart", name) == [{"name": name, "restarted": ["connector", "task 0"]}]
+    until(lambda: shown(worker, "status", name)["tasks"][0]["state"] == "RUNNING", "the task runs again")
+    assert shown(worker, "restart", name, "--failed") == [{"name": name, "restarted": []}]
+    assert shown(worker, "restart", name, "--task", "0") == [{"name": name, "restarted": ["task 0"]}]
+    (before,) = shown(worker, "offsets", "get", name)["offsets"]
+    done = shown(worker, "offsets", "reset", name, "--stop", "--execute")
+    assert (done["executed"], done["changes"][0]["partition"]) == (True, before["partition"])
+    until(
+        lambda: [t["state"] for t in shown(worker, "status", name)["tasks"]] == ["RUNNING"], "the connector runs again"
+    )
+
+
+def test_files_of_connectors(worker: str, name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    tidegate("connectors", "export", name, "--output", folder, "--connect", worker)
+    assert tidegate("connectors", "diff", folder, "--connect", worker).stdout == f"{name}: same\n"
+    document = json.loads((folder / f"{name}.json").read_text())
+    document["config"]["emit.heartbeats.interval.seconds"] = 2
+    (folder / f"{name}.json").write_text(json.dumps(document))
+    changed = tidegate("connectors", "diff", folder, "--connect", worker, check=False)
+    assert (changed.returncode, changed.stdout) == (
+        1,
+        f"{name}: changed\n  - emit.heartbeats.interval.seconds = 1\n  + emit.heartbeats.interval.seconds = 2\n",
+    )
+    tidegate("connectors", "apply", folder, "--connect", worker)
+    (folder / f"{name}.json").unlink()
+    done = tidegate("connectors", "apply", folder, "--prune", "--yes", "--connect", worker)
+    assert done.stdout == f"{name} deleted\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 from tidegate.cli.connectors.counts import counts_of, error_of, totals_of
 from tidegate.cli.connectors.group import connectors
+from tidegate.cli.connectors.offsets import compact
 from tidegate.cli.connectors.reach import (
     connect_options,
     connector_argument,
@@ -151,7 +151,7 @@ def show(name: str, data: Path, connect: str | None, as_json: bool) -> None:
         click.echo("\ntasks")
         print_table(columns, rows)
     if told["offsets"]:
-        shown = [[_compact(o["partition"]), _compact(o["offset"]), o["lag"]] for o in told["offsets"]]
+        shown = [[compact(o["partition"]), compact(o["offset"]), o["lag"]] for o in told["offsets"]]
         click.echo("\npositions")
         print_table(["partition", "committed offset", "lag"], shown)
     if told["topics"]:
@@ -216,12 +216,6 @@ def _error_in(status: Mapping[str, Any]) -> dict[str, Any] | None:
         if told.get("trace"):
             return {"part": part, "message": error_of(told["trace"]), "trace": told["trace"]}
     return None
-
-
-def _compact(value: Any) -> str:
-    if isinstance(value, dict):
-        return " ".join(f"{key}={_compact(inner)}" for key, inner in value.items())
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 @connectors.command()
