@@ -36,6 +36,8 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "secure": ("tidegate.cli.secure:secure", "TLS, users and rights for all faces of a platform."),
     "users": ("tidegate.cli.secure:users", "Who may log in to the platform, and do what."),
     "use": ("tidegate.cli.use:use", "Choose which platform commands talk to, from any folder."),
+    "export": ("tidegate.cli.configuration.commands:export", "Write what is configured on a platform as files."),
+    "import": ("tidegate.cli.configuration.commands:import_", "Create and change what `export` wrote."),
     "demo": ("tidegate.cli.demo:demo", "The whole path on real input: 336,776 flights from a database to Parquet."),
 }
 
