@@ -191,6 +191,40 @@ def rights(name: str, rights: tuple[str, ...], data: Path) -> None:
 
 @users.command()
 @click.argument("name")
+@click.argument("rights", nargs=-1, required=True, metavar="RIGHT...")
+@folder_option
+def grant(name: str, rights: tuple[str, ...], data: Path) -> None:
+    """Give a user further rights, such as "write topic orders"."""
+    _change_rights(name, data, lambda had: [*had, *(right for right in rights if right not in had)])
+
+
+@users.command()
+@click.argument("name")
+@click.argument("rights", nargs=-1, required=True, metavar="RIGHT...")
+@folder_option
+def revoke(name: str, rights: tuple[str, ...], data: Path) -> None:
+    """Take rights from a user, as `users list` shows them."""
+
+    def without(had: list[str]) -> list[str]:
+        if missing := [right for right in rights if right not in had]:
+            raise UsageError(f"{name} does not have the right {missing[0]!r}; it has: {', '.join(had) or 'none'}")
+        return [right for right in had if right not in rights]
+
+    _change_rights(name, data, without)
+
+
+def _change_rights(name: str, data: Path, change: Callable[[list[str]], list[str]]) -> None:
+    security = _security(data)
+    user = security.users.find(name)
+    if user is None:
+        raise UsageError(f"there is no user {name!r}: `tidegate users add` makes one")
+    rights = change([str(right) for right in user.rights])
+    security.set_rights(name, rights)
+    click.echo(f"{name} may: {', '.join(rights) or 'nothing'}")
+
+
+@users.command()
+@click.argument("name")
 @_password_option
 @folder_option
 def password(name: str, password: str | None, data: Path) -> None:
