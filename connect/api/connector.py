@@ -123,6 +123,14 @@ class TaskContext(Protocol):
         """A client for the worker's schema registry. Raises ConnectError if the worker has none."""
         ...
 
+    @property
+    def registry_properties(self) -> Mapping[str, str]:
+        """The settings of a client of the worker's schema registry, for an engine that makes its own; empty if the worker has none.
+
+        They may contain a password.
+        """
+        ...
+
     def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
         """Report the progress of long work; the worker shows it until the next call."""
         ...

@@ -44,6 +44,10 @@ class RunningTaskContext:
             self._registry = RegistryClient.from_properties(self._registry_settings)
         return self._registry
 
+    @property
+    def registry_properties(self) -> Mapping[str, str]:
+        return self._registry_settings
+
     def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
         if self._tell_progress is not None:
             self._tell_progress({"task": self.task, "done": done, "total": total, "unit": unit, "note": note})

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from connect.api import ConnectError, RetriableConnectError
-from connectors.spark.driver import Job
-from connectors.spark.jars import fetch_jars
 from connectors.spark.java import find_java
+from connectors.spark.job import Job
 
 __all__ = ["Cancelled", "SparkDriver"]
 
@@ -37,7 +36,6 @@ class SparkDriver:
         self._stopping, self._idle_s = stopping, idle_s
         self._process: subprocess.Popen[str] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._jars: list[str] = []
         self._idle: threading.Timer | None = None
         self._lock = threading.Lock()
 
@@ -77,7 +75,7 @@ class SparkDriver:
     def _run(self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
         process, scratch = self._started(on_progress)
         description = scratch / "job.json"
-        Job(**(vars(job) | {"jars": [*self._jars, *job.jars]})).save(description)
+        job.save(description)
         assert process.stdin is not None and process.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # a driver that is gone is told of by its missing answer
             process.stdin.write(f"{description}\n")
@@ -105,7 +103,6 @@ class SparkDriver:
         scratch = Path(self._folder.name)
         on_progress({"done": 0, "total": None, "unit": "tasks", "note": "starting Spark"})
         java_home = find_java(scratch)
-        self._jars = [str(jar) for jar in fetch_jars(java_home, scratch)]
         environment = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
         environment.pop("SPARK_HOME", None)  # another Spark on the machine is not the one that was asked for
         environment["TMPDIR"] = str(scratch)  # a driver that is killed leaves files, which go with this folder

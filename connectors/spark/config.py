@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from connect.api import Problem, at_least, config, family, key, non_empty, one_of
 
-__all__ = ["SparkSinkConfig"]
+__all__ = ["REGISTERED", "SparkSinkConfig"]
+
+REGISTERED: Final = ("avro", "protobuf", "json-schema")
+"""The formats of values whose schemas are in a registry."""
 
 
 @config
@@ -62,14 +66,22 @@ class SparkSinkConfig:
     value_format: str = key(
         "spark.value.format",
         default="avro",
-        doc="What the records' values are: avro (in the registry's framing), json (give spark.value.schema) or string.",
-        check=one_of("avro", "json", "string"),
+        doc="What the records' values are: avro, protobuf or json-schema (in the registry's framing), json (give spark.value.schema) "
+        "or string.",
+        check=one_of(*REGISTERED, "json", "string"),
         group="Input",
     )
     value_schema: str | None = key(
         "spark.value.schema",
         default=None,
-        doc="The columns of JSON values in Spark's DDL: 'id BIGINT, name STRING'.",
+        doc="The schema that values are read as. For json, which needs it: columns in Spark's DDL ('id BIGINT, name STRING') or a JSON "
+        "Schema. For avro, protobuf and json-schema: the text of a schema, by default the newest of the subject TOPIC-value.",
+        group="Input",
+    )
+    value_message: str | None = key(
+        "spark.value.message",
+        default=None,
+        doc="The full name of the Protobuf message that values are read as; by default the first of the schema.",
         group="Input",
     )
     master: str = key(
@@ -82,7 +94,7 @@ class SparkSinkConfig:
     jars: list[str] = key(
         "spark.jars.extra",
         default=[],
-        doc="Further jars for the job (the ones for Kafka and Avro come by themselves).",
+        doc="Jars for the job, as Spark takes them.",
         group="Spark",
     )
     idle_timeout_ms: int = key(

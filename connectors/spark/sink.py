@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from connect.api import ConnectError, JobTask, OffsetRange, RecordBatch, SinkConnector
 from connectors.spark.client import SparkDriver
-from connectors.spark.config import SparkSinkConfig
-from connectors.spark.driver import Input, Job
+from connectors.spark.config import REGISTERED, SparkSinkConfig
+from connectors.spark.job import Input, Job
 
 __all__ = ["SparkSinkConnector", "SparkSinkTask"]
 
@@ -41,7 +41,12 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
         self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"])
 
     def _job(self, inputs: list[Input], run_id: str) -> Job:
-        config = self.config
+        config, registry = self.config, self.context.registry_properties
+        if config.value_format in REGISTERED and not registry:
+            raise ConnectError(
+                f"spark.value.format is {config.value_format}, and the worker has no schema registry: set schema.registry.url in its "
+                "configuration, or another format"
+            )
         return Job(
             run_id=run_id,
             name=f"tidegate {self.context.connector}",
@@ -56,16 +61,12 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
             jars=config.jars,
             conf=config.conf,
             kafka={"bootstrap.servers": self.context.kafka.bootstrap_servers, **self.context.kafka.properties},
+            registry=dict(registry),
         )
 
     def _input(self, topic: str, ranges: Sequence[OffsetRange]) -> Input:
-        return Input(
-            topic=topic,
-            starts={str(r.partition.partition): r.start for r in ranges},
-            stops={str(r.partition.partition): r.stop for r in ranges},
-            value_format=self.config.value_format,
-            value_schema=self.config.value_schema,
-            writer_schemas=self._writer_schemas(topic) if self.config.value_format == "avro" else [],
+        return self._read(
+            topic, {r.partition.partition: r.start for r in ranges}, {r.partition.partition: r.stop for r in ranges}
         )
 
     def _lookup(self, topic: str) -> Input:
@@ -75,25 +76,19 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
         with Admin(self.context.kafka) as admin:
             partitions = [TopicPartition(topic, p.partition) for p in admin.describe_topics([topic])[topic].partitions]
             starts, stops = admin.beginning_offsets(partitions), admin.end_offsets(partitions)
-        return Input(
-            topic=topic,
-            starts={str(p.partition): offset for p, offset in starts.items()},
-            stops={str(p.partition): offset for p, offset in stops.items()},
-            value_format=self.config.value_format,
-            value_schema=self.config.value_schema,
-            writer_schemas=self._writer_schemas(topic) if self.config.value_format == "avro" else [],
+        return self._read(
+            topic, {p.partition: at for p, at in starts.items()}, {p.partition: at for p, at in stops.items()}
         )
 
-    def _writer_schemas(self, topic: str) -> list[tuple[int, str]]:
-        """Every version of the topic's value subject as (id, schema text), oldest first."""
-        registry = self.context.registry()
-        subject = f"{topic}-value"
-        schemas = [registry.version(subject, number) for number in registry.versions(subject)]
-        if not schemas:
-            raise ConnectError(
-                f"topic {topic} has no schema under subject {subject}; for other values set spark.value.format"
-            )
-        return [(registered.id, registered.text) for registered in schemas]
+    def _read(self, topic: str, starts: Mapping[int, int], stops: Mapping[int, int]) -> Input:
+        return Input(
+            topic=topic,
+            starts={str(partition): offset for partition, offset in starts.items()},
+            stops={str(partition): offset for partition, offset in stops.items()},
+            value_format=self.config.value_format,
+            value_schema=self.config.value_schema,
+            value_message=self.config.value_message,
+        )
 
 
 class SparkSinkConnector(SinkConnector[SparkSinkConfig]):

@@ -1,0 +1,60 @@
+"""What a worker tells the Spark driver to do: one job, as a file that both read."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tidegate.kit.files import write_whole
+
+__all__ = ["Input", "Job"]
+
+
+@dataclass(frozen=True)
+class Input:
+    """A topic to read: offsets by partition, and what its values are. ``value_schema`` is a schema to read them as; for JSON it is
+    a JSON Schema or columns in Spark's DDL. ``value_message`` is a message of a Protobuf schema."""
+
+    topic: str
+    starts: dict[str, int]
+    stops: dict[str, int]
+    value_format: str
+    value_schema: str | None = None
+    value_message: str | None = None
+
+    @property
+    def view(self) -> str:
+        return re.sub(r"\W", "_", self.topic)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything the driver needs. A run that is repeated has the same ``run_id``: what the unfinished one left is replaced."""
+
+    run_id: str
+    name: str
+    inputs: list[Input]
+    sql: str | None
+    path: str
+    format: str
+    partition_by: list[str]
+    files: int
+    metadata_columns: bool
+    master: str
+    jars: list[str]
+    conf: dict[str, str]
+    kafka: dict[str, str] = field(repr=False)
+    """The address of the cluster (``bootstrap.servers``) and the settings of its clients."""
+    registry: dict[str, str] = field(repr=False)
+    """The settings of a client of the schema registry; empty without one."""
+
+    def save(self, path: Path) -> None:
+        write_whole(path, json.dumps(asdict(self)), mode=0o600)  # the settings may hold a password
+
+    @classmethod
+    def load(cls, path: Path) -> Job:
+        document = json.loads(path.read_text())
+        document["inputs"] = [Input(**item) for item in document["inputs"]]
+        return cls(**document)
