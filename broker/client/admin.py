@@ -1,6 +1,6 @@
 """Describes and changes any Kafka cluster: topics, configs, offsets.
 
-Groups are in ``groups_admin``, access rules in ``acls_admin``, transactions in ``transactions_admin``.
+Groups are in ``groups_admin``, access rules in ``acls_admin``, quotas and SCRAM credentials in ``clients_admin``, transactions in ``transactions_admin``.
 """
 
 from __future__ import annotations

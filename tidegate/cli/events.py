@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from tidegate.cli.channels import channels, subscriptions
 from tidegate.cli.entities import entities
 from tidegate.cli.events_client import client_of, events_options
 from tidegate.cli.events_users import apps, users
@@ -21,10 +22,10 @@ __all__ = ["events"]
 
 @click.group()
 def events() -> None:
-    """Define, list, publish and follow platform events; see to triggers, users and connected apps."""
+    """Define, list, publish and follow platform events; see to channels, subscriptions, triggers, users and connected apps."""
 
 
-for group in (entities, triggers, users, apps):
+for group in (channels, subscriptions, entities, triggers, users, apps):
     events.add_command(group)
 
 

@@ -117,7 +117,7 @@ def _tell_losses(rest: Rest, name: str, answer: Mapping[str, Any]) -> None:
         return
     queue = rest.call("GET", path_of(name, "/config")).get("errors.deadletterqueue.topic.name")
     where = f"{totals['dead_letters']:,} of them are in its dead letter queue {queue}" if queue else "none are kept"
-    again = f": `tidegate consume {queue} --from-beginning` shows them" if queue else ""
+    again = f": `tidegate dlq show {name}` says why" if queue else ""
     click.echo(f"\nleft out since the tasks started: {totals['skipped']:,} records; {where}{again}", err=True)
 
 
