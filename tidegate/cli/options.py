@@ -16,6 +16,9 @@ from tidegate.kit.errors import UsageError
 from tidegate.platform import State, read_state
 
 if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
     from tidegate.cli.contexts import Context
 
 __all__ = [
@@ -28,6 +31,7 @@ __all__ = [
     "print_json",
     "print_table",
     "running_state",
+    "table_of",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -157,6 +161,16 @@ def print_json(value: Any) -> None:
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:
     """Print a table as wide as the terminal, or as its rows if the output is not a terminal; numbers are right-aligned."""
     from rich.console import Console
+
+    table = table_of(columns, rows, title=title)
+    console = Console()
+    if not console.is_terminal:  # a pipe has no width: truncated text could not be searched for
+        console = Console(width=max(1, console.measure(table, options=console.options.update(max_width=1000)).maximum))
+    console.print(table)
+
+
+def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> Table:
+    """A table for rich; a cell may be a ``rich.text.Text``."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -173,15 +187,15 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title:
         table.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
-    console = Console()
-    if not console.is_terminal:  # a pipe has no width: truncated text could not be searched for
-        console = Console(width=max(1, console.measure(table, options=console.options.update(max_width=1000)).maximum))
-    console.print(table)
+    return table
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any) -> str | Text:
     from rich.markup import escape
+    from rich.text import Text
 
+    if isinstance(value, Text):
+        return value
     if value is None:
         return "-"
     if isinstance(value, int) and not isinstance(value, bool):

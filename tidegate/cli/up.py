@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any, Final
 import click
 
 from tidegate import platform
+from tidegate.cli.connectors.summary import summaries_of, troubles
 from tidegate.cli.options import folder_option, json_option, print_json, print_table, running_state
 from tidegate.components import COMPONENTS
 from tidegate.kit.errors import TidegateError
@@ -22,8 +24,10 @@ from tidegate.kit.users import INTERNAL_USER
 from tidegate.platform import State, read_state
 from tidegate.security import connect_token
 
-__all__ = ["down", "status", "up"]
+__all__ = ["component_state", "down", "status", "up", "with_memory"]
 
+_CONNECT_S: Final = 5.0
+"""How long ``status`` waits for the worker."""
 _LISTEN_OPTIONS: Final = {
     "broker_listen": "broker",
     "registry_listen": "registry",
@@ -147,14 +151,15 @@ def down(data: Path) -> None:
 def status(data: Path, as_json: bool) -> None:
     """Show what runs, where, and how much memory it takes (PSS: shared pages counted in shares)."""
     state = running_state(data)
-    components = {name: _with_memory(component) for name, component in state.components.items()}
+    components = {name: with_memory(component) for name, component in state.components.items()}
+    summaries = _connectors(state, data)
     if as_json:
-        print_json({**vars(state), "components": components, "addresses": state.addresses})
+        print_json({**vars(state), "components": components, "addresses": state.addresses, "connectors": summaries})
         return
     rows = [
         [
             name,
-            "late" if c.get("silent_since") else "ready" if c["ready"] else "starting",
+            component_state(c),
             str(c["pid"] or "-"),
             c["restarts"],
             f"{c['memory_mb']:.0f} MB",
@@ -169,6 +174,23 @@ def status(data: Path, as_json: bool) -> None:
     for name, component in components.items():
         if (since := component.get("silent_since")) is not None:
             click.echo(_late(name, time.time() - since, component["watchdog_s"], data))
+    for line in troubles(summaries or ()):
+        click.echo(line)
+
+
+def _connectors(state: State, data: Path) -> list[dict[str, Any]] | None:
+    """The connectors in short; None if no worker runs or it does not answer."""
+    if not state.components.get("connect", {}).get("ready"):
+        return None
+    from tidegate.cli.connectors.reach import rest_of
+
+    with contextlib.suppress(TidegateError):
+        return summaries_of(rest_of(data, None, timeout_s=_CONNECT_S), data, None)
+    return None
+
+
+def component_state(component: Mapping[str, Any]) -> str:
+    return "late" if component.get("silent_since") else "ready" if component["ready"] else "starting"
 
 
 def _late(name: str, silent_s: float, watchdog_s: float, data: Path) -> str:
@@ -176,7 +198,7 @@ def _late(name: str, silent_s: float, watchdog_s: float, data: Path) -> str:
     return f"{name} has given no sign of life for {silent_s:.0f} s; {then}. Its log is {data / 'logs' / name}.log"
 
 
-def _with_memory(component: Mapping[str, Any]) -> dict[str, Any]:
+def with_memory(component: Mapping[str, Any]) -> dict[str, Any]:
     return {**component, "memory_mb": _memory_mb(component["pid"])}
 
 

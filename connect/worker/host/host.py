@@ -204,7 +204,7 @@ class TaskHost:
 
     def _tell_statistics(self) -> None:
         """Once a second: that this process lives, what it takes, what has changed, and who hangs."""
-        told: dict[tuple[str, int], Mapping[str, Any]] = {}
+        told: dict[tuple[str, int], tuple[object, Mapping[str, Any]]] = {}
         pause = threading.Event()
         for second in count():
             pause.wait(1)
@@ -212,11 +212,14 @@ class TaskHost:
             self._link.event("alive", memory_bytes=resident_bytes(), **clients)
             for connector in list(self._connectors.values()):
                 connector.watch()
-            for key, hosted in list(self._tasks.items()):
+            tasks = dict(self._tasks)
+            told = {key: known for key, known in told.items() if known[0] is tasks.get(key)}
+            for key, hosted in tasks.items():
                 hosted.watch()
                 now = hosted.statistics()
-                if now != told.get(key):
-                    told[key] = now
+                # The worker has forgotten those of an earlier task by this name, even if they were the same.
+                if key not in told or now != told[key][1]:
+                    told[key] = hosted, now
                     self._link.event("statistics", connector=key[0], task=key[1], values=now)
 
 

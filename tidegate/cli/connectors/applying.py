@@ -221,7 +221,7 @@ def diff(files: tuple[Path, ...], prune: bool, data: Path, connect: str | None, 
 
 
 def _difference(rest: Rest, name: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """What applying a configuration would change: by key, the value now and then."""
+    """The changes that applying a configuration would make: by key, the value now and then."""
     try:
         now = rest.call("GET", path_of(name, "/config"))
     except NotThere:

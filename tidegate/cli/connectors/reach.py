@@ -67,7 +67,13 @@ def connector_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
     return [CompletionItem(name) for name in sorted(known) if name.startswith(incomplete) and name not in said]
 
 
-def statistics_of(rest: Rest, data: Path, connect: str | None, workers: Iterable[str]) -> dict[str, Any]:
+def statistics_of(
+    rest: Rest,
+    data: Path,
+    connect: str | None,
+    workers: Iterable[str],
+    tell: Callable[[str], object] = lambda text: click.echo(text, err=True),
+) -> dict[str, Any]:
     """The counts of tasks and the memory of their hosts by connector: of the worker that is asked and of ``workers``.
 
     Empty if they are Apache Kafka's, which tell this to JMX only.
@@ -83,7 +89,7 @@ def statistics_of(rest: Rest, data: Path, connect: str | None, workers: Iterable
         try:
             more = _by_connector(other.call("GET", "/tidegate/v1/connectors"))
         except TidegateError as error:
-            click.echo(f"nothing is known of the tasks on {worker_id}: {error}", err=True)
+            tell(f"nothing is known of the tasks on {worker_id}: {error}")
             continue
         for name, tasks in more.items():
             made.setdefault(name, {}).update(tasks)
