@@ -224,3 +224,56 @@ def test_a_hostile_intention_is_none(text):
     """The id is part of the names of folders that a job overwrites and removes."""
     found = Intent.from_metadata(text)
     assert found is None or not PartitionState(0, 0, 10, found).has_position
+
+
+def watched(log, task, control, **properties):
+    return JobRunner(
+        task,
+        control,
+        connector="job",
+        sink=parse(SinkConfig, {"name": "job", "connector.class": "Job", "topics": "t"}),
+        job=parse(JobConfig, properties),
+        offsets=log,
+        on_topic=lambda topic: None,
+        close=lambda: None,
+    )
+
+
+def test_a_job_runs_before_its_time_when_told_to_and_once():
+    log, task, control = Log(0, 0, 5), RecordingTask(), TaskControl()
+    runner = watched(log, task, control, **{"job.schedule": "0 0 1 1 *", "job.min.records": "100"})
+    runner.begin()
+    runner.step()
+    assert task.ranges == [], "it is not due"
+    control.job_ordered.set()
+    runner.step()
+    assert task.ranges == [OffsetRange(PARTITION, 0, 5)], "though it is less than job.min.records"
+    log.grow(PARTITION, 9)
+    runner.step()
+    assert len(task.ranges) == 1
+
+
+def test_the_last_runs_of_a_job_are_told():
+    log, task, control = Log(0, 0, 5), RecordingTask(), TaskControl()
+    runner = watched(log, task, control, **{"job.interval.ms": "0"})
+    runner.begin()
+    for end in (5, 9):
+        log.grow(PARTITION, end)
+        runner.step()
+    told = runner.statistics()["job"]
+    assert [(run["state"], run["records"], run["partitions"], run["error"]) for run in told["runs"]] == [
+        ("done", 4, 1, None),
+        ("done", 5, 1, None),
+    ]
+    assert told["runs"][0]["id"] == task.runs[1][0] and told["next_run_ms"] >= told["runs"][0]["ended_ms"]
+    task.dies = True
+    log.grow(PARTITION, 10)
+    with pytest.raises(OSError, match="killed"):
+        runner.step()
+    told = runner.statistics()["job"]
+    assert (told["runs"][0]["state"], told["runs"][0]["error"]) == ("failed", "killed in the middle of the run")
+    task.dies = False
+    again = watched(log, task, control, **{"job.interval.ms": "0"})
+    again.begin()
+    again.step()
+    assert [(run["state"], run["repeated"]) for run in again.statistics()["job"]["runs"]] == [("done", True)]

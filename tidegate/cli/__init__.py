@@ -32,6 +32,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "scram": ("tidegate.cli.kafka.scram:scram", "List, set and delete SCRAM passwords."),
     "schemas": ("tidegate.cli.schemas:schemas", "List, get, register, check, compare and delete schemas."),
     "connectors": ("tidegate.cli.connectors:connectors", "Manage connectors; write, preview and test your own."),
+    "jobs": ("tidegate.cli.jobs:jobs", "List the jobs of sinks such as Spark's, show their runs, run them now."),
     "dlq": ("tidegate.cli.dead_letters:dlq", "Look at dead letters by cause, edit them, send them back."),
     "events": ("tidegate.cli.events:events", "Define, list, publish and follow platform events."),
     "secure": ("tidegate.cli.secure:secure", "TLS, users and rights for all faces of a platform."),
