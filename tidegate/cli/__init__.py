@@ -20,6 +20,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "up": ("tidegate.cli.up:up", "Start the platform: broker, registry, connect and events."),
     "down": ("tidegate.cli.up:down", "Stop the platform."),
     "status": ("tidegate.cli.up:status", "Show what runs, where, and how much memory it takes."),
+    "restart": ("tidegate.cli.up:restart", "Restart a component of the running platform; the others go on."),
     "top": ("tidegate.cli.top:top", "Watch connectors and components: rows, lag, errors, dead letters, memory."),
     "serve": ("tidegate.cli.serve:serve", "Run one component alone."),
     "topics": ("tidegate.cli.kafka.topics:topics", "List, describe, create, alter and delete topics."),

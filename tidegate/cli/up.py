@@ -18,14 +18,16 @@ from tidegate import platform
 from tidegate.cli.connectors.summary import summaries_of, troubles
 from tidegate.cli.options import folder_option, json_option, print_json, print_table, running_state
 from tidegate.components import COMPONENTS
-from tidegate.kit.errors import TidegateError
+from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.files import make_folder
+from tidegate.kit.supervisor import request_restart
 from tidegate.kit.users import INTERNAL_USER
 from tidegate.platform import State, read_state
 from tidegate.security import connect_token
 
-__all__ = ["component_state", "down", "status", "up", "with_memory"]
+__all__ = ["component_state", "down", "restart", "status", "up", "with_memory"]
 
+_RESTART_S: Final = 180
 _CONNECT_S: Final = 5.0
 """How long ``status`` waits for the worker."""
 _LISTEN_OPTIONS: Final = {
@@ -143,6 +145,60 @@ def down(data: Path) -> None:
             )
         time.sleep(0.05)
     click.echo(f"the platform on {data} has stopped", err=True)
+
+
+@click.command()
+@click.argument("components", nargs=-1, required=True, type=click.Choice(list(COMPONENTS)), metavar="COMPONENT...")
+@folder_option
+@json_option
+def restart(components: tuple[str, ...], data: Path, as_json: bool) -> None:
+    """Restart components of a running platform, one after another, and wait until each is ready. The others go on.
+
+    A component gets the properties of the last `tidegate up`; for a changed tidegate.toml stop and start the platform.
+    A restart of connect finds newly installed plugins.
+
+    Example: tidegate restart connect
+    """
+    state = running_state(data)
+    if missing := [name for name in components if name not in state.components]:
+        raise UsageError(f"the platform on {data} runs without {missing[0]}; it has {', '.join(state.components)}")
+    done = []
+    for name in dict.fromkeys(components):
+        began = time.monotonic()
+        pid = _restart(data, name)
+        done.append({"component": name, "pid": pid, "seconds": round(time.monotonic() - began, 1)})
+        if not as_json:
+            click.echo(f"{name} is ready again")
+    if as_json:
+        print_json(done)
+
+
+def _restart(data: Path, name: str) -> int:
+    """Returns the new process id once the component is ready. Raises TidegateError."""
+    before = running_state(data).components[name]
+    try:
+        request_restart(data / "run", name)
+    except OSError as error:
+        raise UsageError(f"cannot write to {data / 'run'}: {error.strerror}") from error
+    log, deadline = data / "logs" / f"{name}.log", time.monotonic() + _RESTART_S
+    while time.monotonic() < deadline:
+        component = running_state(data).components[name]
+        if component["ready"] and component["pid"] not in (None, before["pid"]):
+            return int(component["pid"])
+        if component["restarts"] > before["restarts"]:
+            raise TidegateError(
+                f"{name} has ended at its start: {_last_line(log)} (log: {log}); the supervisor goes on starting it"
+            )
+        time.sleep(0.05)
+    raise TidegateError(f"{name} is not ready {_RESTART_S} s after its restart was requested; its log is {log}")
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError as error:
+        return f"its log cannot be read: {error.strerror}"
+    return lines[-1].removeprefix("error: ") if lines else "it said nothing"
 
 
 @click.command()

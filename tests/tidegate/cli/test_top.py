@@ -109,7 +109,7 @@ def test_status_names_connectors_that_lose_records_or_failed(platform: RunningPl
     said = tidegate("status", "--data", platform.data).stdout
     assert "connector failing has failed: Tolerance exceeded" in said and "(tidegate connectors show failing)" in said
     (line,) = [line for line in said.splitlines() if line.startswith("connector tolerant has left out")]
-    assert line.endswith("of them in its dead letter queue")
+    assert line.endswith("of them in its dead letter queue (tidegate dlq show tolerant)")
     assert by_name(platform.status()["connectors"])["tolerant"]["dead_letters"] > 0
 
 

@@ -55,7 +55,11 @@ def troubles(summaries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             yield f"connector {name} has failed: {shown} (tidegate connectors show {name})"
         if summary["skipped"]:
             letters = summary["dead_letters"]
-            kept = f"{letters:,} of them in its dead letter queue" if letters else "none kept in a dead letter queue"
+            kept = (
+                f"{letters:,} of them in its dead letter queue (tidegate dlq show {name})"
+                if letters
+                else "none kept in a dead letter queue"
+            )
             yield f"connector {name} has left out {summary['skipped']:,} records since its tasks started, {kept}"
 
 
