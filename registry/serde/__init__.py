@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from registry.serde.framing import frame, unframe
     from registry.serde.json_schema import decode_json, json_type
     from registry.serde.json_writing import encode_json, json_schema_of
-    from registry.serde.protobuf import decode_protobuf, protobuf_type
+    from registry.serde.protobuf import decode_protobuf, protobuf_message, protobuf_type
     from registry.serde.protobuf_writing import encode_protobuf, protobuf_schema_of
     from registry.serde.records import decode_record, encode_record
     from registry.serde.subjects import subject_name
@@ -45,6 +45,7 @@ __all__ = [
     "frame",
     "json_schema_of",
     "json_type",
+    "protobuf_message",
     "protobuf_schema_of",
     "protobuf_type",
     "subject_name",
@@ -74,6 +75,7 @@ _HOMES = {
     "json_schema_of": "json_writing",
     "json_type": "json_schema",
     "protobuf_schema_of": "protobuf_writing",
+    "protobuf_message": "protobuf",
     "protobuf_type": "protobuf",
     "subject_name": "subjects",
     "unframe": "framing",

@@ -21,11 +21,12 @@ from registry.serde.framing import HEADER_SIZE, schema_of, unframe
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
+    from google.protobuf.message import Message
 
     from registry.formats.parsed import ParsedSchema
     from registry.formats.protobuf.schema import ProtobufSchema
 
-__all__ = ["ANY_JSON", "WRAPPERS", "decode_protobuf", "map_entry", "protobuf_type"]
+__all__ = ["ANY_JSON", "WRAPPERS", "decode_protobuf", "map_entry", "protobuf_message", "protobuf_type"]
 
 # The numbers of FieldDescriptor.TYPE_*.
 _SCALARS: Final = {
@@ -79,6 +80,23 @@ def decode_protobuf(values: pa.Array, resolve: Resolve, reader: ProtobufSchema, 
         return _structs(messages, descriptor, reader.message_class(message)())
     except (ValueError, OverflowError, pa.ArrowException) as error:
         raise CorruptRecord(f"a value of the message {descriptor.full_name} has no column: {error}") from error
+
+
+def protobuf_message(data: bytes, resolve: Resolve) -> tuple[bytes, Message]:
+    """A message in Confluent framing: its header (schema id and indexes of the message), and the message itself.
+
+    Raises CorruptRecord, and UnknownSchema.
+    """
+    end = _header_end(data, 0)
+    header = data[:end]
+    name = _message_name(header, resolve, 0)
+    schema: Any = schema_of(unframe(data)[0], resolve)
+    message: Message = schema.message_class(name)()
+    try:
+        message.ParseFromString(data[end:])
+    except Exception as error:  # DecodeError, whose class is that of the runtime at hand
+        raise CorruptRecord(f"not a message {name}: {error}") from error
+    return header, message
 
 
 def _header_end(data: bytes, row: int) -> int:
