@@ -46,6 +46,13 @@ class BenchContext(RunningSinkContext):
     def report(self, record: Record, error: Exception) -> None:
         self.errant.append((record, error))
 
+    @property
+    def tolerates_errors(self) -> bool:
+        return self.properties.get("errors.tolerance") == "all"
+
+    def leave_out(self, record: RecordBatch, error: Exception) -> None:
+        self.errant += [(each, error) for each in record.records()]
+
     def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
         self.progress_told.append((done, total))
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+
 from connect.api import ConnectError, RetriableConnectError
 from connectors.spark.java import find_java
 from connectors.spark.job import Job
@@ -39,8 +41,14 @@ class SparkDriver:
         self._idle: threading.Timer | None = None
         self._lock = threading.Lock()
 
-    def run(self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
-        """Run a job to its end; returns what the driver said last (``rows`` by topic, ``files``).
+    def run(
+        self,
+        job: Job,
+        on_progress: Callable[[Mapping[str, Any]], None],
+        on_left_out: Callable[[pa.RecordBatch], None] = lambda batch: None,
+    ) -> Mapping[str, Any]:
+        """Run a job to its end; returns what the driver said last (``rows`` by topic, ``files``, ``left_out``). ``on_left_out`` gets
+        the records that could not be decoded, with the columns ``LEFT_OUT``.
 
         Blocks. Raises Cancelled soon after ``stopping`` is set, and when the job failed ConnectError with Spark's words,
         RetriableConnectError where a server that it uses was away; the driver is gone after any of them.
@@ -51,6 +59,8 @@ class SparkDriver:
             try:
                 with self._cancelling():
                     said = self._run(job, on_progress)
+                if said["records"]:
+                    _hand_over(Path(said["records"]), on_left_out)
             except BaseException:
                 self._end()
                 raise
@@ -152,6 +162,13 @@ class SparkDriver:
         finally:
             ended.set()
             watcher.join()
+
+
+def _hand_over(path: Path, on_left_out: Callable[[pa.RecordBatch], None]) -> None:
+    with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
+        for batch in stream:
+            on_left_out(batch)
+    path.unlink()
 
 
 def _end_process(process: subprocess.Popen[str]) -> None:

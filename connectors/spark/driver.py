@@ -3,14 +3,15 @@
 ``python -m connectors.spark.driver``: each line of standard input is the path of a ``Job``'s description; the first one's
 master and configuration make the session, which the others share. Standard output carries one JSON object a line:
 ``{"event": "progress", "done": 3, "total": 8, "unit": "tasks", "note": "..."}``, and at a job's end
-``{"event": "done", "rows": {"topic": n}, "files": n}`` or ``{"event": "failed", "message": "...", "passing": false}``,
-``passing`` where the same job may succeed later; Spark's own words go to standard error. The driver ends with its standard
+``{"event": "done", "rows": {"topic": n}, "files": n, "left_out": n, "records": null}`` or ``{"event": "failed", "message": "...", "passing": false}``,
+``passing`` where the same job may succeed later, ``records`` a file with records that can't be decoded, as an Arrow stream; Spark's own words go to standard error. The driver ends with its standard
 input; SIGTERM cancels the job first.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import re
@@ -20,15 +21,19 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from connectors.spark import files, topics
 from connectors.spark.failures import first_words, is_passing
-from connectors.spark.job import Job
+from connectors.spark.job import LEFT_OUT, Job
 from tidegate.kit.files import write_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["main"]
+
+_ROWS_AT_ONCE: Final = 1000
 
 
 def main() -> int:
@@ -52,12 +57,12 @@ def _run_and_say(spark: SparkSession, job: Job) -> None:
     watcher = threading.Thread(target=_watch, args=(spark, ended), daemon=True)
     watcher.start()
     try:
-        rows, written = _run(spark, job)
+        done = _run(spark, job)
     except Exception as error:  # noqa: BLE001 - whatever ended the job is told in one line, the rest is in the log
         print(error, file=sys.stderr)
         said: dict[str, Any] = {"event": "failed", "message": first_words(error), "passing": is_passing(error)}
     else:
-        said = {"event": "done", "rows": rows, "files": written}
+        said = {"event": "done", **done}
     ended.set()
     watcher.join()
     _say(**said)
@@ -135,25 +140,39 @@ def _watch(spark: SparkSession, ended: threading.Event) -> None:
             _say(event="progress", done=done, total=total, unit="tasks", note=note)
 
 
-def _run(spark: SparkSession, job: Job) -> tuple[dict[str, int], int]:
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as f
-
-    counts: dict[str, Observation] = {}
-    frames: dict[str, DataFrame] = {}
+def _run(spark: SparkSession, job: Job) -> dict[str, Any]:
+    read = {input_.topic: topics.read(spark, job, input_) for input_ in job.inputs}
     for input_ in job.inputs:
-        counts[input_.topic] = Observation(input_.topic)
-        frames[input_.topic] = topics.read(spark, job, input_).observe(
-            counts[input_.topic], f.count(f.lit(1)).alias("rows")
-        )
-        frames[input_.topic].createOrReplaceTempView(input_.view)
+        read[input_.topic].frame.createOrReplaceTempView(input_.view)
     if job.sql:
         written = files.write(spark, job, spark.sql(job.sql), job.path)
     else:
         written = sum(
-            files.write(spark, job, frame, job.path.replace("${topic}", topic)) for topic, frame in frames.items()
+            files.write(spark, job, topic.frame, job.path.replace("${topic}", name)) for name, topic in read.items()
         )
-    return {topic: int(observation.get["rows"]) for topic, observation in counts.items()}, written
+    observed = {name: topic.observed.get for name, topic in read.items()}
+    failed = [
+        topic.bad
+        for input_ in job.inputs
+        if (topic := read[input_.topic]).bad is not None and observed[input_.topic]["bad"] and not input_.lookup
+    ]
+    return {
+        "rows": {name: int(counts["rows"]) for name, counts in observed.items()},
+        "files": written,
+        "left_out": sum(int(counts["bad"]) for counts in observed.values()),
+        "records": str(_saved(failed)) if failed else None,
+    }
+
+
+def _saved(frames: list[DataFrame]) -> Path:
+    """The rows in a file of this machine, as an Arrow stream. They are read anew: usually there are none."""
+    path = Path("left-out.arrow").absolute()
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, LEFT_OUT) as stream:
+        for frame in frames:
+            rows = (row.asDict(recursive=True) for row in frame.toLocalIterator())
+            while batch := list(itertools.islice(rows, _ROWS_AT_ONCE)):
+                stream.write_batch(pa.RecordBatch.from_pylist(batch, LEFT_OUT))
+    return path
 
 
 if __name__ == "__main__":

@@ -6,10 +6,27 @@ import json
 import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
 
 from tidegate.kit.files import write_whole
 
-__all__ = ["Input", "Job"]
+__all__ = ["LEFT_OUT", "Input", "Job"]
+
+LEFT_OUT: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("key", pa.binary()),
+        ("bytes", pa.binary()),
+        ("headers", pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))),
+        ("error", pa.string()),
+    ]
+)
+"""Records that the driver left out, as they lie in the log, with the reason."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +40,8 @@ class Input:
     value_format: str
     value_schema: str | None = None
     value_message: str | None = None
+    lookup: bool = False
+    """Whether the topic is read whole in every job."""
 
     @property
     def view(self) -> str:
@@ -44,6 +63,8 @@ class Job:
     metadata_columns: bool
     master: str
     jars: list[str]
+    tolerates_errors: bool
+    """Whether records that can't be decoded are left out and told of. Otherwise the first ends the job."""
     conf: dict[str, str]
     kafka: dict[str, str] = field(repr=False)
     """The address of the cluster (``bootstrap.servers``) and the settings of its clients."""

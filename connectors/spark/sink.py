@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from connect.api import ConnectError, JobTask, OffsetRange, RecordBatch, SinkConnector
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connect.api import ConnectError, DataError, JobTask, OffsetRange, Origin, RecordBatch, SinkConnector
 from connectors.spark.client import SparkDriver
 from connectors.spark.config import REGISTERED, SparkSinkConfig
 from connectors.spark.job import Input, Job
@@ -26,9 +29,10 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
     def run(self, ranges: Sequence[OffsetRange], run_id: str) -> None:
         inputs = [self._input(topic, of_topic) for topic, of_topic in _by_topic(ranges).items()]
         inputs += [self._lookup(topic) for topic in self.config.lookup_topics]
-        done = self._driver.run(self._job(inputs, run_id), self._tell)
+        done = self._driver.run(self._job(inputs, run_id), self._tell, self._leave_out)
         rows = sum(done["rows"].get(topic, 0) for topic in _by_topic(ranges))
-        self.context.progress(rows, rows, unit="rows", note=f"wrote {done['files']} files")
+        left_out = f", left {done['left_out']} records out" if done["left_out"] else ""
+        self.context.progress(rows, rows, unit="rows", note=f"wrote {done['files']} files{left_out}")
 
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
         rows = sum(len(batch) for batch in batches)
@@ -36,6 +40,22 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
         by = f", in folders by {', '.join(config.partition_by)}" if config.partition_by else ""
         asked = f" of what the query makes of them ({config.sql})" if config.sql else ""
         yield f"Spark job on {config.master}: {rows} rows to {config.format} files below {config.path}{by}{asked}"
+
+    def _leave_out(self, batch: pa.RecordBatch) -> None:
+        for row in range(len(batch)):
+            one = batch.slice(row, 1)
+            topic, partition = one["topic"][0].as_py(), one["partition"][0].as_py()
+            record = RecordBatch(
+                topic,
+                one["bytes"],
+                None,
+                keys=one["key"],
+                timestamps_ms=pc.divide(one["timestamp"].cast(pa.int64()), 1000),
+                headers=one["headers"],
+                origin=Origin(topic, partition),
+                offsets=one["offset"],
+            )
+            self.context.leave_out(record, DataError(one["error"][0].as_py()))
 
     def _tell(self, said: Any) -> None:
         self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"])
@@ -59,6 +79,7 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
             metadata_columns=config.metadata_columns,
             master=config.master,
             jars=config.jars,
+            tolerates_errors=self.context.tolerates_errors,
             conf=config.conf,
             kafka={"bootstrap.servers": self.context.kafka.bootstrap_servers, **self.context.kafka.properties},
             registry=dict(registry),
@@ -77,10 +98,13 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
             partitions = [TopicPartition(topic, p.partition) for p in admin.describe_topics([topic])[topic].partitions]
             starts, stops = admin.beginning_offsets(partitions), admin.end_offsets(partitions)
         return self._read(
-            topic, {p.partition: at for p, at in starts.items()}, {p.partition: at for p, at in stops.items()}
+            topic,
+            {p.partition: at for p, at in starts.items()},
+            {p.partition: at for p, at in stops.items()},
+            lookup=True,
         )
 
-    def _read(self, topic: str, starts: Mapping[int, int], stops: Mapping[int, int]) -> Input:
+    def _read(self, topic: str, starts: Mapping[int, int], stops: Mapping[int, int], *, lookup: bool = False) -> Input:
         return Input(
             topic=topic,
             starts={str(partition): offset for partition, offset in starts.items()},
@@ -88,6 +112,7 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
             value_format=self.config.value_format,
             value_schema=self.config.value_schema,
             value_message=self.config.value_message,
+            lookup=lookup,
         )
 
 

@@ -8,11 +8,14 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from connect.api import ConnectError, JobTask, OffsetRange, RetriableConnectError, TopicPartition
+from connect.api import ConnectError, JobTask, OffsetRange, TopicPartition
 from connect.config.connector import JobConfig, SinkConfig
 from connect.task.control import TaskControl
+from connect.task.error_policy import ErrorPolicy
+from connect.task.sinks.dead_letters import DeadLetters
 from connect.task.sinks.job_history import JobHistory
 from connect.task.sinks.job_log import Intent, JobLog, PartitionState
+from tidegate.kit.errors import RetriableError
 from tidegate.kit.logs import get_logger
 
 __all__ = ["JobRunner", "planned_ranges"]
@@ -60,11 +63,14 @@ class JobRunner:
         sink: SinkConfig,
         job: JobConfig,
         offsets: JobLog,
+        policy: ErrorPolicy,
+        dead_letters: DeadLetters | None = None,
         on_topic: Callable[[str], None],
         close: Callable[[], None],
     ) -> None:
         self._task, self._control, self._connector = task, control, connector
         self._sink, self._job, self._log = sink, job, offsets
+        self._policy, self._dead_letters = policy, dead_letters
         self._on_topic, self.close = on_topic, close
         self._runs = self._records = 0
         self._topics: set[str] = set()
@@ -131,7 +137,9 @@ class JobRunner:
         self._history.begins(run.id, records=run.records, partitions=len(run.ranges), repeated=repeated)
         try:
             self._task.run(run.ranges, run.id)
-        except RetriableConnectError as error:
+            if self._dead_letters is not None:
+                self._dead_letters.wait_until_written()
+        except RetriableError as error:
             self._history.ends("retried", error)
             logger.warning("job will be run again", connector=self._connector, error=str(error))
             return time.time() + _RETRY_S
@@ -188,10 +196,12 @@ class JobRunner:
         return {p: state._replace(committed=offsets[p], intent=intents.get(p)) for p, state in lost.items()}
 
     def statistics(self) -> dict[str, Any]:
+        letters = self._dead_letters.attributes() if self._dead_letters is not None else {}
         return {
             "sink-task-metrics": {"sink-record-send-total": self._records},
             "job-task-metrics": {"job-run-total": self._runs},
             "job": self._history.as_json(),
+            "task-error-metrics": self._policy.attributes() | letters,
         }
 
 

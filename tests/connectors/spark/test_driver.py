@@ -63,6 +63,7 @@ def make_job(bootstrap, inputs, path, **changes):
         "metadata_columns": False,
         "master": "local[2]",
         "jars": [],
+        "tolerates_errors": False,
         "conf": {},
         "kafka": {"bootstrap.servers": bootstrap},
         "registry": {},
@@ -177,6 +178,42 @@ def test_json_becomes_the_columns_of_its_schema_and_a_value_that_is_none_is_name
     assert rows_of(tmp_path / "out") == [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
     with pytest.raises(ConnectError, match=rf"{topic}.*offset 3"):
         run(driver, job_for([Input(topic, {"0": 0}, {"0": 4}, "json", schema)], registry={}, run_id="def"))
+
+
+def left_out(driver, job):
+    """What a job says, and (offset, bytes, key, reason) of the records that it leaves out."""
+    batches = []
+    done = driver.run(job, lambda said: None, batches.append)
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    return done, [(row["offset"], row["bytes"], row["key"], row["error"]) for row in rows]
+
+
+@pytest.mark.parametrize("schema", ["id BIGINT, name STRING", json.dumps(JSON_SCHEMA)], ids=["ddl", "json-schema"])
+def test_a_job_that_tolerates_errors_leaves_records_out_and_hands_them_over(
+    driver, job_for, apache_kafka, tmp_path, schema
+):
+    topic = f"json-{uuid.uuid4().hex[:6]}"
+    values = [b'{"id": 1, "name": "a"}', b"\xff", None, b'{"id": 2, "name": "b"}', b'{"id": ']
+    fill(apache_kafka.bootstrap_servers, topic, values, 1)
+    input_ = Input(topic, {"0": 0}, {"0": 5}, "json", schema)
+    done, bad = left_out(driver, job_for([input_], registry={}, tolerates_errors=True))
+    assert (done["rows"], done["left_out"]) == ({topic: 2}, 2)
+    assert [(offset, value, key) for offset, value, key, _ in bad] == [(1, b"\xff", None), (4, b'{"id": ', None)]
+    assert all(reason for *_, reason in bad)
+    assert [row["id"] for row in rows_of(tmp_path / "out")] == [1, 2]
+
+
+def test_records_of_a_lookup_topic_that_are_left_out_are_counted_and_not_handed_over(
+    driver, job_for, apache_kafka, registry, flights, tmp_path
+):
+    topic = f"lookup_{uuid.uuid4().hex[:6]}"
+    known = register(registry, topic, CARRIER)
+    fill(apache_kafka.bootstrap_servers, topic, [framed(known, CARRIER, {"code": "AA", "name": "American"}), b"bad"], 1)
+    lookup = Input(topic, {"0": 0}, {"0": 2}, "avro", lookup=True)
+    sql = f"SELECT f.id, l.name FROM {flights[0].view} f JOIN {topic} l ON f.carrier = l.code"
+    done, bad = left_out(driver, job_for([flights[0], lookup], sql=sql, tolerates_errors=True))
+    assert (done["left_out"], bad) == (1, [])
+    assert len(rows_of(tmp_path / "out")) == 100
 
 
 def test_text_is_a_column_and_has_its_coordinates_beside_it(driver, job_for, apache_kafka, tmp_path):
