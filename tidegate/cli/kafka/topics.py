@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -12,7 +12,15 @@ from tidegate.cli.options import json_option, print_json, print_table
 if TYPE_CHECKING:
     from broker.client import Admin
 
-__all__ = ["topics"]
+__all__ = ["is_internal", "topics"]
+
+_OF_CONNECT: Final = frozenset({"connect-configs", "connect-offsets", "connect-status"})
+"""The topics of a platform's Connect workers (``config.storage.topic``, ...)."""
+
+
+def is_internal(topic: str) -> bool:
+    """Whether a topic is a component's own: its name begins with _, or it is one of Connect's."""
+    return topic.startswith("_") or topic in _OF_CONNECT
 
 
 @click.group()
@@ -25,12 +33,15 @@ def topics() -> None:
 @json_option
 @click.option("--internal", is_flag=True, help="Show internal topics too.")
 def list_topics(as_json: bool, internal: bool, **where: Any) -> None:
-    """List topics with their partitions and how many offsets were written."""
+    """List topics with their partitions and how many offsets they hold.
+
+    Topics of Kafka, the registry, Connect and the events service are left out without --internal.
+    """
 
     from broker.client import TopicPartition
 
     async def ask(admin: Admin) -> list[dict[str, Any]]:
-        names = sorted(await admin.list_topics(internal=internal))
+        names = sorted(name for name in await admin.list_topics(internal=internal) if internal or not is_internal(name))
         described = await admin.describe_topics(names)
         all_partitions = [TopicPartition(name, p.partition) for name in names for p in described[name].partitions]
         starts, ends = await admin.beginning_offsets(all_partitions), await admin.end_offsets(all_partitions)
