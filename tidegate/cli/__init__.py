@@ -34,6 +34,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "schemas": ("tidegate.cli.schemas:schemas", "List, get, register, check, compare and delete schemas."),
     "connectors": ("tidegate.cli.connectors:connectors", "Manage connectors; write, preview and test your own."),
     "dlq": ("tidegate.cli.dead_letters:dlq", "Look at dead letters by cause, edit them, send them back."),
+    "loggers": ("tidegate.cli.loggers:loggers", "List and set levels of loggers of a worker or broker."),
     "events": ("tidegate.cli.events:events", "Define, list, publish and follow platform events."),
     "secure": ("tidegate.cli.secure:secure", "TLS, users and rights for all faces of a platform."),
     "users": ("tidegate.cli.secure:users", "Who may log in to the platform, and do what."),
