@@ -35,6 +35,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "connectors": ("tidegate.cli.connectors:connectors", "Manage connectors; write, preview and test your own."),
     "jobs": ("tidegate.cli.jobs:jobs", "List the jobs of sinks such as Spark's, show their runs, run them now."),
     "dlq": ("tidegate.cli.dead_letters:dlq", "Look at dead letters by cause, edit them, send them back."),
+    "loggers": ("tidegate.cli.loggers:loggers", "List and set levels of loggers of a worker or broker."),
     "events": ("tidegate.cli.events:events", "Define, list, publish and follow platform events."),
     "secure": ("tidegate.cli.secure:secure", "TLS, users and rights for all faces of a platform."),
     "users": ("tidegate.cli.secure:users", "Who may log in to the platform, and do what."),

@@ -86,3 +86,13 @@ def test_files_of_connectors(worker: str, name: str, tmp_path: Path) -> None:
     (folder / f"{name}.json").unlink()
     done = tidegate("connectors", "apply", folder, "--prune", "--yes", "--connect", worker)
     assert done.stdout == f"{name} deleted\n"
+
+
+def test_loggers(worker: str) -> None:
+    levels = json.loads(tidegate("loggers", "list", "--json", "--connect", worker).stdout)
+    assert "root" in levels
+    done = json.loads(tidegate("loggers", "set", "org.example", "DEBUG", "--json", "--connect", worker).stdout)
+    assert done["changed"] == ["org.example"]
+    assert json.loads(tidegate("loggers", "list", "org.ex", "--json", "--connect", worker).stdout) == {
+        "org.example": "DEBUG"
+    }
