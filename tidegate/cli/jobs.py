@@ -11,7 +11,7 @@ import click
 
 from tidegate.cli.connectors.looking import workers_in
 from tidegate.cli.connectors.reach import connect_options, connector_argument, path_of, rest_of, statistics_of
-from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.cli.options import done, done_option, json_option, print_json, print_table
 from tidegate.cli.rest import Rest
 from tidegate.kit.errors import UsageError
 
@@ -85,6 +85,7 @@ def show(name: str, data: Path, connect: str | None, as_json: bool) -> None:
 @jobs.command()
 @connector_argument(nargs=-1, required=True)
 @connect_options
+@done_option
 def run(names: tuple[str, ...], data: Path, connect: str | None) -> None:
     """Have jobs run now, over what there is, before their interval or schedule says so.
 
@@ -93,7 +94,7 @@ def run(names: tuple[str, ...], data: Path, connect: str | None) -> None:
     rest = rest_of(data, connect)
     for name in names:
         rest.call("POST", f"/tidegate/v1{path_of(name)}/run")
-        click.echo(f"{name} runs now")
+        done(f"{name} runs now", name=name, action="run")
 
 
 def _jobs(rest: Rest, data: Path, connect: str | None) -> dict[str, dict[str, Any]]:

@@ -233,7 +233,10 @@ def test_commands_for_topics_say_what_they_did(command: Command) -> None:
     assert command("topics", "create", "told").stdout == "topic told is created, with 1 partition\n"
     altered = command("topics", "alter", "told", "--partitions", "2", "--config", "retention.ms=1000")
     assert altered.stdout == "topic told has retention.ms=1000, 2 partitions\n"
-    assert command("topics", "delete", "told").stdout == "deleted: told\n"
+    assert command("topics", "delete", "told").stdout == "topic told is deleted\n"
+    told = json.loads(command("topics", "create", "told", "--json").stdout)
+    assert told == [{"topic": "told", "action": "created", "partitions": 1}]
+    assert "nothing to change" in command("topics", "alter", "told", fails=True).output
 
 
 def test_groups_and_records_of_apache_kafka(apache_kafka: Any, elsewhere: None) -> None:
