@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
 from connect.api import ConnectError, RetriableConnectError
+from connectors.spark.jars import Package, fetch_jars
 from connectors.spark.java import find_java
 from connectors.spark.job import Job
 
@@ -34,9 +36,11 @@ class SparkDriver:
     ``run`` is called by one thread at a time; ``close`` waits for it, and ``kill`` ends it from another thread.
     """
 
-    def __init__(self, *, stopping: threading.Event, idle_s: float) -> None:
-        self._stopping, self._idle_s = stopping, idle_s
+    def __init__(self, *, stopping: threading.Event, idle_s: float, packages: Sequence[Package] = ()) -> None:
+        """``packages`` are fetched when Spark starts."""
+        self._stopping, self._idle_s, self._packages = stopping, idle_s, packages
         self._process: subprocess.Popen[str] | None = None
+        self._jars: list[str] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._idle: threading.Timer | None = None
         self._lock = threading.Lock()
@@ -85,7 +89,7 @@ class SparkDriver:
     def _run(self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
         process, scratch = self._started(on_progress)
         description = scratch / "job.json"
-        job.save(description)
+        dataclasses.replace(job, jars=[*self._jars, *job.jars]).save(description)
         assert process.stdin is not None and process.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # a driver that is gone is told of by its missing answer
             process.stdin.write(f"{description}\n")
@@ -113,6 +117,8 @@ class SparkDriver:
         scratch = Path(self._folder.name)
         on_progress({"done": 0, "total": None, "unit": "tasks", "note": "starting Spark"})
         java_home = find_java(scratch)
+        if self._packages:
+            self._jars = [str(jar) for jar in fetch_jars(java_home, scratch, self._packages)]
         environment = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
         environment.pop("SPARK_HOME", None)  # another Spark on the machine is not the one that was asked for
         environment["TMPDIR"] = str(scratch)  # a driver that is killed leaves files, which go with this folder

@@ -28,7 +28,15 @@ class SparkSinkConfig:
         "spark.output.format",
         default="parquet",
         doc="Format of the files.",
-        check=one_of("parquet", "orc", "json"),
+        check=one_of("parquet", "orc", "json", "csv", "avro"),
+        group="Output",
+    )
+    mode: str = key(
+        "spark.output.mode",
+        default="append",
+        doc="'append': each job adds files. 'overwrite': a job's files replace those of earlier jobs, in the folders that it writes to; "
+        "other folders of spark.output.partition.by stay as they are.",
+        check=one_of("append", "overwrite"),
         group="Output",
     )
     partition_by: list[str] = key(
@@ -41,7 +49,21 @@ class SparkSinkConfig:
         "spark.output.files",
         default=0,
         doc="Number of files a job writes per folder at most; 0 leaves it to Spark.",
+        check=at_least(0),
         group="Output",
+    )
+    file_bytes: int = key(
+        "spark.output.file.bytes",
+        default=0,
+        doc="Size that files should have, about: a job shuffles its rows into files of that size, and writes fewer, smaller ones where "
+        "there are few rows. 0 leaves it to Spark, without a shuffle.",
+        check=at_least(0),
+        group="Output",
+    )
+    options: dict[str, str] = family(
+        "spark.output.option.",
+        doc="Options of Spark's writer for the format, prefix removed: spark.output.option.compression=zstd. CSV has a header unless "
+        "spark.output.option.header=false.",
     )
     metadata_columns: bool = key(
         "spark.metadata.columns",
@@ -116,6 +138,11 @@ class SparkSinkConfig:
             yield Problem(
                 "spark.value.schema",
                 'spark.value.format "json" needs spark.value.schema, e.g. "id BIGINT, name STRING"',
+            )
+        if self.files and self.file_bytes:
+            yield Problem(
+                "spark.output.file.bytes",
+                f"spark.output.files is {self.files}, and spark.output.file.bytes {self.file_bytes}: give one of the two",
             )
         if self.sql and "${topic}" in self.path:
             yield Problem(

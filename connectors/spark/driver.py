@@ -145,11 +145,12 @@ def _run(spark: SparkSession, job: Job) -> dict[str, Any]:
     for input_ in job.inputs:
         read[input_.topic].frame.createOrReplaceTempView(input_.view)
     if job.sql:
-        written = files.write(spark, job, spark.sql(job.sql), job.path)
+        written = files.write(spark, job, [spark.sql(job.sql)], job.path)
     else:
-        written = sum(
-            files.write(spark, job, topic.frame, job.path.replace("${topic}", name)) for name, topic in read.items()
-        )
+        frames: dict[str, list[DataFrame]] = {}
+        for name, topic in read.items():
+            frames.setdefault(job.path.replace("${topic}", name), []).append(topic.frame)
+        written = sum(files.write(spark, job, of_path, path) for path, of_path in frames.items())
     observed = {name: topic.observed.get for name, topic in read.items()}
     failed = [
         topic.bad

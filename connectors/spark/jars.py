@@ -6,16 +6,20 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from connect.api import ConnectError
 from connectors.spark.java import trust_options
 
-__all__ = ["Package", "fetch_jars"]
+__all__ = ["PACKAGES", "Package", "fetch_jars"]
 
 Package = tuple[str, str, str]
 """Organisation, module and version on Maven Central."""
+
+PACKAGES: Final[Mapping[str, Sequence[Package]]] = {"avro": (("org.apache.spark", "spark-avro_2.13", "4.1.1"),)}
+"""What formats of output need; the others need nothing. The versions are those of the pyspark that is pinned."""
 
 
 def cache_folder() -> Path:

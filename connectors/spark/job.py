@@ -58,8 +58,13 @@ class Job:
     sql: str | None
     path: str
     format: str
+    mode: str
+    options: dict[str, str]
+    """Options of Spark's writer for the format."""
     partition_by: list[str]
     files: int
+    file_bytes: int
+    """The size that files should have; 0: none is asked for."""
     metadata_columns: bool
     master: str
     jars: list[str]

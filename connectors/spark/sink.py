@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from connect.api import ConnectError, DataError, JobTask, OffsetRange, Origin, RecordBatch, SinkConnector
 from connectors.spark.client import SparkDriver
 from connectors.spark.config import REGISTERED, SparkSinkConfig
+from connectors.spark.jars import PACKAGES
 from connectors.spark.job import Input, Job
 
 __all__ = ["SparkSinkConnector", "SparkSinkTask"]
@@ -20,7 +21,11 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
     """Hands each job to Spark and waits for it."""
 
     def start(self) -> None:
-        self._driver = SparkDriver(stopping=self.context.stopping, idle_s=self.config.idle_timeout_ms / 1000)
+        self._driver = SparkDriver(
+            stopping=self.context.stopping,
+            idle_s=self.config.idle_timeout_ms / 1000,
+            packages=PACKAGES.get(self.config.format, ()),
+        )
         self.resources.callback(self._driver.close)
 
     def cancel(self) -> None:
@@ -74,8 +79,11 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
             sql=config.sql,
             path=config.path,
             format=config.format,
+            mode=config.mode,
+            options=config.options,
             partition_by=config.partition_by,
             files=config.files,
+            file_bytes=config.file_bytes,
             metadata_columns=config.metadata_columns,
             master=config.master,
             jars=config.jars,

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import struct
 import tempfile
 import threading
@@ -18,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect.api import ConnectError, RetriableConnectError
 from connectors.spark.client import SparkDriver
+from connectors.spark.jars import PACKAGES
 from connectors.spark.job import Input, Job
 from registry.client import RegistryClient
 from tests.servers.process import free_ports
@@ -59,7 +61,10 @@ def make_job(bootstrap, inputs, path, **changes):
         "path": str(path),
         "format": "parquet",
         "partition_by": [],
+        "mode": "append",
+        "options": {},
         "files": 0,
+        "file_bytes": 0,
         "metadata_columns": False,
         "master": "local[2]",
         "jars": [],
@@ -214,6 +219,60 @@ def test_records_of_a_lookup_topic_that_are_left_out_are_counted_and_not_handed_
     done, bad = left_out(driver, job_for([flights[0], lookup], sql=sql, tolerates_errors=True))
     assert (done["left_out"], bad) == (1, [])
     assert len(rows_of(tmp_path / "out")) == 100
+
+
+def test_topics_with_one_path_are_all_there(driver, job_for, apache_kafka, tmp_path):
+    inputs = []
+    for n in range(2):
+        topic = f"both-{uuid.uuid4().hex[:6]}"
+        fill(apache_kafka.bootstrap_servers, topic, [f"{n}"], 1)
+        inputs.append(Input(topic, {"0": 0}, {"0": 1}, "string"))
+    for _ in range(2):
+        run(driver, job_for(inputs, registry={}))
+        assert sorted(row["value"] for row in rows_of(tmp_path / "out")) == ["0", "1"]
+
+
+def test_csv_has_a_header_and_the_options_of_its_writer(driver, job_for, flights, tmp_path):
+    run(driver, job_for([flights[0]], format="csv", options={"sep": ";", "nullValue": "-"}, files=1))
+    (file,) = (tmp_path / "out").glob("part-*.csv")
+    lines = file.read_text().splitlines()
+    assert (lines[0], len(lines)) == ("id;month;carrier", 201)
+    assert {line.split(";")[2] for line in lines[1:]} == {"AA", "-"}
+
+
+def test_avro_files_have_the_columns_of_the_topic(job_for, flights, tmp_path):
+    driver = SparkDriver(stopping=threading.Event(), idle_s=60, packages=PACKAGES["avro"])
+    try:
+        run(driver, job_for([flights[0]], format="avro", files=1))
+    finally:
+        driver.close()
+    (file,) = (tmp_path / "out").glob("part-*.avro")
+    with file.open("rb") as stream:
+        assert sorted(row["id"] for row in fastavro.reader(stream)) == list(range(200))
+
+
+def test_overwrite_replaces_the_folders_that_a_job_writes_to(driver, job_for, flights, tmp_path):
+    view = flights[0].view
+    run(driver, job_for([flights[0]], partition_by=["month"], run_id="a"))
+    query = {"sql": f"SELECT * FROM {view} WHERE month = 1 AND id < 6", "partition_by": ["month"], "mode": "overwrite"}
+    for run_id in ("b", "b", "c"):
+        run(driver, job_for([flights[0]], run_id=run_id, **query))
+        rows = rows_of(tmp_path / "out")
+        assert sorted(row["id"] for row in rows if row["month"] == 1) == [0, 3]
+        assert len([row for row in rows if row["month"] != 1]) == 133
+
+
+def test_files_have_about_the_size_that_is_asked_for(driver, job_for, apache_kafka, tmp_path):
+    topic = f"sized-{uuid.uuid4().hex[:6]}"
+    fill(apache_kafka.bootstrap_servers, topic, [os.urandom(320).hex() for _ in range(10_000)], 2)
+    input_ = Input(topic, {"0": 0, "1": 0}, {"0": 5000, "1": 5000}, "string")
+    sizes = {}
+    for file_bytes in (500_000, 50_000_000):
+        given = {"registry": {}, "format": "json", "file_bytes": file_bytes, "path": str(tmp_path / str(file_bytes))}
+        run(driver, job_for([input_], **given))
+        sizes[file_bytes] = [file.stat().st_size for file in (tmp_path / str(file_bytes)).glob("part-*")]
+    assert len(sizes[50_000_000]) == 1
+    assert 4 <= len(sizes[500_000]) <= 40
 
 
 def test_text_is_a_column_and_has_its_coordinates_beside_it(driver, job_for, apache_kafka, tmp_path):
