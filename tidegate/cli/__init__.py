@@ -28,6 +28,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "schemas": ("tidegate.cli.schemas:schemas", "List, get, register, check and compare schemas."),
     "connectors": ("tidegate.cli.connectors:connectors", "Manage connectors; write, preview and test your own."),
     "events": ("tidegate.cli.events:events", "Define, list, publish and follow platform events."),
+    "spark": ("tidegate.cli.spark:spark", "Ship the Spark data source to executors."),
     "secure": ("tidegate.cli.secure:secure", "TLS, users and rights for all faces of a platform."),
     "users": ("tidegate.cli.secure:users", "Who may log in to the platform, and do what."),
     "use": ("tidegate.cli.use:use", "Choose which platform commands talk to, from any folder."),
