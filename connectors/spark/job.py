@@ -41,7 +41,7 @@ class Input:
     value_schema: str | None = None
     value_message: str | None = None
     lookup: bool = False
-    """Whether the topic is read whole in every job."""
+    """Whether the topic is a table: read whole in every job, the newest record of each key."""
 
     @property
     def view(self) -> str:
