@@ -1,4 +1,4 @@
-"""What a worker tells the Spark driver to do: one job, as a file that both read."""
+"""The description of one job, a file that the worker writes and the Spark driver reads."""
 
 from __future__ import annotations
 

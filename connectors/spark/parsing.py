@@ -33,7 +33,7 @@ class Unchecked(ConnectError):
 
 @functools.lru_cache(maxsize=64)
 def problem_of(sql: str) -> str | None:
-    """What is wrong with a query, in Spark's words with the line; None if it parses. Blocks for the start of a JVM.
+    """Spark's words about a query that does not parse, with the line; None if it parses. Blocks for the start of a JVM.
 
     Raises Unchecked.
     """

@@ -395,14 +395,17 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
         "spark.hadoop.fs.s3a.secret.key": secret,
         "spark.tidegate.tricky": tricky,
         "spark.sql.session.timeZone": "Asia/Tokyo",
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
     }
     sql = f"SELECT current_timezone() AS zone, '${{spark.tidegate.tricky}}' AS tricky, count(*) AS n FROM {flights[0].view}"
-    seen, modes, log = [], set(), []
+    seen, modes, log, addresses = [], set(), [], set()
 
     def look(_):
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
                 seen.append((process.name(), " ".join([*process.cmdline(), *process.environ().values()])))
+                addresses.update(c.laddr.ip for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN)
 
         with suppress(AttributeError, FileNotFoundError):  # before the driver
             log.append((Path(driver._folder.name) / "spark.log").read_text())
@@ -416,6 +419,7 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
     until(lambda: driver._process is None, "the driver gone")
     assert modes == {0}
     assert "java" in {name for name, _ in seen}
+    assert addresses and addresses <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}, "the UI and all else listen on loopback"
     secrets = (secret, login, registry_user)
     assert [line for _, line in seen if any(word in line for word in secrets)] == []
     assert not any(word in log[-1] for word in secrets)
