@@ -87,7 +87,7 @@ class SparkDriver:
                 os.killpg(process.pid, 9)
 
     def _run(self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
-        process, scratch = self._started(on_progress)
+        process, scratch = self._started(job, on_progress)
         description = scratch / "job.json"
         dataclasses.replace(job, jars=[*self._jars, *job.jars]).save(description)
         assert process.stdin is not None and process.stdout is not None
@@ -109,7 +109,9 @@ class SparkDriver:
         last_words = "".join((scratch / "spark.log").read_text(errors="replace").splitlines(keepends=True)[-5:]).strip()
         raise ConnectError(f"the Spark driver ended with status {status}: {last_words}")
 
-    def _started(self, on_progress: Callable[[Mapping[str, Any]], None]) -> tuple[subprocess.Popen[str], Path]:
+    def _started(
+        self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]
+    ) -> tuple[subprocess.Popen[str], Path]:
         if self._process is not None and self._folder is not None and self._process.poll() is None:
             return self._process, Path(self._folder.name)
         self._end()
@@ -122,6 +124,8 @@ class SparkDriver:
         environment = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
         environment.pop("SPARK_HOME", None)  # another Spark on the machine is not the one that was asked for
         environment["TMPDIR"] = str(scratch)  # a driver that is killed leaves files, which go with this folder
+        if job.master.startswith("local"):
+            environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # the UI listens on all addresses without it
         with (scratch / "spark.log").open("w") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "connectors.spark.driver"],

@@ -75,14 +75,15 @@ class SparkSinkConfig:
         "spark.sql",
         default=None,
         doc="A query over the topics, each a view of its own name (characters other than letters and digits become _). "
-        "Without it every topic is written as it is.",
+        "Without it every topic is written as it is. It is parsed when the configuration is validated, where there is a Java.",
         importance="high",
         group="Transform",
     )
     lookup_topics: list[str] = key(
         "spark.lookup.topics",
         default=[],
-        doc="Topics that spark.sql joins with, read whole in every job rather than from where the last one ended.",
+        doc="Topics that spark.sql joins with, as tables: read whole in every job, the newest record of each key. Records without a key are "
+        "all there.",
         group="Transform",
     )
     value_format: str = key(

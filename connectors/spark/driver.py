@@ -18,6 +18,7 @@ import re
 import signal
 import sys
 import threading
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +26,8 @@ import pyarrow as pa
 
 from connectors.spark import files, topics
 from connectors.spark.failures import first_words, is_passing
-from connectors.spark.job import LEFT_OUT, Job
+from connectors.spark.job import LEFT_OUT, Input, Job
+from tidegate.kit.errors import UsageError
 from tidegate.kit.files import write_whole
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _ROWS_AT_ONCE: Final = 1000
+_UNKNOWN_NAMES: Final = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "FIELD_NOT_FOUND")
 
 
 def main() -> int:
@@ -142,10 +145,8 @@ def _watch(spark: SparkSession, ended: threading.Event) -> None:
 
 def _run(spark: SparkSession, job: Job) -> dict[str, Any]:
     read = {input_.topic: topics.read(spark, job, input_) for input_ in job.inputs}
-    for input_ in job.inputs:
-        read[input_.topic].frame.createOrReplaceTempView(input_.view)
     if job.sql:
-        written = files.write(spark, job, [spark.sql(job.sql)], job.path)
+        written = files.write(spark, job, [_queried(spark, job.sql, _views(job.inputs, read))], job.path)
     else:
         frames: dict[str, list[DataFrame]] = {}
         for name, topic in read.items():
@@ -163,6 +164,35 @@ def _run(spark: SparkSession, job: Job) -> dict[str, Any]:
         "left_out": sum(int(counts["bad"]) for counts in observed.values()),
         "records": str(_saved(failed)) if failed else None,
     }
+
+
+def _views(inputs: Iterable[Input], read: Mapping[str, topics.Topic]) -> dict[str, DataFrame]:
+    """The topics by the names of their views. Raises UsageError where two topics have one."""
+    views: dict[str, str] = {}
+    for input_ in inputs:
+        if (other := views.setdefault(input_.view, input_.topic)) != input_.topic:
+            raise UsageError(
+                f"the topics {other} and {input_.topic} are both the view {input_.view}: read one of them in a connector of its own"
+            )
+    return {view: read[topic].frame for view, topic in views.items()}
+
+
+def _queried(spark: SparkSession, sql: str, views: Mapping[str, DataFrame]) -> DataFrame:
+    """The result of the query. Raises UsageError for a name that it does not know, with those that there are."""
+    from pyspark.errors import AnalysisException
+
+    for view, frame in views.items():
+        frame.createOrReplaceTempView(view)
+    try:
+        return spark.sql(sql)
+    except AnalysisException as error:
+        if not (error.getCondition() or "").startswith(_UNKNOWN_NAMES):
+            raise
+        existing = "; ".join(
+            f"{view} ({', '.join(f'{name} {type_.upper()}' for name, type_ in frame.dtypes)})"
+            for view, frame in views.items()
+        )
+        raise UsageError(f"{first_words(error)} The query can use: {existing}") from error
 
 
 def _saved(frames: list[DataFrame]) -> Path:

@@ -1,4 +1,4 @@
-"""What an error of Spark says to a person, and whether the same job may succeed later."""
+"""Words for errors of Spark, and whether the same job may succeed later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker tells the Spark driver to do: one job, as a file that both read."""
+"""The description of one job, a file that the worker writes and the Spark driver reads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Input:
     value_schema: str | None = None
     value_message: str | None = None
     lookup: bool = False
-    """Whether the topic is read whole in every job."""
+    """Whether the topic is a table: read whole in every job, the newest record of each key."""
 
     @property
     def view(self) -> str:

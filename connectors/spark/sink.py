@@ -8,13 +8,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect.api import ConnectError, DataError, JobTask, OffsetRange, Origin, RecordBatch, SinkConnector
+from connect.api import ConnectError, DataError, JobTask, OffsetRange, Origin, Problem, RecordBatch, SinkConnector
 from connectors.spark.client import SparkDriver
 from connectors.spark.config import REGISTERED, SparkSinkConfig
 from connectors.spark.jars import PACKAGES
 from connectors.spark.job import Input, Job
+from connectors.spark.parsing import Unchecked, problem_of
+from tidegate.kit.logs import get_logger
 
 __all__ = ["SparkSinkConnector", "SparkSinkTask"]
+
+logger = get_logger(__name__)
 
 
 class SparkSinkTask(JobTask[SparkSinkConfig]):
@@ -129,6 +133,18 @@ class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
 
     config_class = SparkSinkConfig
     task_class = SparkSinkTask
+
+    @classmethod
+    def check(cls, config: SparkSinkConfig) -> Iterable[Problem]:
+        if config.sql is None:
+            return
+        try:
+            problem = problem_of(config.sql)
+        except Unchecked as error:
+            logger.warning("the query of a Spark sink is not checked before its first job", reason=str(error))
+            return
+        if problem is not None:
+            yield Problem("spark.sql", f"spark.sql is no query that Spark can parse: {problem}")
 
 
 def _by_topic(ranges: Sequence[OffsetRange]) -> dict[str, list[OffsetRange]]:

@@ -30,7 +30,7 @@ class Topic:
 
 
 def read(spark: SparkSession, job: Job, input_: Input) -> Topic:
-    """The records of one topic as columns; tombstones are left out."""
+    """The records of one topic as columns; tombstones are left out. Of a lookup's records with a key, the newest of each key."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
@@ -41,19 +41,32 @@ def read(spark: SparkSession, job: Job, input_: Input) -> Topic:
         records = _parsed(records, input_.value_schema or "", tolerates=job.tolerates_errors)
     failed = f.col("error").isNotNull() if job.tolerates_errors else f.lit(False)
     observed = Observation(input_.topic)
-    records = records.where(f.col("value").isNotNull() | failed)
+    if not input_.lookup:
+        records = records.where(f.col("value").isNotNull() | failed)
     if job.tolerates_errors:
         bad = records.where(failed).select(
             "topic", "partition", "offset", "timestamp", "key", "bytes", "headers", "error"
         )
-    records = records.observe(observed, f.count_if(~failed).alias("rows"), f.count_if(failed).alias("bad")).where(
-        ~failed
-    )
+    if input_.lookup:
+        records = _newest(records, failed)
+    rows = ~failed & f.col("value").isNotNull()
+    records = records.observe(observed, f.count_if(rows).alias("rows"), f.count_if(failed).alias("bad")).where(rows)
     of_struct = isinstance(records.schema["value"].dataType, StructType)
     columns: list[Column | str] = ["value.*" if of_struct else "value"]
     if job.metadata_columns:
         columns += [f.col(name).alias(f"__{name}") for name in ("topic", "partition", "offset", "timestamp")]
     return Topic(records.select(*columns), bad, observed)
+
+
+def _newest(records: DataFrame, failed: Column) -> DataFrame:
+    """The records without a key, and of each key the one with the highest offset, as compaction keeps it. Those that failed stay."""
+    from pyspark.sql import functions as f
+
+    versions = records.where(f.col("key").isNotNull() & ~failed)
+    newest = (
+        versions.groupBy("key").agg(f.max_by(f.struct(*records.columns), "offset").alias("newest")).select("newest.*")
+    )
+    return newest.unionAll(records.where(f.col("key").isNull() | failed))
 
 
 def _records(spark: SparkSession, job: Job, input_: Input) -> DataFrame:

@@ -48,7 +48,8 @@ def fill(bootstrap, topic, values, partitions=2):
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
     producer = Producer({"bootstrap.servers": bootstrap})
     for n, value in enumerate(values):
-        producer.produce(topic, value, partition=n % partitions)
+        key, value = value if isinstance(value, tuple) else (None, value)
+        producer.produce(topic, value, key=key, partition=n % partitions)
     assert producer.flush(60) == 0
 
 
@@ -147,6 +148,41 @@ def test_sql_joins_a_lookup_topic(driver, job_for, flights, tmp_path):
     sql = f"SELECT c.name, count(*) AS n FROM {views[0]} f JOIN {views[1]} c ON f.carrier = c.code GROUP BY c.name"
     run(driver, job_for(list(flights), sql=sql))
     assert rows_of(tmp_path / "out") == [{"name": "American", "n": 100}]
+
+
+def test_a_lookup_topic_is_a_table_of_the_newest_record_of_each_key(driver, job_for, apache_kafka, tmp_path):
+    topic, table = f"sales_{uuid.uuid4().hex[:6]}", f"prices_{uuid.uuid4().hex[:6]}"
+    fill(apache_kafka.bootstrap_servers, topic, [b'{"item": "a"}', b'{"item": "b"}', b'{"item": "c"}'], 1)
+    prices = [("a", 1), ("b", 2), ("a", 3), ("c", 4), (None, 9)]
+    values = [(key, json.dumps({"item": key or "c", "price": price}).encode()) for key, price in prices] + [("b", None)]
+    fill(apache_kafka.bootstrap_servers, table, values, 1)
+    inputs = [
+        Input(topic, {"0": 0}, {"0": 3}, "json", "item STRING, price INT"),
+        Input(table, {"0": 0}, {"0": 6}, "json", "item STRING, price INT", lookup=True),
+    ]
+    sql = f"SELECT s.item, p.price FROM {topic} s LEFT JOIN {table} p ON s.item = p.item"
+    run(driver, job_for(inputs, registry={}, sql=sql))
+    rows = sorted(((row["item"], row["price"]) for row in rows_of(tmp_path / "out")), key=str)
+    assert rows == [("a", 3), ("b", None), ("c", 4), ("c", 9)]
+
+
+@pytest.mark.parametrize("wrong", ["SELECT id FROM fligths", "SELECT idd FROM {view}"], ids=["view", "column"])
+def test_a_name_that_the_query_does_not_know_is_told_with_those_that_there_are(driver, job_for, flights, wrong):
+    view = flights[0].view
+    with pytest.raises(ConnectError) as failed:
+        run(driver, job_for([flights[0]], sql=wrong.format(view=view)))
+    words = str(failed.value)
+    assert f"The query can use: {view} (id BIGINT, month INT, carrier STRING)" in words
+    assert "fligths" in words or "idd" in words
+
+
+def test_two_topics_that_are_one_view_are_refused(driver, job_for, apache_kafka):
+    name = uuid.uuid4().hex[:6]
+    inputs = [Input(f"t{name}{mark}x", {"0": 0}, {"0": 1}, "string") for mark in "-_"]
+    for input_ in inputs:
+        fill(apache_kafka.bootstrap_servers, input_.topic, ["a"], 1)
+    with pytest.raises(ConnectError, match=f"are both the view t{name}_x"):
+        run(driver, job_for(inputs, registry={}, sql=f"SELECT * FROM t{name}_x"))
 
 
 def test_a_schema_of_another_subject_is_looked_up_by_its_id(driver, job_for, apache_kafka, registry, tmp_path):
@@ -359,14 +395,17 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
         "spark.hadoop.fs.s3a.secret.key": secret,
         "spark.tidegate.tricky": tricky,
         "spark.sql.session.timeZone": "Asia/Tokyo",
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
     }
     sql = f"SELECT current_timezone() AS zone, '${{spark.tidegate.tricky}}' AS tricky, count(*) AS n FROM {flights[0].view}"
-    seen, modes, log = [], set(), []
+    seen, modes, log, addresses = [], set(), [], set()
 
     def look(_):
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
                 seen.append((process.name(), " ".join([*process.cmdline(), *process.environ().values()])))
+                addresses.update(c.laddr.ip for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN)
 
         with suppress(AttributeError, FileNotFoundError):  # before the driver
             log.append((Path(driver._folder.name) / "spark.log").read_text())
@@ -380,6 +419,7 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
     until(lambda: driver._process is None, "the driver gone")
     assert modes == {0}
     assert "java" in {name for name, _ in seen}
+    assert addresses and addresses <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}, "the UI and all else listen on loopback"
     secrets = (secret, login, registry_user)
     assert [line for _, line in seen if any(word in line for word in secrets)] == []
     assert not any(word in log[-1] for word in secrets)
