@@ -65,7 +65,7 @@ def start_positions(admin: Admin, options: Options, partitions: Iterable[TopicPa
     chosen = list(partitions)
     first, last = admin.beginning_offsets(chosen), _ends(admin, options, chosen)
     if options.starting_times is not None:
-        return _by_time(admin, options.starting_times, chosen, last)
+        return _by_time(admin, options.starting_times, chosen, last, must_match=not options.latest_if_later)
     starts = _resolved("startingOffsets", options.starting, chosen, first, last)
     for partition, offset in starts.items():
         if first[partition] <= offset <= last[partition]:
@@ -110,10 +110,21 @@ def _resolved(
     return resolved
 
 
-def _by_time(admin: Admin, asked: int | Offsets, partitions: list[TopicPartition], last: Positions) -> Positions:
-    """The first offset at or after a time. The log's end where there is none, or where the option has no time for a partition."""
+def _by_time(
+    admin: Admin, asked: int | Offsets, partitions: list[TopicPartition], last: Positions, *, must_match: bool = False
+) -> Positions:
+    """The first offset at or after a time. The log's end where there is none, or where the option has no time for a partition.
+
+    With ``must_match`` a partition that has no record at or after its time raises UsageError.
+    """
     times = {partition: at for partition in partitions if (at := _asked(asked, partition, _NO_TIME)) != _NO_TIME}
     at_times = admin.offsets_for_times(times) if times else {}
+    without = next((partition for partition in times if at_times.get(partition) is None), None)
+    if must_match and without is not None:
+        raise UsageError(
+            f"{without} has no record at or after its starting timestamp {times[without]} "
+            "(startingOffsetsByTimestampStrategy=latest begins at its end)"
+        )
     return {p: record.offset if (record := at_times.get(p)) is not None else last[p] for p in partitions}
 
 

@@ -28,7 +28,7 @@ _DEFAULT: Final = {
 """The format of a side, with a registry and without."""
 _KNOWN: Final = (
     "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp",
-    "endingoffsetsbytimestamp", "startingtimestamp", "endingtimestamp", "minpartitions", "failondataloss", "includeheaders", "pushfilters",
+    "endingoffsetsbytimestamp", "startingoffsetsbytimestampstrategy", "startingtimestamp", "endingtimestamp", "minpartitions", "failondataloss", "includeheaders", "pushfilters",
     "maxoffsetspertrigger", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.message", "key.message", "value.errors", "errors.deadletterqueue.topic.name", "path",
 )  # fmt: skip
 
@@ -48,6 +48,8 @@ class Options:
     ending: int | Offsets
     starting_times: int | Offsets | None
     ending_times: int | Offsets | None
+    latest_if_later: bool
+    """Whether a partition without a record at or after its starting time is read from its end; otherwise that is an error."""
     min_partitions: int
     fail_on_data_loss: bool
     include_headers: bool
@@ -114,6 +116,8 @@ class Options:
             ending=_ending(options),
             starting_times=_times(options, "starting"),
             ending_times=_times(options, "ending"),
+            latest_if_later=choice(options, "startingoffsetsbytimestampstrategy", ("error", "latest"), "error")
+            == "latest",
             min_partitions=number(options, "minpartitions"),
             fail_on_data_loss=flag(options, "failondataloss", default=True),
             push_filters=flag(options, "pushfilters", default=False),

@@ -168,15 +168,16 @@ class _StreamReader(_Reader, DataSourceStreamReader):  # type: ignore[misc]
     """Offsets are ``{"topic": {"0": 23}}``, as in the checkpoints of Spark's Kafka source. A partition that is new to the stream is
     read from its first offset. When Spark has finished a batch its positions are committed to ``groupId``, so that lag is seen.
 
-    Spark asks for the latest offset before it says where the stream is, so ``maxOffsetsPerTrigger`` counts from the group's
-    positions: those of the checkpoint, or of the batch before. Each partition has an equal share of the bound; from the same
-    positions it never ends earlier than before, so no batch goes back.
+    Spark asks for the latest offset before it says where the stream is, so ``maxOffsetsPerTrigger`` counts from the end of the
+    batch that was planned last. A query that is restarted finds that end in the group, as the metadata of its positions:
+    they lag by a batch, and from them the next batch would end where the checkpoint is already. Each partition has an equal
+    share of the bound; from the same positions it never ends earlier than before, so no batch goes back.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
         super().__init__(options, schema)
         self._planned: dict[TopicPartition, int] | None = None
-        """The last answer of ``latestOffset``."""
+        """The last answer of ``latestOffset``, or the end of the batch that Spark plans again after a restart."""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         from pyspark_tidegate import offsets
@@ -192,9 +193,11 @@ class _StreamReader(_Reader, DataSourceStreamReader):  # type: ignore[misc]
             chosen = offsets.selected(admin, options)
             stops = offsets.end_positions(admin, options, chosen)
             if options.max_offsets:
-                starts = offsets.start_positions(admin, options, chosen)
-                known = self._planned if self._planned is not None else admin.group_offsets(options.group)
-                starts |= {partition: known[partition] for partition in chosen if partition in known}
+                known = self._planned if self._planned is not None else _planned_by(admin, options.group)
+                starts = {partition: known[partition] for partition in chosen if partition in known}
+                new = [partition for partition in chosen if partition not in known]
+                # As ``partitions`` does: a partition that is new to the stream is read from its first offset.
+                starts |= admin.beginning_offsets(new) if starts else offsets.start_positions(admin, options, new)
                 share = max(1, options.max_offsets // max(1, len(chosen)))
                 stops = {partition: min(stop, starts[partition] + share) for partition, stop in stops.items()}
         self._planned = stops
@@ -212,7 +215,12 @@ class _StreamReader(_Reader, DataSourceStreamReader):  # type: ignore[misc]
             )
         with self._admin() as admin:
             first = admin.beginning_offsets(list(stops))
-        starts |= {partition: first[partition] for partition in new}
+            starts |= {partition: first[partition] for partition in new}
+            if self._options.max_offsets:
+                planned = self._planned or {}
+                self._planned = {partition: max(stop, planned.get(partition, 0)) for partition, stop in stops.items()}
+                ends = {partition: str(stop) for partition, stop in stops.items()}
+                admin.alter_group_offsets(self._options.group, starts, ends)
         lost = [p for p in stops if starts[p] < first[p] and starts[p] < stops[p]]
         if lost and self._options.fail_on_data_loss:
             raise UsageError(
@@ -234,6 +242,12 @@ class _StreamReader(_Reader, DataSourceStreamReader):  # type: ignore[misc]
             if self._options.max_offsets:
                 raise
             logger.warning("the positions of the stream are not committed", group=self._options.group, error=str(error))
+
+
+def _planned_by(admin: Admin, group: str) -> dict[TopicPartition, int]:
+    """The end of the batch that a group's stream planned last: of each partition its metadata, else its offset."""
+    positions = admin.group_offsets_with_notes(group).items()
+    return {partition: max(offset, int(note) if note.isdecimal() else 0) for partition, (offset, note) in positions}
 
 
 def _to_json(positions: dict[TopicPartition, int]) -> dict[str, Any]:

@@ -163,6 +163,10 @@ def test_offsets_and_times_choose_the_rows(spark: SparkSession, topic: Topic) ->
     assert read(endingOffsets=json.dumps({name: {"0": 2, "1": 1}})) == ["0", "1", "2"]
     assert read(startingTimestamp="1700000003000") == ["3", "4", "5"]
     assert read(startingOffsetsByTimestamp=json.dumps({name: {"0": 1_700_000_002_000}})) == ["2", "4"]
+    late = {"startingTimestamp": "1700000005000"}  # after the last record of partition 0
+    with pytest.raises(Exception, match=rf"{name}-0 has no record at or after its starting timestamp 1700000005000"):
+        read(**late)
+    assert read(**late, startingOffsetsByTimestampStrategy="latest") == ["5"]
     assert read(minPartitions="6") == ["0", "1", "2", "3", "4", "5"]
     assigned = {"assign": json.dumps({name: [1]}), "subscribe": ""}
     assert read(**assigned) == ["1", "3", "5"]
@@ -256,6 +260,7 @@ def test_a_timestamp_beyond_sparks_names_its_record(spark: SparkSession, topic: 
         ({"subscribes": "x"}, "the option subscribes is not known"),
         ({"failOnDataLoss": "perhaps"}, "failondataloss is 'perhaps'"),
         ({"startingTimestamp": "yesterday"}, "startingtimestamp is 'yesterday'"),
+        ({"startingOffsetsByTimestampStrategy": "first"}, "strategy is 'first': it must be one of error, latest"),
         ({"endingOffsets": "earliest"}, "endingoffsets is 'earliest': a read can't end at the earliest offset"),
     ],
 )

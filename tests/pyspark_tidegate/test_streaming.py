@@ -74,7 +74,10 @@ def test_batches_are_bounded_and_none_goes_back_after_a_restart(
     sizes = run(spark, topic, folder, **bounded)
     topic.write(FLIGHT, [{"id": n, "month": 1} for n in range(30, 50)], 1)
     sizes += run(spark, topic, folder, **bounded)
-    assert sorted(map(int, (folder / "rows.txt").read_text().split())) == list(range(50))
+    # Its group lags by a batch, and yet the query does not take the checkpoint's position for the log's end.
+    topic.write(FLIGHT, [{"id": n, "month": 1} for n in range(50, 80)], 1)
+    sizes += run(spark, topic, folder, **bounded)
+    assert sorted(map(int, (folder / "rows.txt").read_text().split())) == list(range(80))
     assert max(sizes) <= 10
     with pytest.raises(Exception, match="maxOffsetsPerTrigger needs the option groupId"):
         run(spark, topic, folder, maxOffsetsPerTrigger="10")
