@@ -30,6 +30,14 @@ from tests.support.registry import RegistryThread
 
 ROWS = int(os.environ.get("ROWS", "1000000"))
 PARTITIONS, STEP = 4, 50_000
+SPARK_PACKAGES = (
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.1.1"),
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+    ("org.apache.spark", "spark-avro_2.13", "4.1.1"),
+    ("org.apache.kafka", "kafka-clients", "3.9.0"),
+    ("org.apache.commons", "commons-pool2", "2.12.0"),
+)
+"""What Spark's own source and ``from_avro`` need. Maven Central lacks the token provider of 4.1.1."""
 SCHEMA = """{"type": "record", "name": "Flight", "fields": [
   {"name": "id", "type": "long"}, {"name": "carrier", "type": "string"}, {"name": "origin", "type": "string"},
   {"name": "dest", "type": "string"}, {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
@@ -73,7 +81,7 @@ def fill(bootstrap: str, schema_id: int) -> None:
 def session(folder: Path) -> Any:
     """A Spark of two cores with Spark's Kafka and Avro packages."""
     java = find_java(folder)
-    jars = fetch_jars(java, folder)
+    jars = fetch_jars(java, folder, SPARK_PACKAGES)
     os.environ |= {"JAVA_HOME": str(java), "PYSPARK_PYTHON": sys.executable}
 
     from pyspark.sql import SparkSession

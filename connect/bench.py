@@ -14,6 +14,7 @@ from typing import Any
 from connect.api import Connector, Record, RecordBatch, Task, TopicPartition
 from connect.stores.offsets import canonical
 from connect.task.context import RunningSinkContext
+from connect.task.parts import registry_keys
 from tidegate.kit.config import parse
 
 __all__ = ["Bench", "BenchContext", "RunningTask"]
@@ -31,7 +32,7 @@ class BenchContext(RunningSinkContext):
             properties,
             stopping=threading.Event(),
             kafka=ClientConfig(properties.get("bootstrap.servers", "127.0.0.1:9092")),
-            registry=properties,
+            registry=registry_keys(properties),
             errant_records=self,
         )
         self._offsets = offsets
@@ -44,6 +45,13 @@ class BenchContext(RunningSinkContext):
 
     def report(self, record: Record, error: Exception) -> None:
         self.errant.append((record, error))
+
+    @property
+    def tolerates_errors(self) -> bool:
+        return self.properties.get("errors.tolerance") == "all"
+
+    def leave_out(self, record: RecordBatch, error: Exception) -> None:
+        self.errant += [(each, error) for each in record.records()]
 
     def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
         self.progress_told.append((done, total))

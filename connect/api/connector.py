@@ -58,6 +58,7 @@ __all__ = [
     "ConnectorContext",
     "ErrantRecordReporter",
     "JobTask",
+    "JobTaskContext",
     "OffsetChanges",
     "OffsetRange",
     "SinkConnector",
@@ -123,6 +124,14 @@ class TaskContext(Protocol):
         """A client for the worker's schema registry. Raises ConnectError if the worker has none."""
         ...
 
+    @property
+    def registry_properties(self) -> Mapping[str, str]:
+        """The settings of a client of the worker's schema registry, for an engine that makes its own; empty if the worker has none.
+
+        They may contain a password.
+        """
+        ...
+
     def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
         """Report the progress of long work; the worker shows it until the next call."""
         ...
@@ -181,6 +190,21 @@ class SinkTaskContext(TaskContext, Protocol):
 
     def request_commit(self) -> None:
         """Request a commit of offsets soon, before ``offset.flush.interval.ms``."""
+        ...
+
+
+class JobTaskContext(TaskContext, Protocol):
+    @property
+    def tolerates_errors(self) -> bool:
+        """Whether ``errors.tolerance`` is ``all``."""
+        ...
+
+    def leave_out(self, record: RecordBatch, error: Exception) -> None:
+        """Pass a record that the engine could not decode to ``errors.*`` (dead letter queue, log); raises if errors are not tolerated.
+
+        ``record`` is one row with keys and values as bytes, and with ``origin`` and ``offsets``. What is passed during a run is durable
+        before the run's ends are committed.
+        """
         ...
 
 
@@ -330,7 +354,7 @@ class JobTask(Task[ConfigT]):
     same run is repeated first: same id, same ranges. A job must replace its earlier output.
     """
 
-    context: TaskContext
+    context: JobTaskContext
 
     @abstractmethod
     def run(self, ranges: Sequence[OffsetRange], run_id: str) -> None:

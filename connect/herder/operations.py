@@ -189,6 +189,15 @@ class Operations:
             raise NotFound(f"Unknown task: {name}-{number}")
         await self._herder.restart_task(name, number)
 
+    async def run_job(self, name: str) -> None:
+        """Have the tasks of a job run before their time. Raises BadRequest for what is no job or does not run."""
+        stored = self._stored(name)
+        ordered = [await self._herder.run_job(name, number) for number in range(len(stored.tasks or []))]
+        if not any(ordered):
+            raise BadRequest(
+                f"Connector {name} has no job that runs: only a sink that runs in jobs, such as Spark's, has one"
+            )
+
     async def offsets(self, name: str) -> dict[str, Any]:
         """How far a connector has come."""
         stored = self._stored(name)

@@ -14,7 +14,7 @@ from connect.errors import UnknownPlugin
 from connect.plugins.registry import PluginRegistry
 from connect.stores.offsets import canonical
 from connect.task.clients import ClientLoop
-from connect.task.context import RunningSinkContext, RunningSourceContext, RunningTaskContext
+from connect.task.context import RunningJobContext, RunningSinkContext, RunningSourceContext
 from connect.task.error_policy import ErrorPolicy, Failure
 from connect.task.lifecycle import Lifecycle, Runner
 from connect.task.measures import TaskMeasures
@@ -176,12 +176,7 @@ def _sink(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
     headers = _headers(parts, made)
     pipeline = SinkPipeline(_chain(parts, config, made), keys, values, policy, headers=headers)
     if config.dead_letter_topic and config.errors_tolerance == "all":
-        from broker.client import NewTopic
-
-        topic = NewTopic(config.dead_letter_topic, 1, config.dead_letter_replication)
-        sender = DeadLetterSender(loop, parts.clients, topic, fit=worker.replication_fit)
-        made.callback(sender.close)
-        sender.start()
+        sender = _dead_letter_sender(parts, config, loop, made)
         rereader = Rereader(loop, parts.clients.consumer())
 
         def original(failure: Failure) -> RecordBatch | None:
@@ -209,11 +204,40 @@ def _sink(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
     return task, runner
 
 
+def _dead_letter_sender(parts: TaskParts, config: SinkConfig, loop: ClientLoop, made: ExitStack) -> DeadLetterSender:
+    from broker.client import NewTopic
+
+    topic = NewTopic(config.dead_letter_topic, 1, config.dead_letter_replication)
+    sender = DeadLetterSender(loop, parts.clients, topic, fit=parse(WorkerConfig, parts.worker).replication_fit)
+    made.callback(sender.close)
+    sender.start()
+    return sender
+
+
 def _job(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
     worker, config = parse(WorkerConfig, parts.worker), parse(SinkConfig, parts.config)
-    context = RunningTaskContext(**parts.context_arguments(worker))
+    loop = ClientLoop(parts.control)
+    letters: DeadLetters | None = None
+    if config.dead_letter_topic and config.errors_tolerance == "all":
+        sender = _dead_letter_sender(parts, config, loop, made)
+        letters = DeadLetters(config, parts.task, lambda failure: failure.batch, sender, parts.plugins.names_by_class)
+    policy = ErrorPolicy(
+        config,
+        parts.connector,
+        parts.task,
+        parts.control.stopping,
+        on_tolerated=letters.take if letters is not None else None,
+    )
+    component = config.connector_class
+
+    def leave_out(record: RecordBatch, error: Exception) -> None:
+        policy.tolerate(Failure("VALUE_CONVERTER", component, error, record))
+
+    context = RunningJobContext(
+        **parts.context_arguments(worker), tolerates_errors=config.errors_tolerance == "all", leave_out=leave_out
+    )
     task: Any = parts.task_class(parts.task_config, context)
-    offsets = GroupOffsets(ClientLoop(parts.control), parts.clients.admin(), f"connect-{parts.connector}")
+    offsets = GroupOffsets(loop, parts.clients.admin(), f"connect-{parts.connector}")
     made.callback(offsets.close)
     offsets.start()
     runner = JobRunner(
@@ -223,6 +247,8 @@ def _job(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
         sink=config,
         job=parse(JobConfig, parts.config),
         offsets=offsets,
+        policy=policy,
+        dead_letters=letters,
         on_topic=parts.on_topic,
         close=made.close,
     )

@@ -6,14 +6,14 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connect.api import ConnectError, ErrantRecordReporter, TopicPartition, TransactionContext
+from connect.api import ConnectError, ErrantRecordReporter, RecordBatch, TopicPartition, TransactionContext
 from connect.stores.offsets import canonical
 
 if TYPE_CHECKING:
     from broker.client import ClientConfig
     from registry.client import RegistryClient
 
-__all__ = ["RunningSinkContext", "RunningSourceContext", "RunningTaskContext"]
+__all__ = ["RunningJobContext", "RunningSinkContext", "RunningSourceContext", "RunningTaskContext"]
 
 
 class RunningTaskContext:
@@ -44,9 +44,23 @@ class RunningTaskContext:
             self._registry = RegistryClient.from_properties(self._registry_settings)
         return self._registry
 
+    @property
+    def registry_properties(self) -> Mapping[str, str]:
+        return self._registry_settings
+
     def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
         if self._tell_progress is not None:
             self._tell_progress({"task": self.task, "done": done, "total": total, "unit": unit, "note": note})
+
+
+class RunningJobContext(RunningTaskContext):
+    """A JobTaskContext. ``leave_out`` gets each record that the engine could not decode."""
+
+    def __init__(
+        self, *args: Any, tolerates_errors: bool, leave_out: Callable[[RecordBatch, Exception], None], **more: Any
+    ) -> None:
+        super().__init__(*args, **more)
+        self.tolerates_errors, self.leave_out = tolerates_errors, leave_out
 
 
 class RunningSourceContext(RunningTaskContext):

@@ -15,7 +15,7 @@ from connect.task.control import TaskControl
 from connect.task.lifecycle import TaskState
 from tidegate.kit.config import parse
 
-__all__ = ["TaskParts", "registry_settings"]
+__all__ = ["TaskParts", "registry_keys", "registry_settings"]
 
 _REGISTRY_KEYS: Final = ("schema.registry.", "basic.auth.", "bearer.auth.")
 """How keys of a registry client begin."""
@@ -68,5 +68,9 @@ def registry_settings(worker: Mapping[str, str]) -> dict[str, str]:
     if url is None:
         return {}
     settings = sub_properties(worker, "value.converter.") if "schema.registry.url" not in worker else worker
-    client_settings = {key: value for key, value in settings.items() if key.startswith(_REGISTRY_KEYS)}
-    return {**client_settings, "schema.registry.url": url}
+    return {**registry_keys(settings), "schema.registry.url": url}
+
+
+def registry_keys(settings: Mapping[str, str]) -> dict[str, str]:
+    """Those settings that are a registry client's."""
+    return {key: value for key, value in settings.items() if key.startswith(_REGISTRY_KEYS)}

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+
 from connect.api import ConnectError, RetriableConnectError
-from connectors.spark.driver import Job
-from connectors.spark.jars import fetch_jars
+from connectors.spark.jars import Package, fetch_jars
 from connectors.spark.java import find_java
+from connectors.spark.job import Job
 
 __all__ = ["Cancelled", "SparkDriver"]
 
@@ -33,16 +36,23 @@ class SparkDriver:
     ``run`` is called by one thread at a time; ``close`` waits for it, and ``kill`` ends it from another thread.
     """
 
-    def __init__(self, *, stopping: threading.Event, idle_s: float) -> None:
-        self._stopping, self._idle_s = stopping, idle_s
+    def __init__(self, *, stopping: threading.Event, idle_s: float, packages: Sequence[Package] = ()) -> None:
+        """``packages`` are fetched when Spark starts."""
+        self._stopping, self._idle_s, self._packages = stopping, idle_s, packages
         self._process: subprocess.Popen[str] | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._jars: list[str] = []
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._idle: threading.Timer | None = None
         self._lock = threading.Lock()
 
-    def run(self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
-        """Run a job to its end; returns what the driver said last (``rows`` by topic, ``files``).
+    def run(
+        self,
+        job: Job,
+        on_progress: Callable[[Mapping[str, Any]], None],
+        on_left_out: Callable[[pa.RecordBatch], None] = lambda batch: None,
+    ) -> Mapping[str, Any]:
+        """Run a job to its end; returns what the driver said last (``rows`` by topic, ``files``, ``left_out``). ``on_left_out`` gets
+        the records that could not be decoded, with the columns ``LEFT_OUT``.
 
         Blocks. Raises Cancelled soon after ``stopping`` is set, and when the job failed ConnectError with Spark's words,
         RetriableConnectError where a server that it uses was away; the driver is gone after any of them.
@@ -53,6 +63,8 @@ class SparkDriver:
             try:
                 with self._cancelling():
                     said = self._run(job, on_progress)
+                if said["records"]:
+                    _hand_over(Path(said["records"]), on_left_out)
             except BaseException:
                 self._end()
                 raise
@@ -77,7 +89,7 @@ class SparkDriver:
     def _run(self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
         process, scratch = self._started(on_progress)
         description = scratch / "job.json"
-        Job(**(vars(job) | {"jars": [*self._jars, *job.jars]})).save(description)
+        dataclasses.replace(job, jars=[*self._jars, *job.jars]).save(description)
         assert process.stdin is not None and process.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # a driver that is gone is told of by its missing answer
             process.stdin.write(f"{description}\n")
@@ -105,7 +117,8 @@ class SparkDriver:
         scratch = Path(self._folder.name)
         on_progress({"done": 0, "total": None, "unit": "tasks", "note": "starting Spark"})
         java_home = find_java(scratch)
-        self._jars = [str(jar) for jar in fetch_jars(java_home, scratch)]
+        if self._packages:
+            self._jars = [str(jar) for jar in fetch_jars(java_home, scratch, self._packages)]
         environment = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
         environment.pop("SPARK_HOME", None)  # another Spark on the machine is not the one that was asked for
         environment["TMPDIR"] = str(scratch)  # a driver that is killed leaves files, which go with this folder
@@ -155,6 +168,13 @@ class SparkDriver:
         finally:
             ended.set()
             watcher.join()
+
+
+def _hand_over(path: Path, on_left_out: Callable[[pa.RecordBatch], None]) -> None:
+    with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
+        for batch in stream:
+            on_left_out(batch)
+    path.unlink()
 
 
 def _end_process(process: subprocess.Popen[str]) -> None:

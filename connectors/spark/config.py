@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from connect.api import Problem, at_least, config, family, key, non_empty, one_of
 
-__all__ = ["SparkSinkConfig"]
+__all__ = ["REGISTERED", "SparkSinkConfig"]
+
+REGISTERED: Final = ("avro", "protobuf", "json-schema")
+"""The formats of values whose schemas are in a registry."""
 
 
 @config
@@ -24,7 +28,15 @@ class SparkSinkConfig:
         "spark.output.format",
         default="parquet",
         doc="Format of the files.",
-        check=one_of("parquet", "orc", "json"),
+        check=one_of("parquet", "orc", "json", "csv", "avro"),
+        group="Output",
+    )
+    mode: str = key(
+        "spark.output.mode",
+        default="append",
+        doc="'append': each job adds files. 'overwrite': a job's files replace those of earlier jobs, in the folders that it writes to; "
+        "other folders of spark.output.partition.by stay as they are.",
+        check=one_of("append", "overwrite"),
         group="Output",
     )
     partition_by: list[str] = key(
@@ -37,7 +49,21 @@ class SparkSinkConfig:
         "spark.output.files",
         default=0,
         doc="Number of files a job writes per folder at most; 0 leaves it to Spark.",
+        check=at_least(0),
         group="Output",
+    )
+    file_bytes: int = key(
+        "spark.output.file.bytes",
+        default=0,
+        doc="Size that files should have, about: a job shuffles its rows into files of that size, and writes fewer, smaller ones where "
+        "there are few rows. 0 leaves it to Spark, without a shuffle.",
+        check=at_least(0),
+        group="Output",
+    )
+    options: dict[str, str] = family(
+        "spark.output.option.",
+        doc="Options of Spark's writer for the format, prefix removed: spark.output.option.compression=zstd. CSV has a header unless "
+        "spark.output.option.header=false.",
     )
     metadata_columns: bool = key(
         "spark.metadata.columns",
@@ -62,14 +88,22 @@ class SparkSinkConfig:
     value_format: str = key(
         "spark.value.format",
         default="avro",
-        doc="What the records' values are: avro (in the registry's framing), json (give spark.value.schema) or string.",
-        check=one_of("avro", "json", "string"),
+        doc="What the records' values are: avro, protobuf or json-schema (in the registry's framing), json (give spark.value.schema) "
+        "or string.",
+        check=one_of(*REGISTERED, "json", "string"),
         group="Input",
     )
     value_schema: str | None = key(
         "spark.value.schema",
         default=None,
-        doc="The columns of JSON values in Spark's DDL: 'id BIGINT, name STRING'.",
+        doc="The schema that values are read as. For json, which needs it: columns in Spark's DDL ('id BIGINT, name STRING') or a JSON "
+        "Schema. For avro, protobuf and json-schema: the text of a schema, by default the newest of the subject TOPIC-value.",
+        group="Input",
+    )
+    value_message: str | None = key(
+        "spark.value.message",
+        default=None,
+        doc="The full name of the Protobuf message that values are read as; by default the first of the schema.",
         group="Input",
     )
     master: str = key(
@@ -82,7 +116,7 @@ class SparkSinkConfig:
     jars: list[str] = key(
         "spark.jars.extra",
         default=[],
-        doc="Further jars for the job (the ones for Kafka and Avro come by themselves).",
+        doc="Jars for the job, as Spark takes them.",
         group="Spark",
     )
     idle_timeout_ms: int = key(
@@ -104,6 +138,11 @@ class SparkSinkConfig:
             yield Problem(
                 "spark.value.schema",
                 'spark.value.format "json" needs spark.value.schema, e.g. "id BIGINT, name STRING"',
+            )
+        if self.files and self.file_bytes:
+            yield Problem(
+                "spark.output.file.bytes",
+                f"spark.output.files is {self.files}, and spark.output.file.bytes {self.file_bytes}: give one of the two",
             )
         if self.sql and "${topic}" in self.path:
             yield Problem(

@@ -3,99 +3,46 @@
 ``python -m connectors.spark.driver``: each line of standard input is the path of a ``Job``'s description; the first one's
 master and configuration make the session, which the others share. Standard output carries one JSON object a line:
 ``{"event": "progress", "done": 3, "total": 8, "unit": "tasks", "note": "..."}``, and at a job's end
-``{"event": "done", "rows": {"topic": n}, "files": n}`` or ``{"event": "failed", "message": "...", "passing": false}``,
-``passing`` where the same job may succeed later; Spark's own words go to standard error. The driver ends with its standard
+``{"event": "done", "rows": {"topic": n}, "files": n, "left_out": n, "records": null}`` or ``{"event": "failed", "message": "...", "passing": false}``,
+``passing`` where the same job may succeed later, ``records`` a file with records that can't be decoded, as an Arrow stream; Spark's own words go to standard error. The driver ends with its standard
 input; SIGTERM cancels the job first.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import itertools
 import json
 import os
 import re
 import signal
 import sys
 import threading
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
+from connectors.spark import files, topics
+from connectors.spark.failures import first_words, is_passing
+from connectors.spark.job import LEFT_OUT, Job
 from tidegate.kit.files import write_whole
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Input", "Job", "main"]
+__all__ = ["main"]
 
-MAX_POLL_RECORDS: Final = 20_000
-"""Spark's Kafka reader takes 500 records a poll by default; this was half as fast again in reference measurements."""
-_MOST_CAUSES: Final = 20
-_PASSING: Final = frozenset(
-    {
-        "java.net.SocketException",
-        "java.net.SocketTimeoutException",
-        "java.net.UnknownHostException",
-        "org.apache.hadoop.hdfs.server.namenode.SafeModeException",
-        "org.apache.hadoop.ipc.RetriableException",
-        "org.apache.hadoop.ipc.StandbyException",
-        "org.apache.hadoop.net.ConnectTimeoutException",
-        "org.apache.kafka.common.errors.RetriableException",
-    }
-)
-"""Exceptions of the JVM, and all below them, of a server that is away. ConnectException is a SocketException."""
-
-
-@dataclass(frozen=True)
-class Input:
-    """A topic to read: offsets by partition, and the writers' schemas by registry id, newest last."""
-
-    topic: str
-    starts: dict[str, int]
-    stops: dict[str, int]
-    value_format: str
-    value_schema: str | None = None
-    writer_schemas: list[tuple[int, str]] = field(default_factory=list)
-
-    @property
-    def view(self) -> str:
-        return re.sub(r"\W", "_", self.topic)
-
-
-@dataclass(frozen=True)
-class Job:
-    """Everything the driver needs. A run that is repeated has the same ``run_id``: what the unfinished one left is replaced."""
-
-    run_id: str
-    name: str
-    inputs: list[Input]
-    sql: str | None
-    path: str
-    format: str
-    partition_by: list[str]
-    files: int
-    metadata_columns: bool
-    master: str
-    jars: list[str]
-    conf: dict[str, str]
-    kafka: dict[str, str]
-
-    def save(self, path: Path) -> None:
-        write_whole(path, json.dumps(asdict(self)), mode=0o600)  # the Kafka settings may hold a password
-
-    @classmethod
-    def load(cls, path: Path) -> Job:
-        document = json.loads(path.read_text())
-        document["inputs"] = [Input(**item) for item in document["inputs"]]
-        return cls(**document)
+_ROWS_AT_ONCE: Final = 1000
 
 
 def main() -> int:
     """Run jobs until standard input ends."""
     spark: SparkSession | None = None
     for line in sys.stdin:
-        job = Job.load(Path(line.strip()))
+        description = Path(line.strip())
+        job = Job.load(description)
+        description.unlink()  # it may hold a password
         if spark is None:
             spark = _session(job)
             signal.signal(signal.SIGTERM, functools.partial(_cancel, spark))
@@ -110,12 +57,12 @@ def _run_and_say(spark: SparkSession, job: Job) -> None:
     watcher = threading.Thread(target=_watch, args=(spark, ended), daemon=True)
     watcher.start()
     try:
-        rows, files = _run(spark, job)
+        done = _run(spark, job)
     except Exception as error:  # noqa: BLE001 - whatever ended the job is told in one line, the rest is in the log
         print(error, file=sys.stderr)
-        said: dict[str, Any] = {"event": "failed", "message": _first_words(error), "passing": _is_passing(error)}
+        said: dict[str, Any] = {"event": "failed", "message": first_words(error), "passing": is_passing(error)}
     else:
-        said = {"event": "done", "rows": rows, "files": files}
+        said = {"event": "done", **done}
     ended.set()
     watcher.join()
     _say(**said)
@@ -129,31 +76,6 @@ def _cancel(spark: SparkSession, *_: object) -> None:
 
 def _say(**what: Any) -> None:
     print(json.dumps(what), flush=True)
-
-
-def _first_words(error: Exception) -> str:
-    description = getattr(error, "desc", None) or str(error)
-    lines = [line.strip() for line in str(description).splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by:")]
-    return " | ".join([lines[0] if lines else type(error).__name__, *causes[-1:]])[:2000]
-
-
-def _is_passing(error: Exception) -> bool:
-    """Whether one of the JVM's exceptions behind it is of a kind that says: not now. A stage that failed has that of its last task."""
-    from py4j.protocol import Py4JError
-
-    thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    with contextlib.suppress(Py4JError, OSError):  # the JVM that could say it is gone
-        for _ in range(_MOST_CAUSES):
-            if thrown is None:
-                return False
-            kind = thrown.getClass()
-            while kind is not None:
-                if kind.getName() in _PASSING:
-                    return True
-                kind = kind.getSuperclass()
-            thrown = thrown.getCause()
-    return False
 
 
 def _session(job: Job) -> SparkSession:
@@ -218,122 +140,40 @@ def _watch(spark: SparkSession, ended: threading.Event) -> None:
             _say(event="progress", done=done, total=total, unit="tasks", note=note)
 
 
-def _run(spark: SparkSession, job: Job) -> tuple[dict[str, int], int]:
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as f
-
-    counts: dict[str, Observation] = {}
-    frames: dict[str, DataFrame] = {}
+def _run(spark: SparkSession, job: Job) -> dict[str, Any]:
+    read = {input_.topic: topics.read(spark, job, input_) for input_ in job.inputs}
     for input_ in job.inputs:
-        counts[input_.topic] = Observation(input_.topic)
-        frames[input_.topic] = _read(spark, job, input_).observe(counts[input_.topic], f.count(f.lit(1)).alias("rows"))
-        frames[input_.topic].createOrReplaceTempView(input_.view)
+        read[input_.topic].frame.createOrReplaceTempView(input_.view)
     if job.sql:
-        files = _write(spark, job, spark.sql(job.sql), job.path)
+        written = files.write(spark, job, [spark.sql(job.sql)], job.path)
     else:
-        files = sum(_write(spark, job, frame, job.path.replace("${topic}", topic)) for topic, frame in frames.items())
-    return {topic: int(observation.get["rows"]) for topic, observation in counts.items()}, files
+        frames: dict[str, list[DataFrame]] = {}
+        for name, topic in read.items():
+            frames.setdefault(job.path.replace("${topic}", name), []).append(topic.frame)
+        written = sum(files.write(spark, job, of_path, path) for path, of_path in frames.items())
+    observed = {name: topic.observed.get for name, topic in read.items()}
+    failed = [
+        topic.bad
+        for input_ in job.inputs
+        if (topic := read[input_.topic]).bad is not None and observed[input_.topic]["bad"] and not input_.lookup
+    ]
+    return {
+        "rows": {name: int(counts["rows"]) for name, counts in observed.items()},
+        "files": written,
+        "left_out": sum(int(counts["bad"]) for counts in observed.values()),
+        "records": str(_saved(failed)) if failed else None,
+    }
 
 
-def _read(spark: SparkSession, job: Job, input_: Input) -> DataFrame:
-    """The records of one topic as columns; tombstones are left out."""
-    from pyspark.sql import functions as f
-
-    reader = spark.read.format("kafka").option("kafka.max.poll.records", MAX_POLL_RECORDS)
-    for name, value in job.kafka.items():
-        reader = reader.option(f"kafka.{name}", value)
-    records = (
-        reader.option("assign", json.dumps({input_.topic: [int(p) for p in input_.starts]}))
-        .option("startingOffsets", json.dumps({input_.topic: input_.starts}))
-        .option("endingOffsets", json.dumps({input_.topic: input_.stops}))
-        .option("failOnDataLoss", "true")
-        .load()
-        .where(f.col("value").isNotNull())
-    )
-    value = _value(input_)
-    if input_.value_format == "string":
-        columns: list[Column | str] = [value.alias("value")]
-    else:
-        records = records.withColumn("__value", value)
-        columns = ["__value.*"]
-    if job.metadata_columns:
-        columns += [f.col(name).alias(f"__{name}") for name in ("topic", "partition", "offset", "timestamp")]
-    return records.select(*columns)
-
-
-def _value(input_: Input) -> Column:
-    from pyspark.sql import functions as f
-
-    if input_.value_format == "string":
-        return f.col("value").cast("string")
-    if input_.value_format == "json":
-        return f.from_json(f.col("value").cast("string"), input_.value_schema or "", {"mode": "FAILFAST"})
-    return _avro_value(input_)
-
-
-def _avro_value(input_: Input) -> Column:
-    """Decode by the writer's schema that each record names, into the newest one."""
-    from pyspark.sql import functions as f
-    from pyspark.sql.avro.functions import from_avro
-
-    reader = input_.writer_schemas[-1][1]
-    body = f.expr("substring(value, 6)")
-    schema_id = f.expr("CAST(conv(hex(substring(value, 2, 4)), 16, 10) AS INT)")
-    unknown = f.raise_error(
-        f.concat(
-            f.lit("topic "), f.col("topic"), f.lit(" partition "), f.col("partition"), f.lit(" offset "), f.col("offset"),
-            f.lit(": schema id "), schema_id, f.lit(" is not among the subject's versions"),
-        )
-    )  # fmt: skip
-    decoded = unknown
-    for id_, schema in reversed(input_.writer_schemas):
-        value = from_avro(body, schema, {"avroSchema": reader, "mode": "FAILFAST"})
-        decoded = f.when(schema_id == id_, value).otherwise(decoded)
-    return decoded
-
-
-def _write(spark: SparkSession, job: Job, frame: DataFrame, path: str) -> int:
-    """Write to a folder aside, then move the files to their places under names that begin with the run's id.
-
-    A run that was killed left files of the same id at most: they are deleted before the new ones move in.
-    """
-    staging = f"{path}/.staging-{job.run_id}"
-    if job.files:
-        frame = frame.repartition(job.files, *job.partition_by)
-    elif job.partition_by:
-        frame = frame.repartition(*job.partition_by)
-    frame.write.mode("overwrite").format(job.format).partitionBy(*job.partition_by).save(staging)
-    hadoop = spark._jvm.org.apache.hadoop.fs
-    root = hadoop.Path(path)
-    system = root.getFileSystem(spark._jsc.hadoopConfiguration())
-    stem = f"part-{job.run_id}-"
-    for old in _files(system, root):
-        if old.getName().startswith(stem) and staging not in old.toString():
-            system.delete(old, False)
-    moved = 0
-    base = hadoop.Path(staging)
-    prefix = system.makeQualified(base).toString()
-    for file in _files(system, base):
-        if not file.getName().startswith("part-"):
-            continue
-        inner = file.getParent().toString().removeprefix(prefix).strip("/")
-        target = hadoop.Path(root, inner) if inner else root
-        system.mkdirs(target)
-        ending = file.getName().partition(".")[2]
-        if not system.rename(file, hadoop.Path(target, f"{stem}{moved:05d}.{ending}")):
-            raise RuntimeError(f"could not move {file} to {target}: is there a file of that name?")
-        moved += 1
-    system.delete(base, True)
-    return moved
-
-
-def _files(system: Any, folder: Any) -> list[Any]:
-    if not system.exists(folder):
-        return []
-    files, entries = [], system.listFiles(folder, True)
-    while entries.hasNext():
-        files.append(entries.next().getPath())
-    return files
+def _saved(frames: list[DataFrame]) -> Path:
+    """The rows in a file of this machine, as an Arrow stream. They are read anew: usually there are none."""
+    path = Path("left-out.arrow").absolute()
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, LEFT_OUT) as stream:
+        for frame in frames:
+            rows = (row.asDict(recursive=True) for row in frame.toLocalIterator())
+            while batch := list(itertools.islice(rows, _ROWS_AT_ONCE)):
+                stream.write_batch(pa.RecordBatch.from_pylist(batch, LEFT_OUT))
+    return path
 
 
 if __name__ == "__main__":

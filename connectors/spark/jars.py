@@ -1,4 +1,4 @@
-"""The jars that Spark's Kafka and Avro support needs beside pip's pyspark: fetched once, by the Ivy that pyspark ships."""
+"""Jars that Spark needs beside those of pip's pyspark: fetched once, by the Ivy that pyspark ships."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from connect.api import ConnectError
 from connectors.spark.java import trust_options
 
-__all__ = ["PACKAGES", "fetch_jars"]
+__all__ = ["PACKAGES", "Package", "fetch_jars"]
 
-PACKAGES: Final = (
-    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.1.1"),
-    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
-    ("org.apache.spark", "spark-avro_2.13", "4.1.1"),
-    ("org.apache.kafka", "kafka-clients", "3.9.0"),
-    ("org.apache.commons", "commons-pool2", "2.12.0"),
-)
-"""Exactly these and none of what they name themselves: the rest is in pyspark. The token provider of 4.1.1 is not on Maven Central."""
+Package = tuple[str, str, str]
+"""Organisation, module and version on Maven Central."""
+
+PACKAGES: Final[Mapping[str, Sequence[Package]]] = {"avro": (("org.apache.spark", "spark-avro_2.13", "4.1.1"),)}
+"""What formats of output need; the others need nothing. The versions are those of the pyspark that is pinned."""
 
 
 def cache_folder() -> Path:
@@ -31,16 +29,19 @@ def cache_folder() -> Path:
     return base / "spark-jars"
 
 
-def fetch_jars(java_home: Path, scratch: Path) -> list[Path]:
-    """The jars of ``PACKAGES``, fetched when not there yet. Raises ConnectError with Ivy's words when that fails."""
+def fetch_jars(java_home: Path, scratch: Path, packages: Sequence[Package]) -> list[Path]:
+    """Exactly the jars of ``packages``, none of what they depend on; fetched if they are not there yet.
+
+    Raises ConnectError with Ivy's words when that fails.
+    """
     folder = cache_folder()
-    jars = [folder / f"{module}-{revision}.jar" for _, module, revision in PACKAGES]
+    jars = [folder / f"{module}-{revision}.jar" for _, module, revision in packages]
     if all(jar.is_file() for jar in jars):
         return jars
     folder.mkdir(parents=True, exist_ok=True)
     arriving = Path(tempfile.mkdtemp(prefix=".arriving-", dir=folder))
     description = scratch / "ivy.xml"
-    description.write_text(_ivy_file())
+    description.write_text(_ivy_file(packages))
     command: list[str | Path] = [
         java_home / "bin" / "java",
         *trust_options(java_home, scratch),
@@ -53,9 +54,7 @@ def fetch_jars(java_home: Path, scratch: Path) -> list[Path]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     except subprocess.TimeoutExpired as error:
-        raise ConnectError(
-            "fetching Spark's Kafka and Avro jars took longer than 300 s; is the network there?"
-        ) from error
+        raise ConnectError("fetching Spark's jars took longer than 300 s; is the network there?") from error
     for jar in arriving.glob("*.jar"):
         jar.replace(folder / jar.name)  # whole or not at all: another job may look for it now
     shutil.rmtree(arriving)
@@ -72,10 +71,10 @@ def _ivy_jar() -> Path:
     return next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
 
 
-def _ivy_file() -> str:
+def _ivy_file(packages: Sequence[Package]) -> str:
     rows = "".join(
         f'<dependency org="{org}" name="{module}" rev="{revision}" conf="default->master" transitive="false"/>'
-        for org, module, revision in PACKAGES
+        for org, module, revision in packages
     )
     return (
         '<ivy-module version="2.0"><info organisation="tidegate" module="spark-jars"/>'

@@ -5,9 +5,11 @@ from hypothesis import strategies as st
 from connect.api import ConnectError, OffsetRange, TopicPartition
 from connect.config.connector import JobConfig, SinkConfig
 from connect.task.control import TaskControl
+from connect.task.error_policy import ErrorPolicy
 from connect.task.sinks.job_log import Intent, PartitionState
 from connect.task.sinks.job_runner import JobRunner, planned_ranges
 from tidegate.kit.config import parse
+from tidegate.kit.errors import RetriableError
 
 BOUNDS = st.dictionaries(
     st.builds(TopicPartition, st.sampled_from(["a", "b"]), st.integers(0, 3)),
@@ -74,19 +76,26 @@ class RecordingTask:
 PARTITION, IDLE = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def stepped(log, steps=1, task=None, **properties):
-    """The ranges that a job ran over in this many checks of the log."""
-    task = task or RecordingTask()
-    runner = JobRunner(
+def made(log, task, control, dead_letters=None, **properties):
+    sink = parse(SinkConfig, {"name": "job", "connector.class": "Job", "topics": "t"})
+    return JobRunner(
         task,
-        TaskControl(),
+        control,
         connector="job",
-        sink=parse(SinkConfig, {"name": "job", "connector.class": "Job", "topics": "t"}),
-        job=parse(JobConfig, {"job.interval.ms": "0", **properties}),
+        sink=sink,
+        job=parse(JobConfig, properties),
         offsets=log,
+        policy=ErrorPolicy(sink, "job", 0, control.stopping),
+        dead_letters=dead_letters,
         on_topic=lambda topic: None,
         close=lambda: None,
     )
+
+
+def stepped(log, steps=1, task=None, dead_letters=None, **properties):
+    """The ranges that a job ran over in this many checks of the log."""
+    task = task or RecordingTask()
+    runner = made(log, task, TaskControl(), dead_letters=dead_letters, **{"job.interval.ms": "0", **properties})
     runner.begin()
     for _ in range(steps):
         runner.step()
@@ -224,3 +233,77 @@ def test_a_hostile_intention_is_none(text):
     """The id is part of the names of folders that a job overwrites and removes."""
     found = Intent.from_metadata(text)
     assert found is None or not PartitionState(0, 0, 10, found).has_position
+
+
+class Letters:
+    """A dead letter queue whose log is away for the first waits."""
+
+    def __init__(self, log, away):
+        self.log, self.away, self.committed_at = log, away, []
+
+    def wait_until_written(self):
+        self.committed_at.append(self.log.committed)
+        if self.away:
+            self.away -= 1
+            raise RetriableError("the log did not answer")
+
+    def attributes(self):
+        return {}
+
+
+def test_a_run_is_committed_when_its_dead_letters_are_written():
+    log = Log(0, 0, 20)
+    letters = Letters(log, away=0)
+    assert stepped(log, dead_letters=letters) == [OffsetRange(PARTITION, 0, 20)]
+    assert (letters.committed_at, log.committed) == ([0], 20)
+
+
+def test_a_run_whose_dead_letters_are_not_written_is_run_again():
+    log = Log(0, 0, 20)
+    task = RecordingTask()
+    stepped(log, task=task, dead_letters=Letters(log, away=1))
+    assert log.committed == 0
+    stepped(log, task=task, dead_letters=Letters(log, away=0))
+    (first, ranges), (second, again) = task.runs
+    assert (first, ranges) == (second, again)
+    assert log.committed == 20
+
+
+def test_a_job_runs_before_its_time_when_told_to_and_once():
+    log, task, control = Log(0, 0, 5), RecordingTask(), TaskControl()
+    runner = made(log, task, control, **{"job.schedule": "0 0 1 1 *", "job.min.records": "100"})
+    runner.begin()
+    runner.step()
+    assert task.ranges == [], "it is not due"
+    control.job_ordered.set()
+    runner.step()
+    assert task.ranges == [OffsetRange(PARTITION, 0, 5)], "though it is less than job.min.records"
+    log.grow(PARTITION, 9)
+    runner.step()
+    assert len(task.ranges) == 1
+
+
+def test_the_last_runs_of_a_job_are_told():
+    log, task, control = Log(0, 0, 5), RecordingTask(), TaskControl()
+    runner = made(log, task, control, **{"job.interval.ms": "0"})
+    runner.begin()
+    for end in (5, 9):
+        log.grow(PARTITION, end)
+        runner.step()
+    told = runner.statistics()["job"]
+    assert [(run["state"], run["records"], run["partitions"], run["error"]) for run in told["runs"]] == [
+        ("done", 4, 1, None),
+        ("done", 5, 1, None),
+    ]
+    assert told["runs"][0]["id"] == task.runs[1][0] and told["next_run_ms"] >= told["runs"][0]["ended_ms"]
+    task.dies = True
+    log.grow(PARTITION, 10)
+    with pytest.raises(OSError, match="killed"):
+        runner.step()
+    told = runner.statistics()["job"]
+    assert (told["runs"][0]["state"], told["runs"][0]["error"]) == ("failed", "killed in the middle of the run")
+    task.dies = False
+    again = made(log, task, control, **{"job.interval.ms": "0"})
+    again.begin()
+    again.step()
+    assert [(run["state"], run["repeated"]) for run in again.statistics()["job"]["runs"]] == [("done", True)]

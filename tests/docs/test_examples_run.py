@@ -75,6 +75,7 @@ def on_platform(platform: RunningPlatform, tmp_path: Path):
     [
         "how-to/connect.md",
         "how-to/connectors-on-the-command-line.md",
+        "how-to/log-on-the-command-line.md",
         "how-to/registry.md",
         "explanation/schema-formats.md",
         "how-to/events-access.md",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tidegate.cli.events_client import client_of, events_options
-from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.cli.options import done, done_option, json_option, print_json, print_table
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def list_channels(as_json: bool, **where: Any) -> None:
 )
 @click.option("--label", help="The label of a new channel.")
 @events_options
+@done_option
 def add(channel: str, events: tuple[str, ...], expression: str | None, label: str | None, **where: Any) -> None:
     """Put events into a channel, which is created if it is not there. The filter of an event in it is replaced.
 
@@ -71,20 +72,22 @@ def add(channel: str, events: tuple[str, ...], expression: str | None, label: st
             raise UsageError("a channel carries platform events (X__e) or change events (XChangeEvent), not both")
         metadata = {"channelType": kinds.pop(), "label": label or channel.removesuffix("__chn")}
         client.define_tooling_record(_CHANNEL, channel, metadata)
-        click.echo(f"channel {channel} is created")
+        done(f"channel {channel} is created", channel=channel, action="created")
     for event in events:
         metadata = {"eventChannel": channel, "selectedEntity": event}
         if expression is not None:
             metadata["filterExpression"] = expression
         name = _member_of(client, channel, event) or re.sub(r"_+", "_", f"{channel}_{event}")
         client.define_tooling_record(_MEMBER, name, metadata)
-        click.echo(f"{event} is in {channel}" + (f", where {expression}" if expression else ""))
+        text = f"{event} is in {channel}" + (f", where {expression}" if expression else "")
+        done(text, channel=channel, action="added", event=event, filter=expression)
 
 
 @channels.command("remove")
 @click.argument("channel")
 @click.argument("events", nargs=-1, required=True, metavar="EVENT...")
 @events_options
+@done_option
 def remove(channel: str, events: tuple[str, ...], **where: Any) -> None:
     """Take events out of a channel. What is in it stays for its retention."""
     client = client_of(**where)
@@ -93,12 +96,13 @@ def remove(channel: str, events: tuple[str, ...], **where: Any) -> None:
         if name is None:
             raise UsageError(f"{event} is not in {channel}; `tidegate events channels list` shows what is")
         client.delete_tooling_record(_MEMBER, name)
-        click.echo(f"{event} is no longer in {channel}")
+        done(f"{event} is no longer in {channel}", channel=channel, action="removed", event=event)
 
 
 @channels.command("delete")
 @click.argument("names", nargs=-1, required=True, metavar="CHANNEL...")
 @events_options
+@done_option
 def delete_channels(names: tuple[str, ...], **where: Any) -> None:
     """Delete channels. Their events stay in their topics."""
     client = client_of(**where)
@@ -107,7 +111,7 @@ def delete_channels(names: tuple[str, ...], **where: Any) -> None:
             if member["Metadata"]["eventChannel"].lower() == name.lower():
                 client.delete_tooling_record(_MEMBER, member["FullName"])
         client.delete_tooling_record(_CHANNEL, name)
-        click.echo(f"channel {name} is deleted")
+        done(f"channel {name} is deleted", channel=name, action="deleted")
 
 
 def _member_of(client: EventsClient, channel: str, event: str) -> str | None:
@@ -158,6 +162,7 @@ def list_subscriptions(as_json: bool, **where: Any) -> None:
 )
 @click.option("--shared", is_flag=True, help="Each event goes to one of its subscribers.")
 @events_options
+@done_option
 def create(name: str, topic: str, start: str, shared: bool, **where: Any) -> None:
     """Create a managed subscription to an event or channel, such as Order_Shipped__e or /event/Big_Orders__chn.
 
@@ -180,12 +185,13 @@ def create(name: str, topic: str, start: str, shared: bool, **where: Any) -> Non
     if any(record["FullName"].lower() == name.lower() for record in client.tooling_records(_SUBSCRIPTION)):
         raise UsageError(f"there is a subscription {name}; delete it first, or stop and start it")
     client.define_tooling_record(_SUBSCRIPTION, name, metadata)
-    click.echo(f"subscription {name} to {path} is created")
+    done(f"subscription {name} to {path} is created", subscription=name, action="created", topic=path)
 
 
 @subscriptions.command("stop")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @events_options
+@done_option
 def stop(names: tuple[str, ...], **where: Any) -> None:
     """Stop subscriptions: subscribers get nothing until they are started; the position stays."""
     _set_state(client_of(**where), names, "STOP")
@@ -194,6 +200,7 @@ def stop(names: tuple[str, ...], **where: Any) -> None:
 @subscriptions.command("start")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @events_options
+@done_option
 def start(names: tuple[str, ...], **where: Any) -> None:
     """Start stopped subscriptions where they stood."""
     _set_state(client_of(**where), names, "RUN")
@@ -202,12 +209,13 @@ def start(names: tuple[str, ...], **where: Any) -> None:
 @subscriptions.command("delete")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @events_options
+@done_option
 def delete_subscriptions(names: tuple[str, ...], **where: Any) -> None:
     """Delete subscriptions with their positions."""
     client = client_of(**where)
     for name in names:
         client.delete_tooling_record(_SUBSCRIPTION, name)
-        click.echo(f"subscription {name} is deleted")
+        done(f"subscription {name} is deleted", subscription=name, action="deleted")
 
 
 def _set_state(client: EventsClient, names: tuple[str, ...], state: str) -> None:
@@ -221,4 +229,5 @@ def _set_state(client: EventsClient, names: tuple[str, ...], state: str) -> None
                 f"there is no subscription {name}; there are: {', '.join(r['FullName'] for r in known.values()) or 'none'}"
             )
         client.define_tooling_record(_SUBSCRIPTION, record["FullName"], {**record["Metadata"], "state": state})
-        click.echo(f"subscription {record['FullName']} is {_STATES[state]}")
+        full_name = record["FullName"]
+        done(f"subscription {full_name} is {_STATES[state]}", subscription=full_name, action=_STATES[state])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -26,6 +27,8 @@ __all__ = [
     "as_json",
     "context_in_use",
     "data_option",
+    "done",
+    "done_option",
     "folder_option",
     "json_option",
     "print_json",
@@ -40,6 +43,8 @@ DEFAULT_DATA = "tidegate-data"
 CONTEXT = "tidegate.context"
 """The key of ``--context`` in click's context."""
 _USED = "tidegate.context.used"
+_DONE = "tidegate.done"
+"""The key in click's context of what a command has done, for its JSON."""
 
 
 def data_option(function: F) -> F:
@@ -152,6 +157,31 @@ def _is_named(parameter: str) -> bool:
 
 def as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def done_option(function: F) -> F:
+    """``--json`` for a command that changes something: it prints a list of what was passed to ``done``."""
+
+    @functools.wraps(function)
+    def run(*arguments: Any, as_json: bool, **named: Any) -> Any:
+        ctx = click.get_current_context()
+        told: list[dict[str, Any]] | None = [] if as_json else None
+        ctx.meta[_DONE] = told
+        result = function(*arguments, **named)
+        if told is not None:
+            print_json(told)
+        return result
+
+    return json_option(run)  # type: ignore[return-value]
+
+
+def done(text: str, **facts: Any) -> None:
+    """Tell what a command has done: a line for people, or facts for its JSON."""
+    told: list[dict[str, Any]] | None = click.get_current_context().meta.get(_DONE)
+    if told is None:
+        click.echo(text)
+    else:
+        told.append(facts)
 
 
 def print_json(value: Any) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tidegate.cli.credentials import registry_client
-from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
+from tidegate.cli.options import address_of, data_option, done, done_option, json_option, print_json, print_table
 from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:
@@ -200,6 +200,7 @@ def list_versions(subject: str, data: Path, url: str | None, config: Path | None
 @click.option("--version", help="Only this version; without it all.")
 @click.option("--permanent", is_flag=True, help="For good, ids too: only what was deleted before.")
 @registry_options
+@done_option
 def delete(
     subject: str, version: str | None, permanent: bool, data: Path, url: str | None, config: Path | None
 ) -> None:
@@ -210,7 +211,13 @@ def delete(
         else:
             deleted = [client.delete_version(subject, version, permanent=permanent)]
     how = "for good" if permanent else "(--permanent deletes it for good)"
-    click.echo(f"deleted of {subject}: version {', '.join(map(str, deleted))} {how}")
+    done(
+        f"deleted of {subject}: version {', '.join(map(str, deleted))} {how}",
+        subject=subject,
+        action="deleted",
+        versions=deleted,
+        permanent=permanent,
+    )
 
 
 @schemas.command()

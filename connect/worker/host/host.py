@@ -58,6 +58,7 @@ class TaskHost:
                 "stop_task",
                 "pause_task",
                 "resume_task",
+                "run_job",
                 "shutdown",
             )
         }
@@ -197,6 +198,10 @@ class TaskHost:
     def resume_task(self, connector: str, task: int) -> None:
         if (connector, task) in self._tasks:
             self._tasks[connector, task].resume()
+
+    def run_job(self, connector: str, task: int) -> bool:
+        """Whether the task is a job, which runs now."""
+        return (connector, task) in self._tasks and self._tasks[connector, task].run_job()
 
     def shutdown(self) -> None:
         """End this process; tasks were stopped before."""

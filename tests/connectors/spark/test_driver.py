@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import struct
 import tempfile
 import threading
@@ -18,9 +19,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect.api import ConnectError, RetriableConnectError
 from connectors.spark.client import SparkDriver
-from connectors.spark.driver import Input, Job
+from connectors.spark.jars import PACKAGES
+from connectors.spark.job import Input, Job
+from registry.client import RegistryClient
 from tests.servers.process import free_ports
 from tests.support.platform import until
+from tests.support.registry import RegistryThread
 
 pytestmark = [pytest.mark.servers, pytest.mark.proof]  # half a minute to start; every day a page runs a job of Spark
 
@@ -57,12 +61,17 @@ def make_job(bootstrap, inputs, path, **changes):
         "path": str(path),
         "format": "parquet",
         "partition_by": [],
+        "mode": "append",
+        "options": {},
         "files": 0,
+        "file_bytes": 0,
         "metadata_columns": False,
         "master": "local[2]",
         "jars": [],
+        "tolerates_errors": False,
         "conf": {},
         "kafka": {"bootstrap.servers": bootstrap},
+        "registry": {},
     }
     return Job(**(job | changes))
 
@@ -80,76 +89,230 @@ def run(driver, job):
 
 
 @pytest.fixture(scope="module")
-def flights(apache_kafka):
+def registry():
+    with RegistryThread() as started:
+        yield started
+
+
+def register(registry, topic, schema):
+    with RegistryClient.from_properties({"schema.registry.url": registry.url}) as client:
+        return client.register(f"{topic}-value", json.dumps(schema))
+
+
+@pytest.fixture(scope="module")
+def flights(apache_kafka, registry):
     topic, carriers = f"flights-{uuid.uuid4().hex[:6]}", f"carriers_{uuid.uuid4().hex[:6]}"
-    old = [framed(7, OLD, {"id": n, "month": n % 3 + 1}) for n in range(100)]
-    new = [framed(9, NEW, {"id": n, "month": n % 3 + 1, "carrier": "AA"}) for n in range(100, 200)]
-    fill(apache_kafka.bootstrap_servers, topic, [*old, *new])
-    fill(apache_kafka.bootstrap_servers, carriers, [framed(3, CARRIER, {"code": "AA", "name": "American"})], 1)
-    schemas = [(7, json.dumps(OLD)), (9, json.dumps(NEW))]
-    return (
-        Input(topic, {"0": 0, "1": 0}, {"0": 100, "1": 100}, "avro", None, schemas),
-        Input(carriers, {"0": 0}, {"0": 1}, "avro", None, [(3, json.dumps(CARRIER))]),
+    before, after, other = (
+        register(registry, topic, OLD),
+        register(registry, topic, NEW),
+        register(registry, carriers, CARRIER),
     )
+    old = [framed(before, OLD, {"id": n, "month": n % 3 + 1}) for n in range(100)]
+    new = [framed(after, NEW, {"id": n, "month": n % 3 + 1, "carrier": "AA"}) for n in range(100, 200)]
+    fill(apache_kafka.bootstrap_servers, topic, [*old, *new])
+    fill(apache_kafka.bootstrap_servers, carriers, [framed(other, CARRIER, {"code": "AA", "name": "American"})], 1)
+    return Input(topic, {"0": 0, "1": 0}, {"0": 100, "1": 100}, "avro"), Input(carriers, {"0": 0}, {"0": 1}, "avro")
+
+
+@pytest.fixture
+def job_for(apache_kafka, registry, tmp_path):
+    """Makes a job that reads these inputs and writes to ``tmp_path / "out"``."""
+
+    def made(inputs, **changes):
+        more = {"path": str(tmp_path / "out"), "registry": {"schema.registry.url": registry.url}} | changes
+        return make_job(apache_kafka.bootstrap_servers, inputs, **more)
+
+    return made
+
+
+def rows_of(folder, format_="parquet"):
+    return ds.dataset(folder, format=format_, partitioning="hive").to_table().to_pylist()
 
 
 def test_both_writer_schemas_arrive_in_partitioned_parquet_and_a_second_run_replaces_the_first(
-    driver, apache_kafka, flights, tmp_path
+    driver, job_for, flights, tmp_path
 ):
-    job = make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out", partition_by=["month"])
+    job = job_for([flights[0]], partition_by=["month"])
     done, said = run(driver, job)
     assert done["rows"] == {flights[0].topic: 200}
     run(driver, job)
-    table = ds.dataset(tmp_path / "out", partitioning="hive", format="parquet").to_table()
-    assert sorted(table["id"].to_pylist()) == list(range(200))
-    assert table["carrier"].to_pylist().count("AA") == 100
+    rows = rows_of(tmp_path / "out")
+    assert sorted(row["id"] for row in rows) == list(range(200))
+    assert [row["carrier"] for row in rows].count("AA") == 100
     assert sorted(p.name for p in (tmp_path / "out").iterdir() if p.is_dir()) == ["month=1", "month=2", "month=3"]
 
 
-def test_sql_joins_a_lookup_topic(driver, apache_kafka, flights, tmp_path):
+def test_sql_joins_a_lookup_topic(driver, job_for, flights, tmp_path):
     views = [given.view for given in flights]
     sql = f"SELECT c.name, count(*) AS n FROM {views[0]} f JOIN {views[1]} c ON f.carrier = c.code GROUP BY c.name"
-    run(driver, make_job(apache_kafka.bootstrap_servers, list(flights), tmp_path / "out", sql=sql))
-    assert ds.dataset(tmp_path / "out", format="parquet").to_table().to_pylist() == [{"name": "American", "n": 100}]
+    run(driver, job_for(list(flights), sql=sql))
+    assert rows_of(tmp_path / "out") == [{"name": "American", "n": 100}]
 
 
-def test_an_unknown_schema_id_fails_the_job_and_names_the_record(driver, apache_kafka, flights, tmp_path):
-    known = Input(**(vars(flights[0]) | {"writer_schemas": [flights[0].writer_schemas[0]]}))
-    with pytest.raises(ConnectError, match=r"offset \d+: schema id 9 is not among"):
-        run(driver, make_job(apache_kafka.bootstrap_servers, [known], tmp_path / "out"))
+def test_a_schema_of_another_subject_is_looked_up_by_its_id(driver, job_for, apache_kafka, registry, tmp_path):
+    topic = f"later-{uuid.uuid4().hex[:6]}"
+    first, second = register(registry, topic, OLD), register(registry, f"{topic}-of-another", NEW)
+    values = [framed(first, OLD, {"id": 0, "month": 1}), framed(second, NEW, {"id": 1, "month": 1, "carrier": "AA"})]
+    fill(apache_kafka.bootstrap_servers, topic, values, 1)
+    run(driver, job_for([Input(topic, {"0": 0}, {"0": 2}, "avro")]))
+    assert [row["id"] for row in rows_of(tmp_path / "out")] == [0, 1]
+
+
+def test_an_unknown_schema_id_fails_the_job_and_names_the_record(driver, job_for, apache_kafka, registry, tmp_path):
+    topic = f"unknown-{uuid.uuid4().hex[:6]}"
+    known = register(registry, topic, OLD)
+    values = [framed(known, OLD, {"id": 0, "month": 1}), framed(99_999, OLD, {"id": 1, "month": 1})]
+    fill(apache_kafka.bootstrap_servers, topic, values, 1)
+    with pytest.raises(ConnectError, match=rf"^the Spark job failed: [^|]*{topic}[^|]*offset 1[^|]*99999") as failed:
+        run(driver, job_for([Input(topic, {"0": 0}, {"0": 2}, "avro")]))
+    assert not failed.value.retriable
     assert not list((tmp_path / "out").glob("part-*"))
 
 
+JSON_SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}, "name": {"type": "string"}}}
+
+
+@pytest.mark.parametrize("schema", ["id BIGINT, name STRING", json.dumps(JSON_SCHEMA)], ids=["ddl", "json-schema"])
+def test_json_becomes_the_columns_of_its_schema_and_a_value_that_is_none_is_named(
+    driver, job_for, apache_kafka, tmp_path, schema
+):
+    topic = f"json-{uuid.uuid4().hex[:6]}"
+    values = [b'{"id": 1, "name": "a"}', b'{"id": 2, "more": 3}', None, b'{"id": ']
+    fill(apache_kafka.bootstrap_servers, topic, values, 1)
+    run(driver, job_for([Input(topic, {"0": 0}, {"0": 3}, "json", schema)], registry={}))
+    assert rows_of(tmp_path / "out") == [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
+    with pytest.raises(ConnectError, match=rf"{topic}.*offset 3"):
+        run(driver, job_for([Input(topic, {"0": 0}, {"0": 4}, "json", schema)], registry={}, run_id="def"))
+
+
+def left_out(driver, job):
+    """What a job says, and (offset, bytes, key, reason) of the records that it leaves out."""
+    batches = []
+    done = driver.run(job, lambda said: None, batches.append)
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    return done, [(row["offset"], row["bytes"], row["key"], row["error"]) for row in rows]
+
+
+@pytest.mark.parametrize("schema", ["id BIGINT, name STRING", json.dumps(JSON_SCHEMA)], ids=["ddl", "json-schema"])
+def test_a_job_that_tolerates_errors_leaves_records_out_and_hands_them_over(
+    driver, job_for, apache_kafka, tmp_path, schema
+):
+    topic = f"json-{uuid.uuid4().hex[:6]}"
+    values = [b'{"id": 1, "name": "a"}', b"\xff", None, b'{"id": 2, "name": "b"}', b'{"id": ']
+    fill(apache_kafka.bootstrap_servers, topic, values, 1)
+    input_ = Input(topic, {"0": 0}, {"0": 5}, "json", schema)
+    done, bad = left_out(driver, job_for([input_], registry={}, tolerates_errors=True))
+    assert (done["rows"], done["left_out"]) == ({topic: 2}, 2)
+    assert [(offset, value, key) for offset, value, key, _ in bad] == [(1, b"\xff", None), (4, b'{"id": ', None)]
+    assert all(reason for *_, reason in bad)
+    assert [row["id"] for row in rows_of(tmp_path / "out")] == [1, 2]
+
+
+def test_records_of_a_lookup_topic_that_are_left_out_are_counted_and_not_handed_over(
+    driver, job_for, apache_kafka, registry, flights, tmp_path
+):
+    topic = f"lookup_{uuid.uuid4().hex[:6]}"
+    known = register(registry, topic, CARRIER)
+    fill(apache_kafka.bootstrap_servers, topic, [framed(known, CARRIER, {"code": "AA", "name": "American"}), b"bad"], 1)
+    lookup = Input(topic, {"0": 0}, {"0": 2}, "avro", lookup=True)
+    sql = f"SELECT f.id, l.name FROM {flights[0].view} f JOIN {topic} l ON f.carrier = l.code"
+    done, bad = left_out(driver, job_for([flights[0], lookup], sql=sql, tolerates_errors=True))
+    assert (done["left_out"], bad) == (1, [])
+    assert len(rows_of(tmp_path / "out")) == 100
+
+
+def test_topics_with_one_path_are_all_there(driver, job_for, apache_kafka, tmp_path):
+    inputs = []
+    for n in range(2):
+        topic = f"both-{uuid.uuid4().hex[:6]}"
+        fill(apache_kafka.bootstrap_servers, topic, [f"{n}"], 1)
+        inputs.append(Input(topic, {"0": 0}, {"0": 1}, "string"))
+    for _ in range(2):
+        run(driver, job_for(inputs, registry={}))
+        assert sorted(row["value"] for row in rows_of(tmp_path / "out")) == ["0", "1"]
+
+
+def test_csv_has_a_header_and_the_options_of_its_writer(driver, job_for, flights, tmp_path):
+    run(driver, job_for([flights[0]], format="csv", options={"sep": ";", "nullValue": "-"}, files=1))
+    (file,) = (tmp_path / "out").glob("part-*.csv")
+    lines = file.read_text().splitlines()
+    assert (lines[0], len(lines)) == ("id;month;carrier", 201)
+    assert {line.split(";")[2] for line in lines[1:]} == {"AA", "-"}
+
+
+def test_avro_files_have_the_columns_of_the_topic(job_for, flights, tmp_path):
+    driver = SparkDriver(stopping=threading.Event(), idle_s=60, packages=PACKAGES["avro"])
+    try:
+        run(driver, job_for([flights[0]], format="avro", files=1))
+    finally:
+        driver.close()
+    (file,) = (tmp_path / "out").glob("part-*.avro")
+    with file.open("rb") as stream:
+        assert sorted(row["id"] for row in fastavro.reader(stream)) == list(range(200))
+
+
+def test_overwrite_replaces_the_folders_that_a_job_writes_to(driver, job_for, flights, tmp_path):
+    view = flights[0].view
+    run(driver, job_for([flights[0]], partition_by=["month"], run_id="a"))
+    query = {"sql": f"SELECT * FROM {view} WHERE month = 1 AND id < 6", "partition_by": ["month"], "mode": "overwrite"}
+    for run_id in ("b", "b", "c"):
+        run(driver, job_for([flights[0]], run_id=run_id, **query))
+        rows = rows_of(tmp_path / "out")
+        assert sorted(row["id"] for row in rows if row["month"] == 1) == [0, 3]
+        assert len([row for row in rows if row["month"] != 1]) == 133
+
+
+def test_files_have_about_the_size_that_is_asked_for(driver, job_for, apache_kafka, tmp_path):
+    topic = f"sized-{uuid.uuid4().hex[:6]}"
+    fill(apache_kafka.bootstrap_servers, topic, [os.urandom(320).hex() for _ in range(10_000)], 2)
+    input_ = Input(topic, {"0": 0, "1": 0}, {"0": 5000, "1": 5000}, "string")
+    sizes = {}
+    for file_bytes in (500_000, 50_000_000):
+        given = {"registry": {}, "format": "json", "file_bytes": file_bytes, "path": str(tmp_path / str(file_bytes))}
+        run(driver, job_for([input_], **given))
+        sizes[file_bytes] = [file.stat().st_size for file in (tmp_path / str(file_bytes)).glob("part-*")]
+    assert len(sizes[50_000_000]) == 1
+    assert 4 <= len(sizes[500_000]) <= 40
+
+
+def test_text_is_a_column_and_has_its_coordinates_beside_it(driver, job_for, apache_kafka, tmp_path):
+    topic = f"text-{uuid.uuid4().hex[:6]}"
+    fill(apache_kafka.bootstrap_servers, topic, ["a", "ü"], 2)
+    input_ = Input(topic, {"0": 0, "1": 0}, {"0": 1, "1": 1}, "string")
+    run(driver, job_for([input_], registry={}, metadata_columns=True))
+    rows = sorted(
+        (row["value"], row["__topic"], row["__partition"], row["__offset"]) for row in rows_of(tmp_path / "out")
+    )
+    assert rows == [("a", topic, 0, 0), ("ü", topic, 1, 0)]
+
+
 @pytest.mark.parametrize("away", ["kafka", "hdfs"])
-def test_a_server_that_is_away_is_a_failure_that_passes(apache_kafka, flights, tmp_path, away):
+def test_a_server_that_is_away_is_a_failure_that_passes(apache_kafka, job_for, flights, tmp_path, away):
     (port,) = free_ports(1)
     kafka = {"bootstrap.servers": apache_kafka.bootstrap_servers}
     given = {"path": f"hdfs://127.0.0.1:{port}/out"}
     if away == "kafka":
         kafka = {
             "bootstrap.servers": f"127.0.0.1:{port}",
-            "default.api.timeout.ms": "3000",
             "request.timeout.ms": "2000",
         }
         given = {"path": str(tmp_path / "out")}
     conf = {"spark.hadoop.ipc.client.connect.max.retries": "1", "spark.hadoop.ipc.client.connect.retry.interval": "100"}
     driver = SparkDriver(stopping=threading.Event(), idle_s=60)
     with pytest.raises(RetriableConnectError, match="the Spark job failed"):
-        run(driver, make_job("-", [flights[0]], **given, kafka=kafka, conf=conf))
+        run(driver, job_for([flights[0]], **given, kafka=kafka, conf=conf))
     driver.close()
 
 
-def test_a_job_is_cancelled_soon_after_it_is_asked_to_stop(apache_kafka, flights, tmp_path):
+def test_a_job_is_cancelled_soon_after_it_is_asked_to_stop(job_for, flights, tmp_path):
     stopping = threading.Event()
     driver = SparkDriver(stopping=stopping, idle_s=60)
     with pytest.raises(ConnectError, match="cancelled"):
-        driver.run(
-            make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out"), lambda said: stopping.set()
-        )
+        driver.run(job_for([flights[0]]), lambda said: stopping.set())
     assert not list((tmp_path / "out").glob("part-*"))
 
 
-def test_a_driver_that_is_cancelled_while_its_jvm_starts_leaves_no_files(apache_kafka, flights, tmp_path, monkeypatch):
+def test_a_driver_that_is_cancelled_while_its_jvm_starts_leaves_no_files(job_for, flights, tmp_path, monkeypatch):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
@@ -169,7 +332,7 @@ def test_a_driver_that_is_cancelled_while_its_jvm_starts_leaves_no_files(apache_
     watcher.start()
     try:
         with pytest.raises(ConnectError, match="cancelled"):
-            driver.run(make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out"), lambda said: None)
+            driver.run(job_for([flights[0]]), lambda said: None)
     finally:
         ended.set()
         watcher.join()
@@ -177,8 +340,20 @@ def test_a_driver_that_is_cancelled_while_its_jvm_starts_leaves_no_files(apache_
 
 
 def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_driver_ends(
-    apache_kafka, flights, tmp_path
+    apache_kafka, registry, job_for, flights, tmp_path
 ):
+    login = "s3cret-of-the-log"
+    jaas = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="{login}";'
+    kafka = {"bootstrap.servers": apache_kafka.bootstrap_servers, "sasl.jaas.config": jaas, "sasl.mechanism": "PLAIN"}
+    registry_user = "s3cret-of-the-registry"
+    logins = {
+        "kafka": kafka,
+        "registry": {
+            "schema.registry.url": registry.url,
+            "basic.auth.credentials.source": "USER_INFO",
+            "basic.auth.user.info": f"u:{registry_user}",
+        },
+    }
     secret, tricky = "s3cret-of-the-store", " a=b:c#d!e\\t\tg ü"
     conf = {
         "spark.hadoop.fs.s3a.secret.key": secret,
@@ -186,26 +361,28 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
         "spark.sql.session.timeZone": "Asia/Tokyo",
     }
     sql = f"SELECT current_timezone() AS zone, '${{spark.tidegate.tricky}}' AS tricky, count(*) AS n FROM {flights[0].view}"
-    seen, modes = [], set()
+    seen, modes, log = [], set(), []
 
     def look(_):
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
                 seen.append((process.name(), " ".join([*process.cmdline(), *process.environ().values()])))
 
-        with suppress(AttributeError):  # no folder before the driver
+        with suppress(AttributeError, FileNotFoundError):  # before the driver
+            log.append((Path(driver._folder.name) / "spark.log").read_text())
             folder = Path(driver._folder.name) / "conf"
             modes.update(
                 path.stat().st_mode & 0o077 for path in (folder, folder / "spark-defaults.conf") if path.exists()
             )
 
     driver = SparkDriver(stopping=threading.Event(), idle_s=0.0)
-    job = make_job(apache_kafka.bootstrap_servers, [flights[0]], tmp_path / "out", conf=conf, sql=sql)
-    driver.run(job, look)
+    driver.run(job_for([flights[0]], conf=conf, sql=sql, **logins), look)
     until(lambda: driver._process is None, "the driver gone")
     assert modes == {0}
     assert "java" in {name for name, _ in seen}
-    assert [line for _, line in seen if secret in line] == []
+    secrets = (secret, login, registry_user)
+    assert [line for _, line in seen if any(word in line for word in secrets)] == []
+    assert not any(word in log[-1] for word in secrets)
     (row,) = ds.dataset(tmp_path / "out", format="parquet").to_table().to_pylist()
     assert (row["zone"], row["n"]) == ("Asia/Tokyo", 200)
     assert row["tricky"] == tricky.strip().replace("\\t", "\t"), "a literal of SQL reads its escapes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from connectors.spark.driver import _is_passing
+from connectors.spark.failures import first_words, is_passing
 
 
 class Class:
@@ -54,10 +54,41 @@ REFUSED = Thrown("java.net.ConnectException", "java.net.SocketException", "java.
     ],
 )
 def test_a_failure_passes_where_a_server_was_away(error: Exception, passes: bool) -> None:
-    assert _is_passing(error) is passes
+    assert is_passing(error) is passes
 
 
 def test_causes_in_a_circle_come_to_an_end() -> None:
     thrown = Thrown("a.A")
     thrown._cause = thrown
-    assert not _is_passing(error_of(thrown))
+    assert not is_passing(error_of(thrown))
+
+
+TRACEBACK = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: Lost task 0.0:
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "records.py", line 80, in read
+    consumer.assign([(part.topic, part.partition)])
+{}
+
+\tat org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:1)
+Caused by: org.apache.spark.SparkException: worker lost
+"""
+
+
+@pytest.mark.parametrize(
+    ("last_line", "passes", "words"),
+    [
+        ("pyspark_tidegate.records.StalledRead: t-0: nothing came", True, "t-0: nothing came"),
+        ("tidegate.kit.errors.UsageError: there is no column x", False, "there is no column x"),
+        ("tidegate.kit.errors.NoSuchError: odd", False, "odd"),
+    ],
+)
+def test_an_error_of_ours_in_a_python_worker_says_whether_it_passes(last_line: str, passes: bool, words: str) -> None:
+    error = RuntimeError(TRACEBACK.format(last_line))
+    assert is_passing(error) is passes
+    assert first_words(error) == words
+
+
+def test_another_error_is_told_by_its_first_line_and_its_last_cause() -> None:
+    error = RuntimeError(TRACEBACK.format("ValueError: of a function"))
+    assert first_words(error).startswith("Job aborted due to stage failure")
+    assert first_words(error).endswith("| Caused by: org.apache.spark.SparkException: worker lost")

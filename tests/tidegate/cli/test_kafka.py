@@ -218,11 +218,25 @@ def test_records_are_deleted_only_when_told_to(command: Command) -> None:
     assert {(r["partition"], r["offset"]) for r in records} == {(0, n) for n in range(5)} | {(1, 3), (1, 4)}
 
 
+def test_topics_of_components_are_listed_only_when_asked_for(command: Command) -> None:
+    for name in ("_schemas", "connect-status", "mine"):
+        command("topics", "create", name)
+
+    def listed(*options: str) -> set[str]:
+        return {row["topic"] for row in json.loads(command("topics", "list", "--json", *options).stdout)}
+
+    assert "mine" in listed() and not {"_schemas", "connect-status"} & listed()
+    assert {"mine", "_schemas", "connect-status"} <= listed("--internal")
+
+
 def test_commands_for_topics_say_what_they_did(command: Command) -> None:
     assert command("topics", "create", "told").stdout == "topic told is created, with 1 partition\n"
     altered = command("topics", "alter", "told", "--partitions", "2", "--config", "retention.ms=1000")
     assert altered.stdout == "topic told has retention.ms=1000, 2 partitions\n"
-    assert command("topics", "delete", "told").stdout == "deleted: told\n"
+    assert command("topics", "delete", "told").stdout == "topic told is deleted\n"
+    told = json.loads(command("topics", "create", "told", "--json").stdout)
+    assert told == [{"topic": "told", "action": "created", "partitions": 1}]
+    assert "nothing to change" in command("topics", "alter", "told", fails=True).output
 
 
 def test_groups_and_records_of_apache_kafka(apache_kafka: Any, elsewhere: None) -> None:

@@ -20,7 +20,7 @@ from tidegate.cli.connectors.reach import rest_of
 from tidegate.cli.credentials import registry_client
 from tidegate.cli.events_client import client_of
 from tidegate.cli.kafka.client import client_config
-from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
+from tidegate.cli.options import address_of, data_option, done, done_option, json_option, print_json, print_table
 from tidegate.kit.errors import UsageError
 
 __all__ = ["export", "import_"]
@@ -31,6 +31,7 @@ _CANNOT: Final = "cannot"
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @data_option
+@done_option
 def export(folder: Path, data: Path) -> None:
     """Write everything that is configured on a platform into a folder: topics, schemas, events, channels, subscriptions,
     entities, access control entries, quotas and connectors. No records, no users, no passwords of users.
@@ -51,7 +52,9 @@ def export(folder: Path, data: Path) -> None:
                 old.unlink()  # of things that are gone
             for name, document in documents.items():
                 write_connector(file_of(name, below), document)
-            click.echo(f"{len(documents)} {part.folder} to {below}")
+            done(
+                f"{len(documents)} {part.folder} to {below}", part=part.folder, count=len(documents), folder=str(below)
+            )
 
 
 @click.command("import")

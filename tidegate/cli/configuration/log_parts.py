@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tidegate.cli.configuration.parts import Document
 from tidegate.cli.kafka.client import with_admin
+from tidegate.cli.kafka.topics import is_internal
 
 if TYPE_CHECKING:
     from broker.client import Admin, ClientConfig
 
 __all__ = ["Acls", "Quotas", "Topics"]
-
-_INTERNAL: Final = frozenset({"connect-configs", "connect-offsets", "connect-status"})
-"""Topics of the platform's components beside those that begin with _: their content is exported by other parts."""
 
 
 class Topics:
@@ -27,7 +25,7 @@ class Topics:
 
     def read(self) -> dict[str, Document]:
         async def ask(admin: Admin) -> dict[str, Document]:
-            names = [name for name in await admin.list_topics() if not name.startswith("_") and name not in _INTERNAL]
+            names = [name for name in await admin.list_topics() if not is_internal(name)]
             described = await admin.describe_topics(names)
             return {
                 name: {

@@ -9,7 +9,7 @@ import click
 
 from tidegate.cli.kafka.client import client_config, kafka_options, with_admin
 from tidegate.cli.kafka.positions import POSITION, Position, resolve
-from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.cli.options import done, done_option, json_option, print_json, print_table
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -90,10 +90,12 @@ def describe_group(group: str, as_json: bool, **where: Any) -> None:
 @groups.command("delete")
 @click.argument("names", nargs=-1, required=True)
 @kafka_options
+@done_option
 def delete_groups(names: tuple[str, ...], **where: Any) -> None:
     """Delete groups with their committed offsets."""
     with_admin(client_config(**where), lambda admin: admin.delete_groups(names))
-    click.echo(f"deleted: {', '.join(names)}")
+    for name in names:
+        done(f"group {name} is deleted", group=name, action="deleted")
 
 
 @groups.command("reset")

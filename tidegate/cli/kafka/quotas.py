@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from tidegate.cli.kafka.client import client_config, kafka_options, with_admin
-from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.cli.options import done, done_option, json_option, print_json, print_table
 
 __all__ = ["quotas"]
 
@@ -83,6 +83,7 @@ def list_quotas(as_json: bool, **where: Any) -> None:
 )
 @click.option("--connections", type=click.FloatRange(min=0), metavar="N", help="Connections a second from an address.")
 @kafka_options
+@done_option
 def set_quotas(
     user: str | None,
     client_id: str | None,
@@ -106,6 +107,7 @@ def set_quotas(
 @entity_options
 @click.argument("names", nargs=-1, type=click.Choice(list(_KEYS)))
 @kafka_options
+@done_option
 def remove(user: str | None, client_id: str | None, ip: str | None, names: tuple[str, ...], **where: Any) -> None:
     """Remove quotas, by default all of an entity.
 
@@ -125,4 +127,5 @@ def _change(entity: Mapping[str, str | None], changes: Mapping[str, float | None
     with_admin(client_config(**where), lambda admin: admin.alter_quotas(entity, changes))
     said = ", ".join(f"{kind} {_DEFAULT if name is None else name}" for kind, name in entity.items())
     for key, value in changes.items():
-        click.echo(f"{said}: {key} is {'removed' if value is None else format(value, ',.15g')}")
+        text = "removed" if value is None else format(value, ",.15g")
+        done(f"{said}: {key} is {text}", entity=dict(entity), quota=key, value=value)

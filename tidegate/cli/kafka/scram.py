@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tidegate.cli.kafka.client import client_config, kafka_options, with_admin
-from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.cli.options import done, done_option, json_option, print_json, print_table
 
 __all__ = ["scram"]
 
@@ -49,19 +49,22 @@ def list_scram(as_json: bool, **where: Any) -> None:
     help="Asked for unless given; TIDEGATE_PASSWORD keeps it out of the list of processes.", envvar="TIDEGATE_PASSWORD"
 )
 @kafka_options
+@done_option
 def set_scram(user: str, mechanisms: tuple[str, ...], password: str, **where: Any) -> None:
     """Set a user's password. Only its salted form is sent.
 
     Example: tidegate scram set billing
     """
     with_admin(client_config(**where), lambda admin: admin.set_scram(user, password, mechanisms or _MECHANISMS))
-    click.echo(f"{user} has a password for {' and '.join(mechanisms or _MECHANISMS)}")
+    chosen = mechanisms or _MECHANISMS
+    done(f"{user} has a password for {' and '.join(chosen)}", user=user, action="set", mechanisms=chosen)
 
 
 @scram.command()
 @click.argument("user")
 @_mechanism_option
 @kafka_options
+@done_option
 def delete(user: str, mechanisms: tuple[str, ...], **where: Any) -> None:
     """Delete a user's password."""
 
@@ -72,4 +75,4 @@ def delete(user: str, mechanisms: tuple[str, ...], **where: Any) -> None:
         return chosen
 
     chosen = with_admin(client_config(**where), change)
-    click.echo(f"{user} has no password for {' or '.join(chosen)} any more")
+    done(f"{user} has no password for {' or '.join(chosen)} any more", user=user, action="deleted", mechanisms=chosen)

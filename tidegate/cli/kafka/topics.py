@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from tidegate.cli.kafka.client import client_config, kafka_options, key_values, with_admin
-from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.cli.options import done, done_option, json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from broker.client import Admin
 
-__all__ = ["topics"]
+__all__ = ["is_internal", "topics"]
+
+_OF_CONNECT: Final = frozenset({"connect-configs", "connect-offsets", "connect-status"})
+"""The topics of a platform's Connect workers (``config.storage.topic``, ...)."""
+
+
+def is_internal(topic: str) -> bool:
+    """Whether a topic is a component's own: its name begins with _, or it is one of Connect's."""
+    return topic.startswith("_") or topic in _OF_CONNECT
 
 
 @click.group()
@@ -25,12 +33,15 @@ def topics() -> None:
 @json_option
 @click.option("--internal", is_flag=True, help="Show internal topics too.")
 def list_topics(as_json: bool, internal: bool, **where: Any) -> None:
-    """List topics with their partitions and how many offsets were written."""
+    """List topics with their partitions and how many offsets they hold.
+
+    Topics of Kafka, the registry, Connect and the events service are left out without --internal.
+    """
 
     from broker.client import TopicPartition
 
     async def ask(admin: Admin) -> list[dict[str, Any]]:
-        names = sorted(await admin.list_topics(internal=internal))
+        names = sorted(name for name in await admin.list_topics(internal=internal) if internal or not is_internal(name))
         described = await admin.describe_topics(names)
         all_partitions = [TopicPartition(name, p.partition) for name in names for p in described[name].partitions]
         starts, ends = await admin.beginning_offsets(all_partitions), await admin.end_offsets(all_partitions)
@@ -101,13 +112,19 @@ def describe(name: str, as_json: bool, **where: Any) -> None:
     "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic setting, such as cleanup.policy=compact."
 )
 @kafka_options
+@done_option
 def create(name: str, partitions: int, replication_factor: int, configs: tuple[str, ...], **where: Any) -> None:
     """Create a topic."""
     from broker.client import NewTopic
 
     topic = NewTopic(name, partitions, replication_factor, key_values(configs, "--config"))
     with_admin(client_config(**where), lambda admin: admin.create_topics([topic]))
-    click.echo(f"topic {name} is created, with {partitions} partition{'s'[: partitions != 1]}")
+    done(
+        f"topic {name} is created, with {partitions} partition{'s'[: partitions != 1]}",
+        topic=name,
+        action="created",
+        partitions=partitions,
+    )
 
 
 @topics.command()
@@ -117,8 +134,12 @@ def create(name: str, partitions: int, replication_factor: int, configs: tuple[s
 )
 @click.option("--partitions", type=int, help="Grow to this number of partitions.")
 @kafka_options
+@done_option
 def alter(name: str, configs: tuple[str, ...], partitions: int | None, **where: Any) -> None:
     """Change a topic's settings or number of partitions."""
+
+    if not configs and partitions is None:
+        raise click.UsageError("nothing to change: give --config or --partitions")
 
     async def change(admin: Admin) -> None:
         if configs:
@@ -128,14 +149,16 @@ def alter(name: str, configs: tuple[str, ...], partitions: int | None, **where: 
             await admin.create_partitions(name, partitions)
 
     with_admin(client_config(**where), change)
-    done = [*configs, *([f"{partitions} partitions"] if partitions is not None else [])]
-    click.echo(f"topic {name} has {', '.join(done)}" if done else "nothing to change: give --config or --partitions")
+    changed = [*configs, *([f"{partitions} partitions"] if partitions is not None else [])]
+    done(f"topic {name} has {', '.join(changed)}", topic=name, action="altered", changed=changed)
 
 
 @topics.command()
 @click.argument("names", nargs=-1, required=True)
 @kafka_options
+@done_option
 def delete(names: tuple[str, ...], **where: Any) -> None:
     """Delete topics with all their records."""
     with_admin(client_config(**where), lambda admin: admin.delete_topics(names))
-    click.echo(f"deleted: {', '.join(names)}")
+    for name in names:
+        done(f"topic {name} is deleted", topic=name, action="deleted")

@@ -1,0 +1,88 @@
+"""DataFrames as files of a folder, each run's files once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from connectors.spark.job import Job
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["write"]
+
+_DENSITY: Final = {"parquet": 4, "orc": 4, "avro": 2}
+"""How many bytes of a shuffle become a byte of a file, about; 1 in other formats."""
+_MOST_PARTITIONS: Final = 200
+"""Spark puts partitions of a shuffle together until they have the size, and divides them only where many tasks wrote them."""
+_DEFAULT_OPTIONS: Final = {"csv": {"header": "true"}}
+
+
+def write(spark: SparkSession, job: Job, frames: Sequence[DataFrame], path: str) -> int:
+    """Write to a folder aside, then move the files into the target under names that begin with the run's id. Returns their number.
+
+    A run that was killed left files of the same id at most: they are deleted before the new ones move in. With the mode overwrite
+    the files of other runs are deleted then, in the folders that this run writes to.
+    """
+    staging = f"{path}/.staging-{job.run_id}"
+    hadoop = spark._jvm.org.apache.hadoop.fs
+    root, base = hadoop.Path(path), hadoop.Path(staging)
+    system = root.getFileSystem(spark._jsc.hadoopConfiguration())
+    system.delete(base, True)
+    for number, frame in enumerate(frames):
+        writer = _arranged(spark, job, frame).write.mode("overwrite").format(job.format)
+        options = _DEFAULT_OPTIONS.get(job.format, {}) | job.options
+        writer.options(**options).partitionBy(*job.partition_by).save(f"{staging}/{number}")
+    stem = f"part-{job.run_id}-"
+    for old in _files(system, root):
+        if old.getName().startswith(stem) and staging not in old.toString():
+            system.delete(old, False)
+    moved, folders = 0, {}
+    for number in range(len(frames)):
+        prefix = system.makeQualified(hadoop.Path(f"{staging}/{number}")).toString()
+        for file in _files(system, hadoop.Path(prefix)):
+            if not file.getName().startswith("part-"):
+                continue
+            inner = file.getParent().toString().removeprefix(prefix).strip("/")
+            target = folders[inner] = hadoop.Path(root, inner) if inner else root
+            system.mkdirs(target)
+            ending = file.getName().partition(".")[2]
+            if not system.rename(file, hadoop.Path(target, f"{stem}{moved:05d}.{ending}")):
+                raise RuntimeError(f"could not move {file} to {target}: is there a file of that name?")
+            moved += 1
+    if job.mode == "overwrite":
+        for folder in folders.values():
+            _delete_other_runs(system, folder, stem)
+    system.delete(base, True)
+    return moved
+
+
+def _arranged(spark: SparkSession, job: Job, frame: DataFrame) -> DataFrame:
+    """The rows divided into as many files as asked for. Without a wish, each folder gets one file."""
+    if job.file_bytes:
+        advisory = job.file_bytes * _DENSITY.get(job.format, 1)
+        spark.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", str(advisory))
+        spark.conf.set("spark.sql.adaptive.coalescePartitions.parallelismFirst", "false")
+        spark.conf.set("spark.sql.adaptive.coalescePartitions.initialPartitionNum", str(_MOST_PARTITIONS))
+        return frame.hint("rebalance", *job.partition_by)
+    if job.files:
+        return frame.repartition(job.files, *job.partition_by)
+    return frame.repartition(*job.partition_by) if job.partition_by else frame
+
+
+def _delete_other_runs(system: Any, folder: Any, stem: str) -> None:
+    """Delete the data files in a folder that are not of this run; folders in it stay, and so do files that are not a run's."""
+    for status in system.listStatus(folder):
+        name = status.getPath().getName()
+        if status.isFile() and name.startswith("part-") and not name.startswith(stem):
+            system.delete(status.getPath(), False)
+
+
+def _files(system: Any, folder: Any) -> list[Any]:
+    if not system.exists(folder):
+        return []
+    files, entries = [], system.listFiles(folder, True)
+    while entries.hasNext():
+        files.append(entries.next().getPath())
+    return files

@@ -1,0 +1,112 @@
+"""Topics as DataFrames of the driver, read by the data source ``tidegate``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from connectors.spark.job import Input, Job
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Observation, SparkSession
+
+__all__ = ["Topic", "read"]
+
+_DIVIDED_ROWS: Final = 100_000
+"""An input of so many offsets is divided among all cores, even if it has fewer partitions."""
+_CORRUPT: Final = "__corrupt"
+_NOT_JSON: Final = "the value is not JSON with the columns of spark.value.schema"
+
+
+@dataclass(frozen=True)
+class Topic:
+    """The records of a topic. ``bad`` are those that can't be decoded, as they lie in the log and with the reason in ``error``; None
+    where the first ends the job. ``observed`` counts ``rows`` and ``bad`` once ``frame`` was computed."""
+
+    frame: DataFrame
+    bad: DataFrame | None
+    observed: Observation
+
+
+def read(spark: SparkSession, job: Job, input_: Input) -> Topic:
+    """The records of one topic as columns; tombstones are left out."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    records = _records(spark, job, input_)
+    bad = None
+    if _is_ddl(input_):
+        records = _parsed(records, input_.value_schema or "", tolerates=job.tolerates_errors)
+    failed = f.col("error").isNotNull() if job.tolerates_errors else f.lit(False)
+    observed = Observation(input_.topic)
+    records = records.where(f.col("value").isNotNull() | failed)
+    if job.tolerates_errors:
+        bad = records.where(failed).select(
+            "topic", "partition", "offset", "timestamp", "key", "bytes", "headers", "error"
+        )
+    records = records.observe(observed, f.count_if(~failed).alias("rows"), f.count_if(failed).alias("bad")).where(
+        ~failed
+    )
+    of_struct = isinstance(records.schema["value"].dataType, StructType)
+    columns: list[Column | str] = ["value.*" if of_struct else "value"]
+    if job.metadata_columns:
+        columns += [f.col(name).alias(f"__{name}") for name in ("topic", "partition", "offset", "timestamp")]
+    return Topic(records.select(*columns), bad, observed)
+
+
+def _records(spark: SparkSession, job: Job, input_: Input) -> DataFrame:
+    """Columns of the data source; values are decoded, but for JSON whose columns are DDL, which are bytes."""
+    cores = spark.sparkContext.defaultParallelism
+    offsets = sum(stop - input_.starts[partition] for partition, stop in input_.stops.items())
+    options = {f"kafka.{name}": value for name, value in job.kafka.items()} | {
+        "assign": json.dumps({input_.topic: [int(partition) for partition in input_.starts]}),
+        "startingOffsets": json.dumps({input_.topic: input_.starts}),
+        "endingOffsets": json.dumps({input_.topic: input_.stops}),
+        "minPartitions": str(cores if offsets >= _DIVIDED_ROWS else 0),
+        "value.format": "binary" if _is_ddl(input_) else input_.value_format,
+        "value.errors": "null" if job.tolerates_errors else "fail",
+        "includeHeaders": str(job.tolerates_errors).lower(),
+    }
+    if not _is_ddl(input_):
+        options |= {"value.schema": input_.value_schema or "", "value.message": input_.value_message or ""}
+    return spark.read.format("tidegate").options(**job.registry, **options).load()
+
+
+def _is_ddl(input_: Input) -> bool:
+    return input_.value_format == "json" and not (input_.value_schema or "").lstrip().startswith("{")
+
+
+def _parsed(records: DataFrame, ddl: str, *, tolerates: bool) -> DataFrame:
+    """The values as columns of Spark's DDL; JSON's null is a tombstone.
+
+    A value that is not such JSON becomes a null with ``error`` and ``bytes``, or fails the job by naming its record.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StringType, StructType
+
+    schema = StructType.fromDDL(ddl)
+    names = list(schema.names)  # of the columns without the one that is added
+    with_corrupt = schema.add(_CORRUPT, StringType())
+    text = f.col("value").cast("string")
+    value = f.from_json(text, with_corrupt, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT})
+    records = records.withColumn("parsed", value)
+    bad = f.col(f"parsed.{_CORRUPT}").isNotNull() | (f.col("parsed").isNull() & (f.trim(text) != "null"))
+    bad = f.coalesce(bad, f.lit(False))  # of a tombstone it is null
+    if tolerates:
+        records = records.withColumn("error", f.when(bad, f.lit(_NOT_JSON)))
+        records = records.withColumn("bytes", f.when(bad, f.col("value")))
+    else:
+        where = [
+            f.lit("topic "),
+            f.col("topic"),
+            f.lit(" partition "),
+            f.col("partition"),
+            f.lit(" offset "),
+            f.col("offset"),
+        ]
+        reason = f.raise_error(f.concat(*where, f.lit(f": {_NOT_JSON}")))
+        records = records.where(f.when(bad, reason).otherwise(f.lit(True)))
+    columns = f.struct(*[f.col("parsed").getField(name).alias(name) for name in names])
+    return records.withColumn("value", f.when(~bad & f.col("parsed").isNotNull(), columns))
