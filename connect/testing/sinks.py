@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -65,7 +65,8 @@ class SinkSuite:
 
     def test_its_configuration_is_right(self, bench: Bench) -> None:
         judged = validate(self.connector_class.config_class, {**bench.properties, "no.such.key": "x"})
-        assert [error for judged_key in judged for error in judged_key.errors] == []
+        errors = [error for judged_key in judged for error in judged_key.errors]
+        assert errors == [], f"the fixture properties is not a right configuration: {'; '.join(errors)}"
 
     def test_every_key_says_what_it_is_for(self) -> None:
         for judged in validate(self.connector_class.config_class, {}):
@@ -78,15 +79,19 @@ class SinkSuite:
             running.task.put([])
             safe = _committed(running, {topic_partition: 20}).get(topic_partition, 0)
             arrived = self.read_back(properties)
-            assert sorted(set(arrived) & set(range(safe))) == list(range(safe))
+            _require_arrived(arrived, safe)
 
     def test_it_never_commits_what_it_was_not_given(self, bench: Bench) -> None:
         partitions = [TopicPartition(self.topic, 0), TopicPartition(self.topic, 1)]
         with bench.sink(*partitions) as running:
-            assert _committed(running, {}) == {}
+            early = _committed(running, {})
+            assert early == {}, (
+                f"pre_commit returned {early} before the first put: return only offsets that it was given"
+            )
             running.task.put([self.batch(0, 5, 0)])
             safe = _committed(running, {partitions[0]: 5})
-            assert set(safe) <= {partitions[0]} and all(offset <= 5 for offset in safe.values())
+            extra = {tp: offset for tp, offset in safe.items() if tp != partitions[0] or offset > 5}
+            assert extra == {}, f"pre_commit returned {extra}, and was given {{{partitions[0]}: 5}}"
 
     def test_a_crash_loses_nothing(self, bench: Bench, properties: Mapping[str, str]) -> None:
         """After a kill with uncommitted puts and a restart from the committed offsets, every row arrives."""
@@ -100,9 +105,10 @@ class SinkSuite:
             safe = max(safe, _committed(running, {topic_partition: 30}).get(topic_partition, 0))
             running.task.close([topic_partition])
             arrived = self.read_back(properties)
-        assert set(range(safe)) <= set(arrived)
+        _require_arrived(arrived, safe)
         if self.exactly_once:
-            assert len([n for n in arrived if n < safe]) == safe
+            twice = sorted({n for n in arrived if n < safe and arrived.count(n) > 1})
+            assert twice == [], f"exactly_once is set, and these rows arrived twice after a crash: {_few(twice)}"
 
     def test_partitions_can_be_handed_over(self, bench: Bench, properties: Mapping[str, str]) -> None:
         topic_partition = TopicPartition(self.topic, 0)
@@ -115,7 +121,21 @@ class SinkSuite:
             second.task.put([self.batch(safe, 20)])
             safe = max(safe, _committed(second, {topic_partition: 20}).get(topic_partition, 0))
             second.task.close([topic_partition])
-            assert set(range(safe)) <= set(self.read_back(properties))
+            _require_arrived(self.read_back(properties), safe)
+
+
+def _require_arrived(arrived: Sequence[Any], safe: int) -> None:
+    """Every row below the committed offset must have arrived."""
+    missing = [n for n in range(safe) if n not in set(arrived)]
+    assert missing == [], (
+        f"the offset {safe} is committed, and {len(missing)} rows below it have not arrived: {_few(missing)}. read_back "
+        f"returned {_few(list(arrived))}. flush (or pre_commit) may return only when its rows are durable; read_back "
+        "returns the n of each row"
+    )
+
+
+def _few(values: Sequence[Any]) -> str:
+    return ", ".join(map(str, values[:10])) + (", ..." if len(values) > 10 else "") or "nothing"
 
 
 def _committed(running: RunningTask, delivered: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

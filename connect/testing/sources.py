@@ -40,11 +40,13 @@ class SourceSuite:
 
     def test_its_configuration_is_right(self, bench: Bench) -> None:
         judged = validate(self.connector_class.config_class, bench.properties)
-        assert [error for judged_key in judged for error in judged_key.errors] == []
+        errors = [error for judged_key in judged for error in judged_key.errors]
+        assert errors == [], f"the configuration is not right: {'; '.join(errors)}"
 
     def test_keys_it_does_not_know_do_not_disturb_it(self, bench: Bench) -> None:
         judged = validate(self.connector_class.config_class, {**bench.properties, "no.such.key": "x"})
-        assert [error for judged_key in judged for error in judged_key.errors] == []
+        errors = [error for judged_key in judged for error in judged_key.errors]
+        assert errors == [], f"the configuration is not right: {'; '.join(errors)}"
 
     def test_every_key_says_what_it_is_for(self) -> None:
         for judged in validate(self.connector_class.config_class, {}):
@@ -53,8 +55,10 @@ class SourceSuite:
     def test_its_plan_fits_the_tasks_allowed(self, bench: Bench) -> None:
         for allowed in (1, 3):
             planned = bench.plan(allowed)
-            assert 1 <= len(planned) <= allowed
-            assert all(isinstance(value, str) for task in planned for value in task.values())
+            assert 1 <= len(planned) <= allowed, f"{len(planned)} tasks are planned where tasks.max is {allowed}"
+            for task in planned:
+                wrong = {name: value for name, value in task.items() if not isinstance(value, str)}
+                assert wrong == {}, f"a task's configuration has only text; these are none: {wrong}"
 
     def test_its_batches_keep_the_contract(self, bench: Bench, expected_rows: int) -> None:
         with bench.task() as running:
@@ -65,7 +69,10 @@ class SourceSuite:
         with bench.task() as running:
             batches = running.poll_rows(expected_rows)
             batches += running.task.poll()
-        assert sum(len(batch) for batch in batches) == expected_rows
+        delivered = sum(len(batch) for batch in batches)
+        assert delivered == expected_rows, (
+            f"{delivered} rows were delivered; the fixture expected_rows says {expected_rows}"
+        )
 
     def test_it_goes_on_from_any_committed_position(self, bench: Bench, expected_rows: int) -> None:
         """Stopped after each batch and restarted from the committed position, it delivers the same rows in the same
@@ -81,7 +88,11 @@ class SourceSuite:
                 batches = running.poll_rows(1)[:1]
             bench.commit(batches)
             pieces += rows_of(batches)
-        assert pieces == whole
+        differing = next((n for n, (a, b) in enumerate(zip(pieces, whole, strict=False)) if a != b), len(whole))
+        assert pieces == whole, (
+            f"started again from each committed offset, it delivers other rows from row {differing} on: "
+            f"{pieces[differing : differing + 1]} in place of {whole[differing : differing + 1]}"
+        )
 
     def test_it_stops_soon_while_it_waits_for_more(self, bench: Bench, expected_rows: int) -> None:
         with bench.task() as running:
@@ -100,17 +111,22 @@ class SourceSuite:
 
 def check_batch(batch: RecordBatch) -> None:
     """Check the runtime's requirements for a source's batch."""
-    assert batch.topic
-    assert batch.value_schema is None or batch.values.type == batch.value_schema.arrow_type
+    assert batch.topic, "a batch has no topic"
+    if batch.value_schema is not None:
+        expected = batch.value_schema.arrow_type
+        assert batch.values.type == expected, f"values are {batch.values.type}, and their schema says {expected}"
     batch.values.validate(full=True)
     if batch.keys is not None:
-        assert batch.key_schema is None or batch.keys.type == batch.key_schema.arrow_type
+        if batch.key_schema is not None:
+            expected = batch.key_schema.arrow_type
+            assert batch.keys.type == expected, f"keys are {batch.keys.type}, and their schema says {expected}"
         batch.keys.validate(full=True)
     assert batch.nbytes <= MAX_BATCH_BYTES or len(batch) == 1, f"a batch of {batch.nbytes} bytes"
     if batch.source_offset is not None:
         assert batch.source_partition is not None, "a source offset without its partition"
         SubmittedBatches(OffsetKeys("suite", {})).add(batch.source_partition, batch.source_offset, [])
-        assert json.loads(json.dumps(dict(batch.source_offset))) == batch.source_offset
+        stored = json.loads(json.dumps(dict(batch.source_offset)))
+        assert stored == batch.source_offset, f"the offset {batch.source_offset} comes back from JSON as {stored}"
 
 
 def rows_of(batches: Sequence[RecordBatch]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from contextlib import closing
 from pathlib import Path
@@ -211,6 +212,11 @@ def test_a_row_that_the_log_refuses_is_left_out_alone(worker, name):
     config |= {"topic": other, "errors.tolerance": "none"}
     worker.ask("POST", "/connectors", {"name": other, "config": config}, expect=201)
     worker.wait_for(other, connector="RUNNING", task0="FAILED")
+    (task,) = worker.ask("GET", f"/connectors/{other}/status")["tasks"]
+    told = task["trace"].splitlines()[0]
+    size = re.search(r"10 records of ([0-9,]+) bytes, more than max\.message\.bytes=1048588 of topic", told)
+    assert size is not None and int(size[1].replace(",", "")) > 1_048_588, told
+    assert "read up to {'n': 30}" in told and f"raise max.message.bytes of topic {other}, or lower " in told
 
 
 def test_a_value_of_a_database_that_no_message_may_hold_goes_where_errors_say(worker, name, tmp_path):

@@ -11,8 +11,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from connect.notebook import read
 from connect.plugins.registry import PluginRegistry
 from connect.testing import SourceSuite
+from connect.validation.validation import validate_connector
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "writing-connectors.md"
 
@@ -31,6 +33,7 @@ def module(name: str, text: str) -> types.ModuleType:
 
 gauge = module("gauge", printed("class GaugeConfig"))
 counter = module("counter", printed("class CounterConfig"))
+lines = module("lines", printed("class LinesConfig"))
 
 
 class TestGauge(SourceSuite):
@@ -81,3 +84,17 @@ def test_the_connector_is_found_by_its_names():
 
 def test_the_connector_can_be_tried_out_without_a_declaration():
     assert PluginRegistry([]).connector("counter:CounterSource").load() is counter.CounterSource
+
+
+def test_the_check_of_the_guide_names_a_file_that_is_not_there(tmp_path):
+    plugins = PluginRegistry(lines.register_plugins())
+    config = {"connector.class": "LinesSource", "name": "l", "topic": "t", "path": str(tmp_path / "none")}
+
+    def problems():
+        shown = validate_connector(plugins, config).to_json()
+        return {e["value"]["name"]: e["value"]["errors"] for e in shown["configs"] if e["value"]["errors"]}
+
+    assert problems() == {"path": [f"there is no file {tmp_path}/none; give the path of one"]}
+    (tmp_path / "none").write_text("a\nb\n")
+    assert problems() == {}
+    assert read("lines:LinesSource", config).to_pylist() == [{"line": "a"}, {"line": "b"}]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from connect.api import ConnectError, RecordBatch
 from connect.task.control import Stopped
@@ -26,6 +26,10 @@ __all__ = ["InFlight", "Sender", "SourcePipeline"]
 
 _PORTION_BYTES: Final = 8 * 1024 * 1024
 """Of the log's bytes, that are made at once."""
+
+
+_Source: TypeAlias = tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
+"""A source partition, and the offset after the last of some records."""
 
 
 class Sender(Protocol):
@@ -48,6 +52,7 @@ class InFlight:
         self._bytes = 0
         self._changed = threading.Condition()
         self._failure: BaseException | None = None
+        self._source: _Source = (None, None)
 
     def take(self, size: int) -> None:
         """Wait for room; raises Stopped when the task is to stop, and the failure of an earlier send."""
@@ -65,17 +70,19 @@ class InFlight:
             self._bytes -= size
             self._changed.notify_all()
 
-    def ended(self, future: Future[Any]) -> None:
-        """Keep the failure of a send, if it is the first."""
+    def ended(self, future: Future[Any], source: _Source = (None, None)) -> None:
+        """Keep the failure of a send, if it is the first, and from where the records came."""
         with self._changed:
             if not future.cancelled() and (error := future.exception()) is not None and self._failure is None:
-                self._failure = error
+                self._failure, self._source = error, source
             self._changed.notify_all()
 
     def check(self) -> None:
         """Raise the failure of a send, if there was one."""
         if self._failure is not None:
-            raise ConnectError(f"the log refused records: {self._failure}") from self._failure
+            partition, offset = self._source
+            read = "" if partition is None else f" of {dict(partition)}, read up to {offset and dict(offset)}"
+            raise ConnectError(f"the log refused records{read}: {self._failure}") from self._failure
 
 
 class SourcePipeline:
@@ -175,7 +182,11 @@ class SourcePipeline:
                 refusals = self._refusals.setdefault(topic, Refusals(self._policy, self._transmit))
                 future = refusals.watch(future, partition, part.slice(first, piece.count))
             first += piece.count
-            future.add_done_callback(self._in_flight.ended)
+            source = (
+                part.source_partition,
+                part.source_offsets[first - 1] if part.source_offsets else part.source_offset,
+            )
+            future.add_done_callback(lambda done, source=source: self._in_flight.ended(done, source))  # type: ignore[misc]
             futures.append(future)
         return futures
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -50,6 +52,9 @@ class TopicRules:
         return NewTopic(name, -1, -1)
 
 
+_LIMIT_AGE_S: Final = 10.0
+
+
 class KafkaSender:
     """The Sender of a source task."""
 
@@ -60,6 +65,8 @@ class KafkaSender:
 
         self._loop, self._rules = loop, rules
         self._counts: dict[str, int] = {}
+        self._limits: dict[str, tuple[str | None, float]] = {}
+        self._explaining: set[asyncio.Future[Ack]] = set()
         config = producer or clients.producer()
         settings = config.producer()
         self.compression, self.max_request_bytes = settings.compression_type, settings.max_request_size
@@ -86,7 +93,45 @@ class KafkaSender:
         return future
 
     async def _send(self, topic: str, partition: int, batch: EncodedBatch, future: Future[Ack]) -> None:
-        follow(await self._producer.send_batch(topic, partition, batch), future)
+        sent = await self._producer.send_batch(topic, partition, batch)
+        sent.add_done_callback(lambda done: self._end(done, topic, batch, future))
+
+    def _end(self, done: asyncio.Future[Ack], topic: str, batch: EncodedBatch, future: Future[Ack]) -> None:
+        from broker.client.errors import MessageTooLarge
+
+        if not done.cancelled() and isinstance(error := done.exception(), MessageTooLarge):
+            told = asyncio.ensure_future(self._raise_with_limit(error, topic, batch))
+            self._explaining.add(told)
+            told.add_done_callback(self._explaining.discard)
+            done = told
+        follow(done, future)
+
+    async def _raise_with_limit(self, error: Exception, topic: str, batch: EncodedBatch) -> Ack:
+        """Raises the broker's error with the size, the limit, and the keys that would change it."""
+        from broker.client.errors import MessageTooLarge
+
+        limit = ""
+        with contextlib.suppress(TidegateError):  # the connector's user may not be allowed to ask
+            limit = f", more than max.message.bytes={await self._message_limit(topic)} of topic {topic}"
+        count = "one record" if batch.count == 1 else f"{batch.count:,} records"
+        change = f"raise max.message.bytes of topic {topic}"
+        if len(batch) > self.max_request_bytes:
+            change += f" and producer.override.max.request.size (now {self.max_request_bytes})"
+        elif batch.count > 1:
+            change += ", or lower producer.override.max.request.size, which bounds what is sent at once"
+        raise MessageTooLarge(
+            f"{error} {count} of {len(batch):,} bytes{limit}: {change}, or let errors.tolerance=all leave such "
+            "records out"
+        ) from error
+
+    async def _message_limit(self, topic: str) -> str | None:
+        """Asked for at most once in ten seconds: many records may be refused."""
+        known, asked = self._limits.get(topic, (None, -_LIMIT_AGE_S))
+        if time.monotonic() - asked < _LIMIT_AGE_S:
+            return known
+        value = (await self._admin.describe_configs(topic))["max.message.bytes"].value
+        self._limits[topic] = value, time.monotonic()
+        return value
 
     def close(self) -> None:
         self._loop.run(self._producer.stop(LAST_WORDS_S))

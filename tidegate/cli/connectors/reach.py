@@ -30,7 +30,6 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 _COMPLETION_S: Final = 2.0
-HIDDEN: Final = "[hidden]"
 
 
 def connect_options(function: F) -> F:
@@ -105,7 +104,7 @@ def masked_config(rest: Rest, config: Mapping[str, Any]) -> dict[str, Any]:
 
     Placeholders (``${file:...}``) stay: they are no secrets.
     """
-    from tidegate.kit.scrubbing import masked
+    from tidegate.kit.scrubbing import HIDDEN, masked
 
     secret = set(_declared_passwords(rest, config))
     shown = {}
