@@ -61,6 +61,9 @@ class ReceivedEvent:
     fields: Mapping[str, Any]
 
 
+_TOOLING: Final = "/services/data/v62.0/tooling"
+
+
 class EventsClient:
     """One login.
 
@@ -187,6 +190,35 @@ class EventsClient:
 
     def forget_trigger(self, name: str) -> None:
         self._call("DELETE", f"/tidegate/v1/triggers/{_named(name)}")
+
+    def tooling_records(self, type_: str) -> list[dict[str, Any]]:
+        """The records of a type of the Tooling API: PlatformEventChannel, PlatformEventChannelMember or
+        ManagedEventSubscription, each with Id, FullName and Metadata.
+        """
+        query = {"q": f"SELECT Id, FullName, Metadata FROM {type_}"}
+        answer = self._call("GET", f"{_TOOLING}/query", params=query)
+        return [{key: value for key, value in record.items() if key != "attributes"} for record in answer["records"]]
+
+    def define_tooling_record(self, type_: str, full_name: str, metadata: Mapping[str, Any]) -> bool:
+        """Create a record of the Tooling API, or change that of this name. Returns whether it was created."""
+        record_id = self._tooling_id(type_, full_name)
+        body = {"FullName": full_name, "Metadata": dict(metadata)}
+        if record_id is None:
+            self._call("POST", f"{_TOOLING}/sobjects/{type_}", json=body)
+        else:
+            self._call("PATCH", f"{_TOOLING}/sobjects/{type_}/{record_id}", json=body)
+        return record_id is None
+
+    def delete_tooling_record(self, type_: str, full_name: str) -> None:
+        """Delete a record of the Tooling API by its name. Raises UnknownName."""
+        record_id = self._tooling_id(type_, full_name)
+        if record_id is None:
+            raise UnknownName(f"there is no {type_} {full_name}")
+        self._call("DELETE", f"{_TOOLING}/sobjects/{type_}/{record_id}")
+
+    def _tooling_id(self, type_: str, full_name: str) -> str | None:
+        records = self.tooling_records(type_)
+        return next((str(r["Id"]) for r in records if r["FullName"].lower() == full_name.lower()), None)
 
     def publish(self, event: str, fields: Mapping[str, Any]) -> str:
         """Publish one event. Returns its uuid once the log has it."""

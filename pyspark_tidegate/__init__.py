@@ -9,7 +9,7 @@ offsets of each partition                 ``offsets.py``
 schemas of keys and values                ``schemas.py``
 keys and values as columns                ``columns.py``, ``types.py``
 records as Arrow batches of Spark         ``records.py``
-rows of Spark as keys and values          ``encoding.py``
+rows of Spark as keys and values          ``encoding.py``, ``write_formats.py``
 classes that Spark calls                  ``source.py``, ``sink.py``
 """
 

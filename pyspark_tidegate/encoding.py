@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.client.columns import HEADERS_TYPE
 from pyspark_tidegate.types import spark_arrow
+from pyspark_tidegate.write_formats import WRITTEN, WrittenFormat
 from pyspark_tidegate.write_options import WriteOptions
-from registry.client import AvroSchema, Incompatible, NotFound, RegistryClient
-from registry.serde import SerializationError, arrow_type, avro_schema, encode_columns, subject_name
+from registry.client import Incompatible, NotFound, RegistryClient
+from registry.formats.json_schema.schema import JsonSchema
+from registry.serde import SerializationError, encode_json, subject_name
 from tidegate.kit.errors import UsageError
 
 __all__ = ["Encoder", "Layout", "Outgoing", "WriteSchema", "layout_of", "write_schema"]
@@ -42,6 +44,8 @@ class WriteSchema(NamedTuple):
 
     text: str
     id: int
+    references: tuple[tuple[str, str], ...] = ()
+    """Names and texts of the schemas that it refers to."""
 
 
 class Outgoing(NamedTuple):
@@ -59,10 +63,10 @@ def layout_of(options: WriteOptions, schema: pa.Schema) -> Layout:
     """The use of each column. Raises UsageError for columns and options that don't fit one another."""
     names = schema.names
     if "value" not in names:
-        if options.value_format != "avro":
+        if options.value_format in ("binary", "string"):
             raise UsageError(
                 f"value.format {options.value_format} needs a column value; the columns are {', '.join(names)} "
-                "(value.format=avro makes a record of all columns)"
+                "(value.format=avro, protobuf, json-schema and json make a record of all columns)"
             )
         return _with_topic(
             options,
@@ -83,7 +87,7 @@ def layout_of(options: WriteOptions, schema: pa.Schema) -> Layout:
     for side, type_, format_ in (("value", value, options.value_format), ("key", key, options.key_format)):
         if format_ == "binary" and type_ is not None and not _is_bytes(type_):
             raise UsageError(
-                f"the {side} is {type_}: {side}.format binary takes binary and string, avro takes any type"
+                f"the {side} is {type_}: {side}.format binary takes binary and string, avro and json take any type"
             )
     extra = {name: name in names for name in ("topic", "partition", "headers", "timestamp")}
     if extra["headers"] and not _can_cast(schema.field("headers").type, HEADERS_TYPE):
@@ -96,6 +100,9 @@ def layout_of(options: WriteOptions, schema: pa.Schema) -> Layout:
 
 
 def _with_topic(options: WriteOptions, layout: Layout) -> Layout:
+    for format_, type_ in ((options.value_format, layout.value), (options.key_format, layout.key)):
+        if format_ == "json" and type_ is not None:
+            encode_json(pa.array([], type_))  # raises for a type that JSON lacks
     if not options.topic and not layout.topic:
         raise UsageError("no topic is given: set the option topic, or make a column topic beside the column value")
     return layout
@@ -110,7 +117,7 @@ def _key_of_fields(options: WriteOptions, value: pa.DataType) -> pa.DataType | N
         if at < 0:
             raise UsageError(f"the option key.fields names {name}, and the value is {value}")
         fields.append(value.field(at))
-    return pa.struct(fields) if options.key_format == "avro" else fields[0].type
+    return pa.struct(fields) if options.key_is_record else fields[0].type
 
 
 def _is_bytes(type_: pa.DataType) -> bool:
@@ -135,13 +142,22 @@ def write_schema(
     """
     text = options.value_schema if side == "value" else options.key_schema
     strategy = options.value_strategy if side == "value" else options.key_strategy
+    message = options.value_message if side == "value" else options.key_message
+    format_name = options.value_format if side == "value" else options.key_format
+    format_ = WRITTEN[format_name]
     # Every member may be null: in Spark that changes with the query, and each change would be another schema, and other keys.
-    derived = AvroSchema.parse(text, strict=False) if text else avro_schema(spark_arrow(type_), side.capitalize())
+    derived = format_.parse(text, {}) if text else format_.derived(spark_arrow(type_), side.capitalize())
     subject = subject_name(topic, is_key=side == "key", schema=derived, by=strategy)
     try:
         if options.latest:
             newest = client.version(subject)
-            schema, schema_id = client.parsed(newest), newest.id
+            if newest.schema_type != format_.schema_type:
+                right = next(name for name, other in WRITTEN.items() if other.schema_type == newest.schema_type)
+                raise UsageError(
+                    f"the newest schema of the subject {subject} is of type {newest.schema_type}: {side}.format must be {right}, "
+                    f"it is {format_name}"
+                )
+            schema, schema_id = client.any_parsed(newest), newest.id
         elif options.register:
             schema, schema_id = derived, client.register(subject, derived)
         else:
@@ -154,14 +170,18 @@ def write_schema(
             f"the schema of the {side} is not compatible with the subject {subject}: {error} (use.latest.version=true writes "
             "with the newest schema that the subject has)"
         ) from error
-    lost = _lost(type_, arrow_type(schema))
-    if lost:
-        raise UsageError(f"the schema {schema_id} of the subject {subject} has no field {lost}, which the {side} has")
     try:
-        encode_columns(schema, pa.array([], type_), schema_id)
+        lost = _lost(type_, format_.columns(schema, message))
+        if lost:
+            raise UsageError(
+                f"the schema {schema_id} of the subject {subject} has no field {lost}, which the {side} has"
+            )
+        format_.encode(schema, pa.array([], type_), schema_id, message)
     except SerializationError as error:
         raise UsageError(f"the {side} does not fit the schema {schema_id} of the subject {subject}: {error}") from error
-    return WriteSchema(schema.resolved, schema_id)
+    # References of Avro schemas are written out in it.
+    references = () if format_name == "avro" else tuple(getattr(schema, "references", {}).items())
+    return WriteSchema(schema.resolved, schema_id, references)
 
 
 def _lost(type_: pa.DataType, written: pa.DataType, path: str = "") -> str:
@@ -192,7 +212,13 @@ class Encoder:
     ) -> None:
         self._options, self._layout, self._client = options, layout, client
         self._known = dict(known)
-        self._parsed: dict[tuple[str, str], tuple[AvroSchema, int]] = {}
+        self._parsed: dict[tuple[str, str], tuple[Any, int]] = {}
+        self._json = {
+            side: JsonSchema.parse(text, strict=False) if text else None
+            for side, text in (("value", options.value_schema), ("key", options.key_schema))
+            if "json" in (options.value_format, options.key_format)
+        }
+        """The schemas that plain JSON is checked against."""
 
     def encode(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
         """Raises UnencodableValue with the row and the field of the first value that does not fit the schema."""
@@ -226,20 +252,23 @@ class Encoder:
             return rows.column("key")
         # Of a null value the fields are null too, which they need not be below it.
         columns = [pc.struct_field(value, name) for name in fields]
-        return (
-            pa.StructArray.from_arrays(columns, names=list(fields))
-            if self._options.key_format == "avro"
-            else columns[0]
-        )
+        return pa.StructArray.from_arrays(columns, names=list(fields)) if self._options.key_is_record else columns[0]
 
     def _side(self, topic: str, side: str, column: pa.Array) -> pa.Array:
-        format_ = self._options.value_format if side == "value" else self._options.key_format
-        if format_ != "avro":
+        options = self._options
+        name, message = (
+            (options.value_format, options.value_message)
+            if side == "value"
+            else (options.key_format, options.key_message)
+        )
+        if name == "json":
+            return encode_json(column, self._json[side])
+        if name not in WRITTEN:
             return column if _is_bytes(column.type) else column.cast(pa.string())
-        schema, schema_id = self._schema(topic, side)
-        return encode_columns(schema, column, schema_id)
+        schema, schema_id = self._schema(topic, side, WRITTEN[name])
+        return WRITTEN[name].encode(schema, column, schema_id, message)
 
-    def _schema(self, topic: str, side: str) -> tuple[AvroSchema, int]:
+    def _schema(self, topic: str, side: str, format_: WrittenFormat) -> tuple[Any, int]:
         parsed = self._parsed.get((topic, side))
         if parsed is None:
             known = self._known.get((topic, side))
@@ -247,5 +276,5 @@ class Encoder:
                 assert self._client is not None
                 type_ = self._layout.value if side == "value" else self._layout.key
                 known = write_schema(self._options, self._client, topic, type_, side)
-            parsed = self._parsed[topic, side] = AvroSchema.parse(known.text, strict=False), known.id
+            parsed = self._parsed[topic, side] = format_.parse(known.text, dict(known.references)), known.id
         return parsed

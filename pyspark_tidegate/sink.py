@@ -74,6 +74,7 @@ class _Writer:
         """The schemas of the topic, if all rows have one; registered before any task runs."""
         from broker.client.blocking import Admin
         from pyspark_tidegate.encoding import write_schema
+        from pyspark_tidegate.write_formats import WRITTEN
         from registry.client import RegistryClient
 
         options, layout = self._options, self._layout
@@ -82,12 +83,13 @@ class _Writer:
         with Admin(_config(options)) as admin:
             admin.describe_topics([options.topic])  # raises where there is none
         sides = [("value", options.value_format, layout.value), ("key", options.key_format, layout.key)]
-        avro = [(side, type_) for side, format_, type_ in sides if format_ == "avro" and type_ is not None]
-        if not avro:
+        registered = [(side, type_) for side, format_, type_ in sides if format_ in WRITTEN and type_ is not None]
+        if not registered:
             return {}
         with RegistryClient.from_properties(options.registry) as client:
             return {
-                (options.topic, side): write_schema(options, client, options.topic, type_, side) for side, type_ in avro
+                (options.topic, side): write_schema(options, client, options.topic, type_, side)
+                for side, type_ in registered
             }
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:

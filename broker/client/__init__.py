@@ -5,7 +5,7 @@ joins a group of any protocol. Use each from one event loop; ``broker.client.blo
 threads, ``broker.client.columns`` turns Arrow columns into batches and back.
 """
 
-from broker.client.acls_admin import AclBinding
+from broker.client.acls_admin import AclBinding, AclFilter
 from broker.client.admin import Admin
 from broker.client.batches import (
     Ack,
@@ -16,6 +16,7 @@ from broker.client.batches import (
     TransactionalProducer,
     encode_records,
 )
+from broker.client.clients_admin import SCRAM_MECHANISMS, ClientQuotas
 from broker.client.config import ClientConfig
 from broker.client.consumer import BatchConsumer, RebalanceListener
 from broker.client.descriptions import (
@@ -33,16 +34,20 @@ from broker.client.fenced import FencedWriter
 from broker.client.fetched import FetchedBatches
 from broker.client.group import Generation, GroupBehaviour, GroupMember
 from broker.client.producer import BatchProducer, Transaction
+from broker.protocol.access_codes import Operation, PatternType, Permission, ResourceType
 
 __all__ = [
+    "SCRAM_MECHANISMS",
     "Ack",
     "AclBinding",
+    "AclFilter",
     "Admin",
     "Batch",
     "BatchConsumer",
     "BatchProducer",
     "ClientClosed",
     "ClientConfig",
+    "ClientQuotas",
     "ClientTimeout",
     "ConfigEntry",
     "EncodedBatch",
@@ -59,8 +64,12 @@ __all__ = [
     "NewTopic",
     "NotReachable",
     "OffsetAndTimestamp",
+    "Operation",
     "PartitionDescription",
+    "PatternType",
+    "Permission",
     "RebalanceListener",
+    "ResourceType",
     "TopicDescription",
     "TopicPartition",
     "Transaction",

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from broker.client.cluster import check
 from broker.client.groups_admin import GroupsAdmin
 from broker.client.messages import MessageRequest
+from broker.protocol.access_codes import Operation, PatternType, Permission, ResourceType
 from broker.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from broker.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from broker.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["AclBinding", "AclsAdmin"]
+__all__ = ["AclBinding", "AclFilter", "AclsAdmin"]
 
-_ANY: Final = 1
 _HIGHEST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class AclBinding:
-    """One access rule. Types, patterns, operations and permissions are Kafka's codes, for example ``AclOperation``."""
-
-    TOPIC = 2
-    LITERAL = 3
-    ALL, READ, WRITE = 2, 3, 4
-    DENY, ALLOW = 2, 3
+    """One access rule. Codes of newer brokers that have no name here stay numbers."""
 
     resource_type: int
     resource_name: str
@@ -37,20 +33,40 @@ class AclBinding:
     permission: int
 
 
-class AclsAdmin(GroupsAdmin):
-    """Describes and creates ACLs."""
+@dataclass(frozen=True, slots=True)
+class AclFilter:
+    """Access rules; by default all.
 
-    async def describe_topic_acls(self) -> list[AclBinding]:
-        """The ACLs of topics. Raises SecurityDisabled if the cluster has no authorizer."""
-        body = DescribeAclsRequest(
-            resource_type_filter=AclBinding.TOPIC,
-            resource_name_filter=None,
-            pattern_type_filter=_ANY,
-            principal_filter=None,
-            host_filter=None,
-            operation=_ANY,
-            permission_type=_ANY,
-        )
+    ``PatternType.MATCH`` selects all rules that apply to ``resource_name``, also prefixes of it and ``*`` (KIP-290).
+    """
+
+    resource_type: ResourceType = ResourceType.ANY
+    resource_name: str | None = None
+    pattern_type: PatternType = PatternType.ANY
+    principal: str | None = None
+    host: str | None = None
+    operation: Operation = Operation.ANY
+    permission: Permission = Permission.ANY
+
+    def fields(self) -> dict[str, Any]:
+        """As the requests that describe and delete have them."""
+        return {
+            "resource_type_filter": self.resource_type,
+            "resource_name_filter": self.resource_name,
+            "pattern_type_filter": self.pattern_type,
+            "principal_filter": self.principal,
+            "host_filter": self.host,
+            "operation": self.operation,
+            "permission_type": self.permission,
+        }
+
+
+class AclsAdmin(GroupsAdmin):
+    """Describes, creates and deletes ACLs. Every call raises SecurityDisabled if the cluster has no authorizer."""
+
+    async def describe_acls(self, chosen: AclFilter) -> list[AclBinding]:
+        """The ACLs that a filter selects."""
+        body = DescribeAclsRequest(**chosen.fields())
 
         async def attempt() -> list[AclBinding]:
             about = "describing ACLs"
@@ -100,5 +116,33 @@ class AclsAdmin(GroupsAdmin):
                 except TidegateError as error:
                     refused.append((binding, error))
             return refused
+
+        return await self.retried(attempt)
+
+    async def delete_acls(self, filters: Iterable[AclFilter]) -> list[AclBinding]:
+        """Delete the ACLs that any of the filters selects, and return them."""
+        body = DeleteAclsRequest(filters=[DeleteAclsFilter(**chosen.fields()) for chosen in filters])
+        request = MessageRequest(body, DeleteAclsResponse, highest=_HIGHEST)
+
+        async def attempt() -> list[AclBinding]:
+            about = "deleting ACLs"
+            answer = await self.ask(request, node=await self.controller(), about=about)
+            deleted = []
+            for result in answer.filter_results:
+                check(result.error_code, about, result.error_message)
+                for acl in result.matching_acls:
+                    check(acl.error_code, f"ACL of {acl.resource_name}", acl.error_message)
+                    deleted.append(
+                        AclBinding(
+                            acl.resource_type,
+                            acl.resource_name,
+                            acl.pattern_type,
+                            acl.principal,
+                            acl.host,
+                            acl.operation,
+                            acl.permission_type,
+                        )
+                    )
+            return deleted
 
         return await self.retried(attempt)

@@ -1,6 +1,6 @@
 """Describes and changes any Kafka cluster: topics, configs, offsets.
 
-Groups are in ``groups_admin``, access rules in ``acls_admin``, transactions in ``transactions_admin``.
+Groups are in ``groups_admin``, access rules in ``acls_admin``, quotas and SCRAM credentials in ``clients_admin``, transactions in ``transactions_admin``.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from broker.errors import LeaderNotAvailable, TopicAlreadyExists, UnknownTopicOr
 
 __all__ = ["Admin"]
 
-Resource = Literal["topic", "broker"]
-_RESOURCES: Final[Mapping[str, int]] = {"topic": 2, "broker": 4}
+Resource = Literal["topic", "broker", "broker-logger"]
+_RESOURCES: Final[Mapping[str, int]] = {"topic": 2, "broker": 4, "broker-logger": 8}
 _SET, _DELETE = 0, 1
 _LATEST, _EARLIEST = -1, -2
 _Condition = Callable[[Sequence[str]], Awaitable[bool]]
@@ -139,9 +139,12 @@ class Admin(TransactionsAdmin):
         return result
 
     async def describe_configs(self, name: str, *, resource: Resource = "topic") -> dict[str, ConfigEntry]:
-        """The configs of a topic, or of a broker by its node id; sensitive values are None."""
+        """The configs of a topic, or of a broker by its node id; sensitive values are None.
+
+        Those of a broker-logger, by its node id too, are the levels of its loggers.
+        """
         request = DescribeConfigsRequest([(_RESOURCES[resource], name, None)], False)
-        node = int(name) if resource == "broker" else None
+        node = int(name) if resource != "topic" else None
         answer = await self.retried(lambda: self.ask(request, node=node, about=f"configs of {resource} {name}"))
         result = {}
         for code, message, _, _, entries in answer.resources:
@@ -156,7 +159,7 @@ class Admin(TransactionsAdmin):
         """Set config keys and leave the others alone; None takes a key back to its default."""
         told = [(key, _DELETE if value is None else _SET, value) for key, value in changes.items()]
         request = IncrementalAlterConfigsRequest(_RESOURCES[resource], name, told)
-        node = int(name) if resource == "broker" else await self.controller()
+        node = int(name) if resource != "topic" else await self.controller()
         answer = await self.ask(request, node=node, about=f"configs of {resource} {name}")
         for code, message, *_ in answer.responses:
             check(code, f"configs of {resource} {name}", message)

@@ -9,8 +9,8 @@ from typing import Final
 from aiokafka.client import CoordinationType
 from aiokafka.protocol.transaction import EndTxnRequest, InitProducerIdRequest
 
-from broker.client.acls_admin import AclsAdmin
 from broker.client.batches import TransactionalProducer
+from broker.client.clients_admin import ClientsAdmin
 from broker.client.cluster import check
 from broker.errors import InvalidPidMapping, InvalidProducerEpoch, InvalidTxnState, ProducerFenced
 
@@ -19,7 +19,7 @@ __all__ = ["TransactionsAdmin"]
 _TRANSACTION_TIMEOUT_MS: Final = 60_000  # for transactions that are never begun
 
 
-class TransactionsAdmin(AclsAdmin):
+class TransactionsAdmin(ClientsAdmin):
     """Changes transactional producers."""
 
     async def fence_producers(self, transactional_ids: Iterable[str]) -> None:

@@ -8,7 +8,8 @@ from enum import IntEnum
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from broker.errors import InvalidRequest
-from broker.security.access import CLUSTER_NAME, Operation, ResourceType
+from broker.protocol.access_codes import Operation, PatternType, Permission, ResourceType
+from broker.security.access import CLUSTER_NAME
 from broker.security.acl_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 __all__ = [
@@ -25,25 +26,6 @@ __all__ = [
 
 WILDCARD: Final = "*"
 """Any resource as a literal resource name, any host as a host, everyone in ``User:*``."""
-
-
-class PatternType(IntEnum):
-    """Kafka's ``PatternType``, by its wire codes. ANY and MATCH are for filters."""
-
-    UNKNOWN = 0
-    ANY = 1
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
-
-
-class Permission(IntEnum):
-    """Kafka's ``AclPermissionType``, by its wire codes."""
-
-    UNKNOWN = 0
-    ANY = 1
-    DENY = 2
-    ALLOW = 3
 
 
 class AccessControlEntry(NamedTuple):

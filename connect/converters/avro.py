@@ -153,7 +153,7 @@ class AvroConverter(Converter):
         from registry.serde.columns import decode_columns
 
         converted = []
-        with self._registry.translating(topic):
+        with self._registry.translating(topic, data):
             for run in decode_columns(data, self._registry.client.schema):
                 if run.schema_id is None or run.schema is None:
                     converted.append(Converted(None, pa.nulls(run.length, pa.string())))

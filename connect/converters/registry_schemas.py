@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from connect.api import ConnectError, ConverterContext, DataError, RetriableConnectError, config, key
+from connect.converters.suggestions import suggestion
 from registry.client import (
     Incompatible,
     NotFound,
@@ -102,6 +103,10 @@ class RegistryConverterConfig(RegistryClientConfig):
     )
 
 
+_REASONS: Final = 3
+"""How many reasons of an incompatible schema are told; `tidegate schemas check` tells all."""
+
+
 class Target(NamedTuple):
     """The schema that rows are written with."""
 
@@ -146,7 +151,10 @@ class RegistrySchemas:
         settings = self._settings
         subject = self.subject(topic, form.name)
         if settings.auto_register:
-            return Target(form, self.client.register(subject, form, normalize=settings.normalize))
+            try:
+                return Target(form, self.client.register(subject, form, normalize=settings.normalize))
+            except Incompatible as error:
+                raise Incompatible(self._refusal(subject, form) or str(error), error.error_code) from error
         if settings.use_id >= 0:
             schema = self.client.any_schema(settings.use_id)
             return self._checked(Target(schema, settings.use_id), form, settings.id_strict, "id.compatibility.strict")
@@ -155,6 +163,32 @@ class RegistrySchemas:
             target = Target(self.client.any_parsed(latest), latest.id)
             return self._checked(target, form, settings.latest_strict, "latest.compatibility.strict")
         return Target(form, self.client.id_of(subject, form, normalize=settings.normalize))
+
+    def _refusal(self, subject: str, form: ParsedSchema) -> str:
+        """Why the subject does not take a schema, in the words of ``tidegate schemas check``; empty if nobody can say."""
+        from registry.explain.comparison import explain
+        from registry.formats.compatibility import Level, Previous
+
+        try:
+            level = Level(self.client.compatibility(subject))
+            versions = self.client.versions(subject)
+            compared = versions if level.transitive else versions[-1:]
+            previous = [
+                Previous(number, self.client.any_parsed(self.client.version(subject, number))) for number in compared
+            ]
+            told = explain(level, form, previous)
+        except (RegistryClientError, ValueError):
+            return ""
+        if not told:
+            return ""
+        reasons = "; ".join(
+            f"{e.where}: {e.problem} (version {e.against}). To mend it: {e.fix}" for e in told[:_REASONS]
+        )
+        more = f"; and {len(told) - _REASONS} more" if len(told) > _REASONS else ""
+        return (
+            f'Schema being registered is incompatible with an earlier schema for subject "{subject}", whose level is '
+            f"{level.value}: {reasons}{more}"
+        )
 
     def _checked(self, target: Target, form: ParsedSchema, strict: bool, name: str) -> Target:
         if strict and target.schema.schema_type == form.schema_type:
@@ -168,13 +202,18 @@ class RegistrySchemas:
         return target
 
     @contextmanager
-    def translating(self, topic: str) -> Iterator[None]:
-        """Translates the registry's errors into ours."""
+    def translating(self, topic: str, messages: pa.Array | None = None) -> Iterator[None]:
+        """Translates the registry's errors into ours; ``messages`` are those that are read."""
         try:
             yield
         except SerializationError as error:
             rows = [] if error.row is None else [error.row]
-            raise DataError(f"{self.what(topic)} is not as its {self._type} schema says: {error}", rows=rows) from error
+            message = None if messages is None or error.row is None else messages[error.row].as_py()
+            hint = ""
+            if message is not None and not _is_framed(message):
+                hint = suggestion(message, is_key=self._context.is_key)
+            told = f"{self.what(topic)} is not as its {self._type} schema says: {error}{hint}"
+            raise DataError(told, rows=rows) from error
         except RetriableError as error:
             raise RetriableConnectError(f"schema registry of {self.what(topic)}: {error}") from error
         except (Incompatible, NotFound) as error:  # as in Kafka Connect, errors.tolerance may skip such records
@@ -199,6 +238,10 @@ def framed(bodies: pa.Array, schema_id: int) -> pa.Array:
     return pc.binary_join_element_wise(header, bodies.cast(pa.binary()), pa.scalar(b"", pa.binary()))
 
 
+def _is_framed(message: bytes) -> bool:
+    return len(message) >= HEADER_SIZE and message[0] == 0
+
+
 def runs_of(data: pa.Array, what: str) -> list[tuple[int, int, int | None]]:
     """The start, length and schema id of each run of rows with the same id.
 
@@ -210,12 +253,13 @@ def runs_of(data: pa.Array, what: str) -> list[tuple[int, int, int | None]]:
     for row, message in enumerate(data.to_pylist()):
         if message is None:
             ids.append(ids[-1] if ids else None)
-        elif len(message) < HEADER_SIZE or message[0] != 0:
+        elif not _is_framed(message):
             wrong.append(row)
         else:
             ids.append(int.from_bytes(message[1:HEADER_SIZE], "big"))
     if wrong:
-        raise DataError(f"{what} is not in Confluent's framing: Unknown magic byte!", rows=wrong)
+        hint = suggestion(data[wrong[0]].as_py(), is_key=what.startswith("a key"))
+        raise DataError(f"{what} is not in Confluent's framing: Unknown magic byte!{hint}", rows=wrong)
     first = next((schema_id for schema_id in ids if schema_id is not None), None)
     ids = [first if schema_id is None else schema_id for schema_id in ids]
     edges = [0, *(row for row in range(1, len(ids)) if ids[row] != ids[row - 1]), len(ids)]

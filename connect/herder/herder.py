@@ -205,6 +205,11 @@ class Herder:
         await self.group.require_owner(Item(name, number))
         await self._stop_parts(name, connector=False, tasks=[number])
 
+    async def run_job(self, name: str, number: int) -> bool:
+        """Have a job's task run before its time; False if it is no job. Raises Elsewhere where another worker runs it."""
+        await self.group.require_owner(Item(name, number))
+        return await self._worker.run_job((name, number))
+
     async def _stop_parts(
         self, name: str, *, connector: bool, tasks: Sequence[int], tell: Status | None = None
     ) -> None:

@@ -189,6 +189,15 @@ class Operations:
             raise NotFound(f"Unknown task: {name}-{number}")
         await self._herder.restart_task(name, number)
 
+    async def run_job(self, name: str) -> None:
+        """Have the tasks of a job run before their time. Raises BadRequest for what is no job or does not run."""
+        stored = self._stored(name)
+        ordered = [await self._herder.run_job(name, number) for number in range(len(stored.tasks or []))]
+        if not any(ordered):
+            raise BadRequest(
+                f"Connector {name} has no job that runs: only a sink that runs in jobs, such as Spark's, has one"
+            )
+
     async def offsets(self, name: str) -> dict[str, Any]:
         """How far a connector has come."""
         stored = self._stored(name)
@@ -232,6 +241,19 @@ class Operations:
         self._stored(name)
         told = sorted((task[1], said) for task, said in self._worker.progress.items() if task[0] == name)
         return {"name": name, "tasks": [said for _, said in told]}
+
+    def statistics(self) -> dict[str, Any]:
+        """The statistics of the tasks on this worker by connector, and the memory of the task host that each runs in."""
+        hosts, memory = self._worker.hosts, self._worker.host_memory
+        counted: dict[str, list[dict[str, Any]]] = {}
+        for (name, number), groups in sorted(self._worker.statistics.items()):
+            where: dict[str, Any] = {}
+            if (host := hosts.get((name, number))) is not None:
+                sharing = list(hosts.values()).count(host)
+                where = {"host": host, "host_memory_bytes": memory[host], "tasks_in_host": sharing}
+            lags = [{"topic": t, "partition": p, "lag": lag} for t, p, lag in groups.get("lags", ())]
+            counted.setdefault(name, []).append({"id": number, **where, **groups, "lags": lags})
+        return {"worker_id": self._herder.worker_id, "connectors": counted}
 
     def plugins(self, *, connectors_only: bool) -> list[dict[str, str]]:
         listed = self._plugins.listed(CONNECTORS) if connectors_only else self._plugins.listed()

@@ -92,6 +92,10 @@ class ConnectorRoutes:
         )
         return Response(status_code=204) if shown is None else json_response(shown, 202)
 
+    async def run_job(self, request: Request) -> Response:
+        await self._operations.run_job(_name(request))
+        return Response(status_code=202)
+
     async def tasks(self, request: Request) -> Response:
         return json_response(self._operations.tasks(_name(request)))
 
@@ -127,6 +131,11 @@ class ConnectorRoutes:
 
     async def progress(self, request: Request) -> Response:
         return json_response(self._operations.progress(_name(request)))
+
+    async def statistics(self, request: Request) -> Response:
+        shown = self._operations.statistics()
+        shown["connectors"] = {name: tasks for name, tasks in shown["connectors"].items() if sees(request, name)}
+        return json_response(shown)
 
 
 class _Forbidden(NotFound):

@@ -38,6 +38,7 @@ def all_routes(root: RootRoutes, connectors: ConnectorRoutes, plugins: PluginRou
             Route(connector_path + "/tasks/{task:int}/status", connectors.task_status, methods=["GET"]),
             Route(f"{connector_path}/topics", connectors.topics, methods=["GET"]),
             Route("/connector-plugins", plugins.list, methods=["GET"]),
+            Route("/tidegate/v1/connectors", connectors.statistics, methods=["GET"]),
             Route(f"/tidegate/v1{connector_path}/progress", connectors.progress, methods=["GET"]),
         ),
         *_timed(
@@ -54,6 +55,7 @@ def all_routes(root: RootRoutes, connectors: ConnectorRoutes, plugins: PluginRou
             Route(f"{connector_path}/offsets", connectors.offsets, methods=["GET"]),
             Route(f"{connector_path}/offsets", connectors.alter_offsets, methods=["PATCH"]),
             Route(f"{connector_path}/offsets", connectors.reset_offsets, methods=["DELETE"]),
+            Route(f"/tidegate/v1{connector_path}/run", connectors.run_job, methods=["POST"]),
             Route(f"{connector_path}/topics/reset", connectors.reset_topics, methods=["PUT"]),
             Route(f"{plugin}/config", plugins.keys, methods=["GET"]),
             Route(f"{plugin}/config/validate", plugins.validate, methods=["PUT"]),

@@ -61,6 +61,8 @@ class TaskControl:
     def __init__(self, *, paused: bool = False) -> None:
         self.stopping = threading.Event()
         self.gate = CommitGate()
+        self.job_ordered = threading.Event()
+        """Somebody wants a job to run before its time."""
         self._paused = paused
         self._deadline = float("inf")
         self._changed = threading.Condition()

@@ -314,6 +314,14 @@ class Worker:
                 with contextlib.suppress(HostDied):  # it is told of, and what it ran is started as it should be now
                     await self._order(host, call, connector=task[0], task=task[1])
 
+    async def run_job(self, task: TaskId) -> bool:
+        """Have a job run before its time; False for a task that is no job, or does not run."""
+        for host in list(self._hosts):
+            if task in host.tasks:
+                with contextlib.suppress(HostDied):
+                    return bool(await host.process.call("run_job", within_s=_ORDER_S, connector=task[0], task=task[1]))
+        return False
+
     async def stop_task(self, task: TaskId) -> None:
         """Stop a task. Where it does not stop in time, its host is drained and killed; the listener hears of the others."""
         self._current.pop(task, None)
@@ -430,6 +438,11 @@ class Worker:
     def host_memory(self) -> dict[int, int]:
         """Bytes of memory that each task host takes, by its number."""
         return {host.process.number: host.process.memory_bytes for host in self._hosts}
+
+    @property
+    def hosts(self) -> dict[TaskId, int]:
+        """The number of the task host in which each task runs."""
+        return {task: host.process.number for host in self._hosts for task in host.tasks}
 
     @property
     def clients(self) -> list[list[Any]]:

@@ -147,10 +147,11 @@ class MirroredTopics:
         """Copy ACLs: principals that may read or describe a source topic may do so with the remote one; only Mirror may
         write to that.
         """
+        from broker.client import AclFilter, ResourceType
         from broker.client.errors import SecurityDisabled
 
         try:
-            rules = self._calls.run(source.describe_topic_acls())
+            rules = self._calls.run(source.describe_acls(AclFilter(ResourceType.TOPIC)))
         except SecurityDisabled:
             if not self._told_no_authorizer:
                 logger.info(
@@ -164,12 +165,14 @@ class MirroredTopics:
             logger.warning("ACL could not be mirrored", topic=binding.resource_name, error=str(error))
 
     def _remote_rule(self, rule: AclBinding) -> AclBinding | None:
-        allows = rule.permission == rule.ALLOW
-        if rule.pattern_type != rule.LITERAL or (allows and rule.operation == rule.WRITE):
+        from broker.client import Operation, PatternType, Permission
+
+        allows = rule.permission == Permission.ALLOW
+        if rule.pattern_type != PatternType.LITERAL or (allows and rule.operation == Operation.WRITE):
             return None
         if not self.is_mirrored(rule.resource_name):
             return None
-        operation = rule.READ if allows and rule.operation == rule.ALL else rule.operation
+        operation = Operation.READ if allows and rule.operation == Operation.ALL else rule.operation
         return replace(rule, resource_name=self.remote(rule.resource_name), operation=operation)
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from registry.client.config import RegistryClientConfig
 from registry.client.credentials import StaticToken
-from registry.client.errors import Refused
+from registry.client.errors import NotFound, Refused
 from registry.client.transport import Transport
 from registry.formats import parse as parse_schema
 from registry.formats.avro.schema import AvroSchema
@@ -112,6 +112,17 @@ class RegistryClient:
         with self._lock:
             _keep(self._by_id, cache_key, schema)
         return schema
+
+    def registered(self, schema_id: int) -> RegisteredSchema:
+        """The schema with an id as it was registered, with the first subject that has it. Raises NotFound."""
+        answer = self._transport.ask("GET", f"/schemas/ids/{schema_id}")
+        versions = self._transport.ask("GET", f"/schemas/ids/{schema_id}/versions")
+        first: Mapping[str, Any] = min(
+            versions, key=lambda version: (version["subject"], version["version"]), default={}
+        )
+        return _registered(
+            {**answer, "id": schema_id, "subject": first.get("subject", ""), "version": first.get("version", 0)}
+        )
 
     def register(
         self,
@@ -216,9 +227,37 @@ class RegistryClient:
         query = {} if subject is None else _flags(defaultToGlobal=True)
         return str(self._transport.ask("GET", path, query=query)["compatibilityLevel"])
 
+    def own_compatibility(self, subject: str) -> str | None:
+        """The level that was set for a subject; None if the global one applies."""
+        try:
+            return str(self._transport.ask("GET", f"/config/{_quoted(subject)}")["compatibilityLevel"])
+        except NotFound:
+            return None
+
+    def restore(self, versions: Sequence[RegisteredSchema]) -> None:
+        """Register versions of subjects that are not there with their numbers and ids, in this order (mode IMPORT).
+
+        The mode is taken back in the end, whatever happens. Raises Refused for an id that another schema has.
+        """
+        subjects = list(dict.fromkeys(version.subject for version in versions))
+        for subject in subjects:
+            self._transport.ask("PUT", f"/mode/{_quoted(subject)}", body={"mode": "IMPORT"})
+        try:
+            for version in versions:
+                body = _body(version.text, version.references, version.schema_type)
+                body = {**body, "id": version.id, "version": version.version}
+                self._transport.ask("POST", f"/subjects/{_quoted(version.subject)}/versions", body=body)
+        finally:
+            for subject in subjects:
+                self._transport.ask("DELETE", f"/mode/{_quoted(subject)}")
+
     def set_compatibility(self, level: str, subject: str | None = None) -> None:
         path = "/config" if subject is None else f"/config/{_quoted(subject)}"
         self._transport.ask("PUT", path, body={"compatibility": level})
+
+    def reset_compatibility(self, subject: str) -> None:
+        """Give a subject the global level again. Raises NotFound if it has none of its own."""
+        self._transport.ask("DELETE", f"/config/{_quoted(subject)}")
 
     # -- requests
 

@@ -1,6 +1,7 @@
 """Avro in Confluent framing, for records (``records``) and for Arrow columns (``columns``).
 
-Protobuf and JSON are read as columns (``protobuf``, ``json_schema``).
+Protobuf and JSON are read as columns (``protobuf``, ``json_schema``) and written from them (``protobuf_writing``,
+``json_writing``).
 
 Parts that need pyarrow are loaded on first use, so that a process for single records does not load it.
 """
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from registry.serde.errors import CorruptRecord, Origin, SerializationError, UnencodableValue, UnknownSchema
     from registry.serde.framing import frame, unframe
     from registry.serde.json_schema import decode_json, json_type
-    from registry.serde.protobuf import decode_protobuf, protobuf_type
+    from registry.serde.json_writing import encode_json, json_schema_of
+    from registry.serde.protobuf import decode_protobuf, protobuf_message, protobuf_type
+    from registry.serde.protobuf_writing import encode_protobuf, protobuf_schema_of
     from registry.serde.records import decode_record, encode_record
     from registry.serde.subjects import subject_name
 
@@ -36,9 +39,14 @@ __all__ = [
     "decode_protobuf",
     "decode_record",
     "encode_columns",
+    "encode_json",
+    "encode_protobuf",
     "encode_record",
     "frame",
+    "json_schema_of",
     "json_type",
+    "protobuf_message",
+    "protobuf_schema_of",
     "protobuf_type",
     "subject_name",
     "unframe",
@@ -60,9 +68,14 @@ _HOMES = {
     "decode_protobuf": "protobuf",
     "decode_record": "records",
     "encode_columns": "columns",
+    "encode_json": "json_writing",
+    "encode_protobuf": "protobuf_writing",
     "encode_record": "records",
     "frame": "framing",
+    "json_schema_of": "json_writing",
     "json_type": "json_schema",
+    "protobuf_schema_of": "protobuf_writing",
+    "protobuf_message": "protobuf",
     "protobuf_type": "protobuf",
     "subject_name": "subjects",
     "unframe": "framing",

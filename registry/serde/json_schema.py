@@ -23,7 +23,7 @@ from registry.serde.framing import HEADER_SIZE, unframe
 if TYPE_CHECKING:
     from registry.formats.json_schema.schema import JsonSchema
 
-__all__ = ["decode_json", "json_type"]
+__all__ = ["Form", "decode_json", "form_of", "json_type"]
 
 _CONNECT: Final = {
     "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(), "float32": pa.float32(),
@@ -32,20 +32,22 @@ _CONNECT: Final = {
 
 
 @dataclass(frozen=True)
-class _Form:
+class Form:
     """A part of a schema: its Arrow type, the parts of that, and whether values are kept as their JSON text."""
 
     type: pa.DataType
-    parts: tuple[_Form, ...] = ()
+    parts: tuple[Form, ...] = ()
     any: bool = False
+    required: frozenset[str] = frozenset()
+    """The members that an object must have, with a null where they have no value."""
 
 
-_ANY: Final = _Form(pa.string(), any=True)
+_ANY: Final = Form(pa.string(), any=True)
 
 
 def json_type(schema: JsonSchema) -> pa.DataType:
     """The Arrow type of a schema's values. Raises UnsupportedSchema for one that contains itself, and for a broken reference."""
-    return _form_of(schema).type
+    return form_of(schema).type
 
 
 def decode_json(values: pa.Array, schema: JsonSchema, *, framed: bool = True) -> pa.Array:
@@ -54,7 +56,7 @@ def decode_json(values: pa.Array, schema: JsonSchema, *, framed: bool = True) ->
     Properties that the schema lacks are left out, and those that a value lacks are null. Raises CorruptRecord with the row
     and the field of the first value that is not what the schema says.
     """
-    form = _form_of(schema)
+    form = form_of(schema)
     parsed: list[Any] = []
     for row, data in enumerate(values.to_pylist()):
         if data is None:
@@ -73,7 +75,7 @@ def decode_json(values: pa.Array, schema: JsonSchema, *, framed: bool = True) ->
     return _column(parsed, form, "")
 
 
-def _column(values: list[Any], form: _Form, path: str) -> pa.Array:
+def _column(values: list[Any], form: Form, path: str) -> pa.Array:
     """Raises CorruptRecord with the field."""
     type_ = form.type
     if form.any:
@@ -144,7 +146,7 @@ def _offsets(values: list[Any], lists: Iterable[Any]) -> pa.Array:
     return pa.array([None if v is None else end for v, end in zip(values, ends, strict=False)] + ends[-1:], pa.int32())
 
 
-def _form_of(schema: JsonSchema) -> _Form:
+def form_of(schema: JsonSchema) -> Form:
     documents = {name: json.loads(text) for name, text in schema.references.items()}
     return _Walk(documents).form(schema.value, schema.value, ())
 
@@ -155,7 +157,7 @@ class _Walk:
     def __init__(self, documents: Mapping[str, Any]) -> None:
         self._documents = documents
 
-    def form(self, part: Any, root: Any, within: tuple[str, ...]) -> _Form:
+    def form(self, part: Any, root: Any, within: tuple[str, ...]) -> Form:
         if not isinstance(part, Mapping):
             return _ANY
         if isinstance(reference := part.get("$ref"), str):
@@ -171,42 +173,47 @@ class _Walk:
             return self._choice([{**part, "type": kind} for kind in part["type"]], root, within)
         return self._plain(part, root, within)
 
-    def _plain(self, part: Mapping[str, Any], root: Any, within: tuple[str, ...]) -> _Form:
+    def _plain(self, part: Mapping[str, Any], root: Any, within: tuple[str, ...]) -> Form:
         kind, connect = part.get("type"), part.get("connect.type")
         if kind in ("integer", "number"):
             usual = pa.int64() if kind == "integer" else pa.float64()
-            return _Form(_CONNECT.get(connect, usual) if isinstance(connect, str) else usual)
+            return Form(_CONNECT.get(connect, usual) if isinstance(connect, str) else usual)
         if kind == "boolean":
-            return _Form(pa.bool_())
+            return Form(pa.bool_())
         if kind == "string":
-            return _Form(pa.binary() if connect == "bytes" else pa.string())
+            return Form(pa.binary() if connect == "bytes" else pa.string())
         if kind is None and isinstance(part.get("enum"), list):
-            return _Form(pa.string()) if all(isinstance(v, str | None) for v in part["enum"]) else _ANY
+            return Form(pa.string()) if all(isinstance(v, str | None) for v in part["enum"]) else _ANY
         if kind == "array" and isinstance(part.get("items"), Mapping):
             item = self.form(part["items"], root, within)
-            return _Form(pa.list_(pa.field("item", item.type)), (item,))
+            return Form(pa.list_(pa.field("item", item.type)), (item,))
         properties = part.get("properties")
         if isinstance(properties, Mapping) and properties:
             parts = {name: self.form(value, root, within) for name, value in properties.items()}
-            return _Form(pa.struct([pa.field(n, form.type) for n, form in parts.items()]), tuple(parts.values()))
+            type_ = pa.struct([pa.field(n, form.type) for n, form in parts.items()])
+            return Form(type_, tuple(parts.values()), required=frozenset(part.get("required") or ()))
         if kind == "object" and isinstance(part.get("additionalProperties"), Mapping):
             item = self.form(part["additionalProperties"], root, within)
-            return _Form(pa.map_(pa.string(), pa.field("value", item.type)), (item,))
+            return Form(pa.map_(pa.string(), pa.field("value", item.type)), (item,))
         return _ANY
 
-    def _choice(self, options: list[Any], root: Any, within: tuple[str, ...]) -> _Form:
+    def _choice(self, options: list[Any], root: Any, within: tuple[str, ...]) -> Form:
         others = [o for o in options if not (isinstance(o, Mapping) and o.get("type") == "null")]
         forms = [self.form(option, root, within) for option in others]
         return forms[0] if forms and all(form == forms[0] for form in forms) else _ANY
 
-    def _together(self, part: Mapping[str, Any], root: Any, within: tuple[str, ...]) -> _Form:
+    def _together(self, part: Mapping[str, Any], root: Any, within: tuple[str, ...]) -> Form:
         """An object of all properties; else the form that all parts have."""
         parts = [{name: value for name, value in part.items() if name != "allOf"}, *part["allOf"]]
         forms = [self.form(piece, root, within) for piece in parts]
         structs = [form for form in forms if pa.types.is_struct(form.type)]
         if structs:
             members = {f.type.field(i).name: form for f in structs for i, form in enumerate(f.parts)}
-            return _Form(pa.struct([pa.field(n, f.type) for n, f in members.items()]), tuple(members.values()))
+            required = frozenset(chain.from_iterable(piece.get("required") or () for piece in parts)) | frozenset(
+                chain.from_iterable(form.required for form in structs)
+            )
+            type_ = pa.struct([pa.field(n, f.type) for n, f in members.items()])
+            return Form(type_, tuple(members.values()), required=required)
         typed = [form for form in forms if form != _ANY]
         return typed[0] if typed and all(form == typed[0] for form in typed) else _ANY
 

@@ -21,11 +21,12 @@ from registry.serde.framing import HEADER_SIZE, schema_of, unframe
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
+    from google.protobuf.message import Message
 
     from registry.formats.parsed import ParsedSchema
     from registry.formats.protobuf.schema import ProtobufSchema
 
-__all__ = ["decode_protobuf", "protobuf_type"]
+__all__ = ["ANY_JSON", "WRAPPERS", "decode_protobuf", "map_entry", "protobuf_message", "protobuf_type"]
 
 # The numbers of FieldDescriptor.TYPE_*.
 _SCALARS: Final = {
@@ -33,11 +34,11 @@ _SCALARS: Final = {
     8: pa.bool_(), 9: pa.string(), 12: pa.binary(), 13: pa.uint32(), 15: pa.int32(), 16: pa.int64(), 17: pa.int32(),
     18: pa.int64(),
 }  # fmt: skip
-_WRAPPERS: Final = frozenset(
+WRAPPERS: Final = frozenset(
     f"google.protobuf.{kind}Value"
     for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 )
-_ANY_JSON: Final = frozenset(f"google.protobuf.{kind}" for kind in ("Struct", "Value", "ListValue"))
+ANY_JSON: Final = frozenset(f"google.protobuf.{kind}" for kind in ("Struct", "Value", "ListValue"))
 _KNOWN: Final = {
     "google.protobuf.Timestamp": pa.timestamp("us", "UTC"),
     "google.protobuf.Duration": pa.duration("us"),
@@ -79,6 +80,23 @@ def decode_protobuf(values: pa.Array, resolve: Resolve, reader: ProtobufSchema, 
         return _structs(messages, descriptor, reader.message_class(message)())
     except (ValueError, OverflowError, pa.ArrowException) as error:
         raise CorruptRecord(f"a value of the message {descriptor.full_name} has no column: {error}") from error
+
+
+def protobuf_message(data: bytes, resolve: Resolve) -> tuple[bytes, Message]:
+    """A message in Confluent framing: its header (schema id and indexes of the message), and the message itself.
+
+    Raises CorruptRecord, and UnknownSchema.
+    """
+    end = _header_end(data, 0)
+    header = data[:end]
+    name = _message_name(header, resolve, 0)
+    schema: Any = schema_of(unframe(data)[0], resolve)
+    message: Message = schema.message_class(name)()
+    try:
+        message.ParseFromString(data[end:])
+    except Exception as error:  # DecodeError, whose class is that of the runtime at hand
+        raise CorruptRecord(f"not a message {name}: {error}") from error
+    return header, message
 
 
 def _header_end(data: bytes, row: int) -> int:
@@ -125,9 +143,9 @@ def _message_name(header: bytes, resolve: Resolve, row: int) -> str:
 def _message_type(message: Descriptor, within: tuple[str, ...]) -> pa.DataType:
     if message.full_name in _KNOWN:
         return _KNOWN[message.full_name]
-    if message.full_name in _ANY_JSON:
+    if message.full_name in ANY_JSON:
         return pa.string()
-    if message.full_name in _WRAPPERS:
+    if message.full_name in WRAPPERS:
         return _SCALARS[message.fields_by_name["value"].type]
     if message.full_name in within:
         raise UnsupportedSchema(f"the message {message.full_name} contains itself, which columns cannot")
@@ -136,7 +154,7 @@ def _message_type(message: Descriptor, within: tuple[str, ...]) -> pa.DataType:
 
 
 def _field_type(field: FieldDescriptor, within: tuple[str, ...]) -> pa.DataType:
-    if (entry := _map_entry(field)) is not None:
+    if (entry := map_entry(field)) is not None:
         return pa.map_(_value_type(entry["key"], within), pa.field("value", _value_type(entry["value"], within)))
     type_ = _value_type(field, within)
     return pa.list_(pa.field("item", type_)) if field.is_repeated else type_
@@ -148,7 +166,7 @@ def _value_type(field: FieldDescriptor, within: tuple[str, ...] = ()) -> pa.Data
     return pa.string() if field.enum_type is not None else _SCALARS[field.type]
 
 
-def _map_entry(field: FieldDescriptor) -> Mapping[str, FieldDescriptor] | None:
+def map_entry(field: FieldDescriptor) -> Mapping[str, FieldDescriptor] | None:
     """The fields ``key`` and ``value`` of a map's entries; None for other fields."""
     message = field.message_type
     return message.fields_by_name if message is not None and message.GetOptions().map_entry else None
@@ -168,7 +186,7 @@ def _structs(messages: Sequence[Any], descriptor: Descriptor, empty: Any) -> pa.
 
 def _field(messages: Sequence[Any], field: FieldDescriptor) -> pa.Array:
     name = field.name
-    if (entry := _map_entry(field)) is not None:
+    if (entry := map_entry(field)) is not None:
         maps = [getattr(message, name) for message in messages]
         keys = _values([key for entries in maps for key in entries], entry["key"])
         values = _values([entries[key] for entries in maps for key in entries], entry["value"])
@@ -190,9 +208,9 @@ def _values(values: list[Any], field: FieldDescriptor) -> pa.Array:
     if message is None:
         return pa.array(values, _SCALARS[field.type])
     kind = message.full_name
-    if kind in _WRAPPERS:
+    if kind in WRAPPERS:
         return pa.array([None if v is None else v.value for v in values], _value_type(field))
-    if kind in _ANY_JSON:
+    if kind in ANY_JSON:
         return pa.array([None if v is None else _json(v) for v in values], pa.string())
     if kind == "google.type.Date":
         return pa.array([None if v is None else dt.date(v.year, v.month, v.day) for v in values], pa.date32())

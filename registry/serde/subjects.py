@@ -7,37 +7,45 @@ from typing import Final
 
 from registry.formats.avro.model import NamedType
 from registry.formats.avro.schema import AvroSchema
+from registry.formats.parsed import ParsedSchema
 from registry.serde.errors import SerializationError
 
 __all__ = ["STRATEGIES", "Strategy", "record_name", "strategy", "subject_name", "topic_name", "topic_record_name"]
 
-Strategy = Callable[[str, bool, AvroSchema | None], str]
+Strategy = Callable[[str, bool, ParsedSchema | None], str]
 """(topic, is the key, schema) → subject."""
 
 
-def topic_name(topic: str, is_key: bool, _: AvroSchema | None = None) -> str:
+def topic_name(topic: str, is_key: bool, _: ParsedSchema | None = None) -> str:
     """``orders-value``: one evolving schema per topic. The default."""
     return f"{topic}-{'key' if is_key else 'value'}"
 
 
-def record_name(topic: str, is_key: bool, schema: AvroSchema | None) -> str:
+def record_name(topic: str, is_key: bool, schema: ParsedSchema | None) -> str:
     """``shop.Order``: one subject per record type, in whatever topic."""
     return _full_name(topic, is_key, schema)
 
 
-def topic_record_name(topic: str, is_key: bool, schema: AvroSchema | None) -> str:
+def topic_record_name(topic: str, is_key: bool, schema: ParsedSchema | None) -> str:
     """``orders-shop.Order``: one subject per record type and topic."""
     return f"{topic}-{_full_name(topic, is_key, schema)}"
 
 
-def _full_name(topic: str, is_key: bool, schema: AvroSchema | None) -> str:
-    if schema is None or not isinstance(schema.type, NamedType):
-        kind = "no schema" if schema is None else schema.type.kind
+def _full_name(topic: str, is_key: bool, schema: ParsedSchema | None) -> str:
+    """Of a Protobuf schema its first message, of a JSON Schema its title."""
+    if isinstance(schema, AvroSchema):
+        name = schema.type.full_name if isinstance(schema.type, NamedType) else None
+    else:
+        name = None if schema is None else schema.name
+    if schema is None or name is None:
+        kind = "no schema"
+        if schema is not None:
+            kind = schema.type.kind if isinstance(schema, AvroSchema) else "a schema without a title"
         raise SerializationError(
             f"The {'key' if is_key else 'value'} of topic {topic} must be a named type for this subject name strategy, "
             f"not {kind}"
         )
-    return schema.type.full_name
+    return name
 
 
 STRATEGIES: Final[dict[str, Strategy]] = {
@@ -55,5 +63,5 @@ def strategy(name: str) -> Strategy:
     return strategy_class
 
 
-def subject_name(topic: str, *, is_key: bool, schema: AvroSchema | None = None, by: str = "TopicNameStrategy") -> str:
+def subject_name(topic: str, *, is_key: bool, schema: ParsedSchema | None = None, by: str = "TopicNameStrategy") -> str:
     return strategy(by)(topic, is_key, schema)

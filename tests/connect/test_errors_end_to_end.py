@@ -174,6 +174,25 @@ def test_metrics_count_what_was_left_out(worker, name, tmp_path):
     answer_when(lambda names: names == set(), missing, "no metric missing")
 
 
+def test_a_task_that_is_restarted_and_does_nothing_is_measured_again(worker, name, tmp_path):
+    """Its statistics are those of the task before, which the worker has forgotten."""
+    import requests
+
+    def shown(text):
+        lines = requests.get(f"{worker.url}/metrics", timeout=60).text.splitlines()
+        return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(text)), None)
+
+    ratio = f'kafka_connect_connector_task_running_ratio{{connector="{name}",task="0"}}'
+    started = "kafka_connect_worker_task_startup_success_total "
+    config = {**BASE, "topics": name, "file": str(tmp_path / "out")}
+    worker.ask("POST", "/connectors", {"name": name, "config": config}, expect=201)
+    for _ in range(3):
+        wait_until(lambda: shown(ratio) is not None, "the task is measured")
+        before = shown(started)
+        worker.ask("POST", f"/connectors/{name}/tasks/0/restart", expect=204)
+        wait_until(lambda before=before: shown(started) > before, "the task runs again")
+
+
 def test_a_row_that_the_log_refuses_is_left_out_alone(worker, name):
     config = {
         "connector.class": "org.toys.NumbersConnector",

@@ -76,22 +76,26 @@ class RecordingTask:
 PARTITION, IDLE = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def stepped(log, steps=1, task=None, dead_letters=None, **properties):
-    """The ranges that a job ran over in this many checks of the log."""
-    task, control = task or RecordingTask(), TaskControl()
+def made(log, task, control, dead_letters=None, **properties):
     sink = parse(SinkConfig, {"name": "job", "connector.class": "Job", "topics": "t"})
-    runner = JobRunner(
+    return JobRunner(
         task,
         control,
         connector="job",
         sink=sink,
-        job=parse(JobConfig, {"job.interval.ms": "0", **properties}),
+        job=parse(JobConfig, properties),
         offsets=log,
         policy=ErrorPolicy(sink, "job", 0, control.stopping),
         dead_letters=dead_letters,
         on_topic=lambda topic: None,
         close=lambda: None,
     )
+
+
+def stepped(log, steps=1, task=None, dead_letters=None, **properties):
+    """The ranges that a job ran over in this many checks of the log."""
+    task = task or RecordingTask()
+    runner = made(log, task, TaskControl(), dead_letters=dead_letters, **{"job.interval.ms": "0", **properties})
     runner.begin()
     for _ in range(steps):
         runner.step()
@@ -263,3 +267,43 @@ def test_a_run_whose_dead_letters_are_not_written_is_run_again():
     (first, ranges), (second, again) = task.runs
     assert (first, ranges) == (second, again)
     assert log.committed == 20
+
+
+def test_a_job_runs_before_its_time_when_told_to_and_once():
+    log, task, control = Log(0, 0, 5), RecordingTask(), TaskControl()
+    runner = made(log, task, control, **{"job.schedule": "0 0 1 1 *", "job.min.records": "100"})
+    runner.begin()
+    runner.step()
+    assert task.ranges == [], "it is not due"
+    control.job_ordered.set()
+    runner.step()
+    assert task.ranges == [OffsetRange(PARTITION, 0, 5)], "though it is less than job.min.records"
+    log.grow(PARTITION, 9)
+    runner.step()
+    assert len(task.ranges) == 1
+
+
+def test_the_last_runs_of_a_job_are_told():
+    log, task, control = Log(0, 0, 5), RecordingTask(), TaskControl()
+    runner = made(log, task, control, **{"job.interval.ms": "0"})
+    runner.begin()
+    for end in (5, 9):
+        log.grow(PARTITION, end)
+        runner.step()
+    told = runner.statistics()["job"]
+    assert [(run["state"], run["records"], run["partitions"], run["error"]) for run in told["runs"]] == [
+        ("done", 4, 1, None),
+        ("done", 5, 1, None),
+    ]
+    assert told["runs"][0]["id"] == task.runs[1][0] and told["next_run_ms"] >= told["runs"][0]["ended_ms"]
+    task.dies = True
+    log.grow(PARTITION, 10)
+    with pytest.raises(OSError, match="killed"):
+        runner.step()
+    told = runner.statistics()["job"]
+    assert (told["runs"][0]["state"], told["runs"][0]["error"]) == ("failed", "killed in the middle of the run")
+    task.dies = False
+    again = made(log, task, control, **{"job.interval.ms": "0"})
+    again.begin()
+    again.step()
+    assert [(run["state"], run["repeated"]) for run in again.statistics()["job"]["runs"]] == [("done", True)]

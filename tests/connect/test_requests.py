@@ -45,7 +45,7 @@ def test_endpoints_without_a_deadline_never_wait() -> None:
     )
     endpoints = [route.endpoint for route in routes if isinstance(route, Route)]
     untimed = [inspect.getclosurevars(e).nonlocals["endpoint"] for e in endpoints if "timed" not in e.__qualname__]
-    assert len(untimed) == 10
+    assert len(untimed) >= 10
     for endpoint in untimed:
         assert "GET_AWAITABLE" not in {step.opname for step in dis.get_instructions(endpoint)}, endpoint
 

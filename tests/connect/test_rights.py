@@ -65,6 +65,10 @@ def test_rights_on_connectors_decide(worker, tmp_path):
     for user, seen in (("root", {"orders-a", "other"}), ("orders", {"orders-a"}), ("viewer", {"orders-a"})):
         wait_until(lambda: set(ask(worker, user, "GET", "/connectors?expand=info").json()) == seen, f"what {user} sees")
         assert set(ask(worker, user, "GET", "/connectors").json()) == seen
+        wait_until(
+            lambda: set(ask(worker, user, "GET", "/tidegate/v1/connectors").json()["connectors"]) == seen,
+            f"the counts that {user} sees",
+        )
     assert [
         ask(worker, user, "GET", "/connectors/other/config").status_code for user in ("viewer", "orders", "root")
     ] == [403, 403, 200]

@@ -72,7 +72,14 @@ def on_platform(platform: RunningPlatform, tmp_path: Path):
 
 @pytest.mark.parametrize(
     "page",
-    ["how-to/connect.md", "how-to/registry.md", "explanation/schema-formats.md", "how-to/events-access.md"],
+    [
+        "how-to/connect.md",
+        "how-to/connectors-on-the-command-line.md",
+        "how-to/log-on-the-command-line.md",
+        "how-to/registry.md",
+        "explanation/schema-formats.md",
+        "how-to/events-access.md",
+    ],
 )
 def test_a_page_about_a_component_that_runs(page, on_platform):
     for block in blocks(DOCS / page, "console"):
@@ -193,6 +200,7 @@ def test_every_page_that_shows_commands_is_followed():
         "docs/how-to/secure.md",
         "docs/explanation/schema-formats.md",
         "docs/how-to/connect.md",
+        "docs/how-to/connectors-on-the-command-line.md",
         "docs/how-to/events-access.md",
         "docs/how-to/registry.md",
         "docs/how-to/writing-connectors.md",

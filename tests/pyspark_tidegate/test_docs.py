@@ -31,7 +31,7 @@ def test_the_examples_run(
 ) -> None:
     Topic(broker, registry, name="flights").write(FLIGHT, [{"id": 7, "month": 4}])
     Topic(broker, registry, name="departures")
-    read, stream, write = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    read, stream, write, _ = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)  # the last: test_connect.py
 
     def here(example: str) -> str:
         example = example.replace("127.0.0.1:9092", broker.bootstrap_servers).replace(

@@ -14,16 +14,41 @@ def every_command():
     context = click.Context(tidegate)
     for name in tidegate.list_commands(context):
         command = tidegate.get_command(context, name)
-        yield name, command
-        if isinstance(command, click.Group):
-            yield from (
-                (f"{name} {inner}", command.get_command(context, inner)) for inner in command.list_commands(context)
-            )
+        yield from commands_in(name, command)
+
+
+def commands_in(path, command):
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from commands_in(f"{path} {name}", command.get_command(context, name))
 
 
 def test_every_command_has_help():
     without = [path for path, command in every_command() if not (command.help or "").strip()]
     assert without == []
+
+
+WITHOUT_JSON = {
+    "consume": "prints JSON lines",
+    "produce": "takes JSON lines and says on standard error how many",
+    "events subscribe": "prints JSON lines",
+    "up": "stays; `status --json` tells what runs",
+    "down": "its exit status says all",
+    "serve": "stays",
+    "demo": "is for people",
+    "connectors export": "prints JSON",
+    "connectors new": "writes a file for people",
+    "connectors test": "is pytest",
+}
+
+
+def test_every_command_has_json_for_scripts():
+    for path, command in every_command():
+        if not isinstance(command, click.Group) and path not in WITHOUT_JSON:
+            options = {name for parameter in command.params for name in parameter.opts}
+            assert "--json" in options, path
 
 
 def run(*arguments, **more):

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tidegate.cli.events_client import client_of, events_options
-from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.cli.options import done, done_option, json_option, print_json, print_table
 from tidegate.kit.errors import UsageError
 
 __all__ = ["entities"]
@@ -23,12 +23,14 @@ def entities() -> None:
 @entities.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @events_options
+@done_option
 def define(files: tuple[Path, ...], **where: Any) -> None:
     """Define or change entities, each in a JSON file: entity, topic, fields."""
     client = client_of(**where)
     for definition in [_read(file) for file in files]:
         made = client.define_entity(definition)
-        click.echo(f"{made['entity']} is defined: changes in topic {made['topic']} are events on {made['channel']}")
+        text = f"{made['entity']} is defined: changes in topic {made['topic']} are events on {made['channel']}"
+        done(text, entity=made["entity"], action="defined", topic=made["topic"], channel=made["channel"])
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -56,9 +58,10 @@ def list_entities(as_json: bool, **where: Any) -> None:
 @entities.command()
 @click.argument("names", nargs=-1, required=True, metavar="ENTITY...")
 @events_options
+@done_option
 def delete(names: tuple[str, ...], **where: Any) -> None:
     """Delete entities: their changes are no longer events. Published events stay for their retention."""
     client = client_of(**where)
     for name in names:
         client.forget_entity(name)
-        click.echo(f"{name} is forgotten")
+        done(f"{name} is forgotten", entity=name, action="deleted")

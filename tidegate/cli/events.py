@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
+from tidegate.cli.channels import channels, subscriptions
 from tidegate.cli.entities import entities
 from tidegate.cli.events_client import client_of, events_options
 from tidegate.cli.events_users import apps, users
-from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.cli.options import done, done_option, json_option, print_json, print_table
 from tidegate.cli.triggers import triggers
 from tidegate.kit.errors import UsageError
 
@@ -21,10 +22,10 @@ __all__ = ["events"]
 
 @click.group()
 def events() -> None:
-    """Define, list, publish and follow platform events; see to triggers, users and connected apps."""
+    """Define, list, publish and follow platform events; see to channels, subscriptions, triggers, users and connected apps."""
 
 
-for group in (entities, triggers, users, apps):
+for group in (channels, subscriptions, entities, triggers, users, apps):
     events.add_command(group)
 
 
@@ -34,6 +35,7 @@ for group in (entities, triggers, users, apps):
     "--retention-hours", type=float, help="How long their topics keep events; -1: for good. [default: the service's]"
 )
 @events_options
+@done_option
 def define(files: tuple[Path, ...], retention_hours: float | None, **where: Any) -> None:
     """Define or change events from Salesforce metadata or Avro (.avsc).
 
@@ -46,8 +48,13 @@ def define(files: tuple[Path, ...], retention_hours: float | None, **where: Any)
             raise UsageError(f"--retention-hours is {retention_hours}; hours are needed, or -1 for good")
         retention_ms = -1 if retention_hours == -1 else round(retention_hours * 3_600_000)
     for made in client_of(**where).define_files(files, retention_ms=retention_ms):
-        click.echo(
-            f"{made['name']} is defined: topic {made['topic']}, schema {made['schemaId']} under {made['subject']}"
+        done(
+            f"{made['name']} is defined: topic {made['topic']}, schema {made['schemaId']} under {made['subject']}",
+            event=made["name"],
+            action="defined",
+            topic=made["topic"],
+            schemaId=made["schemaId"],
+            subject=made["subject"],
         )
 
 
@@ -62,6 +69,7 @@ def define(files: tuple[Path, ...], retention_hours: float | None, **where: Any)
     help="A folder per event with a file per field, or one X__e.object.",
 )
 @events_options
+@done_option
 def export_events(names: tuple[str, ...], folder: Path | None, form: str, **where: Any) -> None:
     """Write definitions as Salesforce metadata: of all events unless some are named; on the screen without --to."""
     from events.model.metadata_export import object_xml, sfdx_files
@@ -71,12 +79,14 @@ def export_events(names: tuple[str, ...], folder: Path | None, form: str, **wher
         definition = client.definition(name)
         files = {f"{definition.name}.object": object_xml(definition)} if form == "object" else sfdx_files(definition)
         if folder is None:
-            click.echo(object_xml(definition).decode(), nl=False)
+            xml = object_xml(definition).decode()
+            done(xml.rstrip("\n"), event=definition.name, xml=xml)
             continue
         for path, content in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
-        click.echo(f"{definition.name}: {len(files)} files below {folder}")
+        text = f"{definition.name}: {len(files)} files below {folder}"
+        done(text, event=definition.name, action="exported", files=sorted(str(folder / path) for path in files))
 
 
 @events.command("list")
@@ -117,6 +127,7 @@ def describe(event: str, as_json: bool, **where: Any) -> None:
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
 @click.option("--json-fields", "text", metavar="JSON", help="The fields as a JSON object, instead of FIELD=VALUE.")
 @events_options
+@done_option
 def publish(event: str, fields: tuple[str, ...], text: str | None, **where: Any) -> None:
     """Publish one event; prints its uuid once the log has it."""
     values: dict[str, Any] = {}
@@ -132,7 +143,8 @@ def publish(event: str, fields: tuple[str, ...], text: str | None, **where: Any)
         if not equals:
             raise click.UsageError(f"{field!r}: give FIELD=VALUE")
         values[name] = _typed(value)
-    click.echo(client_of(**where).publish(event, values))
+    uuid = client_of(**where).publish(event, values)
+    done(uuid, event=event, action="published", uuid=uuid)
 
 
 def _typed(value: str) -> Any:

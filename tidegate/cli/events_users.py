@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tidegate.cli.options import folder_option, json_option, print_json, print_table
+from tidegate.cli.options import done, done_option, folder_option, json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from events.access.editing import AccountsFile
@@ -85,6 +85,7 @@ def list_users(data: Path, path: Path | None, as_json: bool) -> None:
 @_rights_options
 @_password_option("--password", "Asked for when it is not given.")
 @_file_options
+@done_option
 def add_user(
     name: str,
     create: tuple[str, ...],
@@ -99,7 +100,7 @@ def add_user(
     accounts.add_user(
         name, _entered_password(password), create=list(create), read=list(read), permissions=list(permission)
     )
-    click.echo(f"{name} may log in")
+    done(f"{name} may log in", user=name, action="added")
 
 
 @users.command("change")
@@ -107,6 +108,7 @@ def add_user(
 @_rights_options
 @click.option("--active/--frozen", default=None, help="A frozen user cannot log in, and has no sessions.")
 @_file_options
+@done_option
 def change_user(
     name: str,
     create: tuple[str, ...],
@@ -120,49 +122,54 @@ def change_user(
     rights = {"create": create, "read": read, "permissions": permission}
     changes = {kind: [name_ for name_ in names if name_] if names else None for kind, names in rights.items()}
     _accounts(data, path).change_user(name, active=active, **changes)
-    click.echo(f"{name} is changed")
+    done(f"{name} is changed", user=name, action="changed")
 
 
 @users.command("password")
 @click.argument("name")
 @_password_option("--password", "Asked for when it is not given.")
 @_file_options
+@done_option
 def set_password(name: str, password: str | None, data: Path, path: Path | None) -> None:
     """Set a new password, which ends the user's sessions."""
     _accounts(data, path).set_password(name, _entered_password(password))
-    click.echo(f"{name} has another password; all sessions are ended")
+    done(f"{name} has another password; all sessions are ended", user=name, action="password set")
 
 
 @users.command("token")
 @click.argument("name")
 @click.option("--drop", is_flag=True, help="Let the password do without a token again.")
 @_file_options
+@done_option
 def security_token(name: str, drop: bool, data: Path, path: Path | None) -> None:
     """Create a new security token, which clients append to the password as with Salesforce. It is shown only once."""
     accounts = _accounts(data, path)
     if drop:
         accounts.drop_token(name)
-        click.echo(f"{name} logs in without a security token")
+        done(f"{name} logs in without a security token", user=name, action="token dropped")
     else:
-        click.echo(accounts.make_token(name))
+        token = accounts.make_token(name)
+        done(token, user=name, action="token made", token=token)
 
 
 @users.command("logout")
 @click.argument("name")
 @_file_options
+@done_option
 def end_sessions(name: str, data: Path, path: Path | None) -> None:
     """End all sessions and refresh tokens of a user."""
     _accounts(data, path).end_sessions(name)
-    click.echo(f"all sessions of {name} are ended")
+    done(f"all sessions of {name} are ended", user=name, action="sessions ended")
 
 
 @users.command("remove")
 @click.argument("name")
 @_file_options
+@done_option
 def remove_user(name: str, data: Path, path: Path | None) -> None:
     """Remove a user; the user's sessions end."""
     _accounts(data, path).remove_user(name)
-    click.echo(f"{name} is removed")
+    done(f"{name} is removed", user=name, action="removed")
 
 
 @click.group()
@@ -201,6 +208,7 @@ def list_apps(data: Path, path: Path | None, as_json: bool) -> None:
 @click.option("--user", "admitted", multiple=True, metavar="NAME", help="Who may use it, also as a pattern; all do.")
 @click.option("--callback", "callbacks", multiple=True, metavar="URL", help="Where it may be sent a code.")
 @_file_options
+@done_option
 def add_app(
     client_id: str,
     secret: str | None,
@@ -221,13 +229,14 @@ def add_app(
         users=list(admitted),
         callbackUrls=list(callbacks),
     )
-    click.echo(f"{client_id} may ask for tokens")
+    done(f"{client_id} may ask for tokens", app=client_id, action="added")
 
 
 @apps.command("remove")
 @click.argument("client_id")
 @_file_options
+@done_option
 def remove_app(client_id: str, data: Path, path: Path | None) -> None:
     """Remove a connected app; its tokens end."""
     _accounts(data, path).remove_app(client_id)
-    click.echo(f"{client_id} is removed")
+    done(f"{client_id} is removed", app=client_id, action="removed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -16,6 +17,9 @@ from tidegate.kit.errors import UsageError
 from tidegate.platform import State, read_state
 
 if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
     from tidegate.cli.contexts import Context
 
 __all__ = [
@@ -23,11 +27,14 @@ __all__ = [
     "as_json",
     "context_in_use",
     "data_option",
+    "done",
+    "done_option",
     "folder_option",
     "json_option",
     "print_json",
     "print_table",
     "running_state",
+    "table_of",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,6 +43,8 @@ DEFAULT_DATA = "tidegate-data"
 CONTEXT = "tidegate.context"
 """The key of ``--context`` in click's context."""
 _USED = "tidegate.context.used"
+_DONE = "tidegate.done"
+"""The key in click's context of what a command has done, for its JSON."""
 
 
 def data_option(function: F) -> F:
@@ -150,6 +159,31 @@ def as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
+def done_option(function: F) -> F:
+    """``--json`` for a command that changes something: it prints a list of what was passed to ``done``."""
+
+    @functools.wraps(function)
+    def run(*arguments: Any, as_json: bool, **named: Any) -> Any:
+        ctx = click.get_current_context()
+        told: list[dict[str, Any]] | None = [] if as_json else None
+        ctx.meta[_DONE] = told
+        result = function(*arguments, **named)
+        if told is not None:
+            print_json(told)
+        return result
+
+    return json_option(run)  # type: ignore[return-value]
+
+
+def done(text: str, **facts: Any) -> None:
+    """Tell what a command has done: a line for people, or facts for its JSON."""
+    told: list[dict[str, Any]] | None = click.get_current_context().meta.get(_DONE)
+    if told is None:
+        click.echo(text)
+    else:
+        told.append(facts)
+
+
 def print_json(value: Any) -> None:
     click.echo(as_json(value))
 
@@ -157,6 +191,16 @@ def print_json(value: Any) -> None:
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:
     """Print a table as wide as the terminal, or as its rows if the output is not a terminal; numbers are right-aligned."""
     from rich.console import Console
+
+    table = table_of(columns, rows, title=title)
+    console = Console()
+    if not console.is_terminal:  # a pipe has no width: truncated text could not be searched for
+        console = Console(width=max(1, console.measure(table, options=console.options.update(max_width=1000)).maximum))
+    console.print(table)
+
+
+def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> Table:
+    """A table for rich; a cell may be a ``rich.text.Text``."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -173,15 +217,15 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title:
         table.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
-    console = Console()
-    if not console.is_terminal:  # a pipe has no width: truncated text could not be searched for
-        console = Console(width=max(1, console.measure(table, options=console.options.update(max_width=1000)).maximum))
-    console.print(table)
+    return table
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any) -> str | Text:
     from rich.markup import escape
+    from rich.text import Text
 
+    if isinstance(value, Text):
+        return value
     if value is None:
         return "-"
     if isinstance(value, int) and not isinstance(value, bool):

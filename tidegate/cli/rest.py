@@ -24,14 +24,17 @@ class NotThere(TidegateError):
 class Rest:
     """JSON over HTTP to one component; raises TidegateError with the component's own words."""
 
-    def __init__(self, url: str, what: str, credentials: Credentials | None = None) -> None:
+    def __init__(self, url: str, what: str, credentials: Credentials | None = None, *, timeout_s: float = 95) -> None:
         self._url, self._what, self._session = url.rstrip("/"), what, requests.Session()
+        self._timeout_s = timeout_s
         if credentials is not None:
             credentials.enter(self._session)
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         try:
-            answer = self._session.request(method, self._url + path, json=body, params=query or None, timeout=95)
+            answer = self._session.request(
+                method, self._url + path, json=body, params=query or None, timeout=self._timeout_s
+            )
         except requests.exceptions.SSLError as error:
             raise TidegateError(
                 f"no TLS connection to {self._what} at {self._url}: {error}; TIDEGATE_CA names the authority to trust"
@@ -41,7 +44,9 @@ class Rest:
                 raise TidegateError(f"no {self._what} answers at {self._url}{hint}") from error
             raise TidegateError(f"no {self._what} answers at {self._url}: is it up? (tidegate status)") from error
         except requests.Timeout as error:
-            raise TidegateError(f"{self._what} at {self._url} did not answer {method} {path} within 95 s") from error
+            raise TidegateError(
+                f"{self._what} at {self._url} did not answer {method} {path} within {self._timeout_s:g} s"
+            ) from error
         if not answer.ok:
             raise (NotThere if answer.status_code == 404 else TidegateError)(_message(answer))
         return answer.json() if answer.content else None

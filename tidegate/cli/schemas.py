@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tidegate.cli.credentials import registry_client
-from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
+from tidegate.cli.options import address_of, data_option, done, done_option, json_option, print_json, print_table
 from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @click.group()
 def schemas() -> None:
-    """List, get, register, check and compare schemas: Avro, JSON Schema and Protobuf."""
+    """List, get, register, check, compare and delete schemas: Avro, JSON Schema and Protobuf."""
 
 
 def registry_options(function: F) -> F:
@@ -149,18 +149,114 @@ def list_subjects(prefix: str, data: Path, url: str | None, config: Path | None,
 
 
 @schemas.command()
-@click.argument("subject")
+@click.argument("subject", required=False)
 @click.option("--version", default="latest", show_default=True, help="Which version.")
+@click.option("--id", "schema_id", type=int, help="The schema with this id, in place of a subject's.")
 @registry_options
 @json_option
-def get(subject: str, version: str, data: Path, url: str | None, config: Path | None, as_json: bool) -> None:
-    """Print a schema."""
+def get(
+    subject: str | None,
+    version: str,
+    schema_id: int | None,
+    data: Path,
+    url: str | None,
+    config: Path | None,
+    as_json: bool,
+) -> None:
+    """Print a schema of a subject, or the schema with an id, such as the one in a record."""
     with _client(data, url, config) as client:
-        schema = client.version(subject, version)
+        if schema_id is not None and subject is None:
+            schema = client.registered(schema_id)
+        elif subject is not None and schema_id is None:
+            schema = client.version(subject, version)
+        else:
+            raise click.UsageError("give a SUBJECT or --id")
     if as_json:
         print_json(_as_json(schema))
     else:
         click.echo(_pretty(schema))
+
+
+@schemas.command("versions")
+@click.argument("subject")
+@registry_options
+@json_option
+def list_versions(subject: str, data: Path, url: str | None, config: Path | None, as_json: bool) -> None:
+    """List the versions of a subject with their ids and references."""
+    with _client(data, url, config) as client:
+        versions = [client.version(subject, number) for number in client.versions(subject)]
+    if as_json:
+        print_json([_as_json(version) for version in versions])
+        return
+    rows = [
+        [v.version, v.id, v.schema_type, ", ".join(f"{r.name} = {r.subject}@{r.version}" for r in v.references)]
+        for v in versions
+    ]
+    print_table(["version", "id", "type", "references"], rows)
+
+
+@schemas.command()
+@click.argument("subject")
+@click.option("--version", help="Only this version; without it all.")
+@click.option("--permanent", is_flag=True, help="For good, ids too: only what was deleted before.")
+@registry_options
+@done_option
+def delete(
+    subject: str, version: str | None, permanent: bool, data: Path, url: str | None, config: Path | None
+) -> None:
+    """Delete a subject or a version. Records with its id stay readable until it is deleted --permanent."""
+    with _client(data, url, config) as client:
+        if version is None:
+            deleted = client.delete_subject(subject, permanent=permanent)
+        else:
+            deleted = [client.delete_version(subject, version, permanent=permanent)]
+    how = "for good" if permanent else "(--permanent deletes it for good)"
+    done(
+        f"deleted of {subject}: version {', '.join(map(str, deleted))} {how}",
+        subject=subject,
+        action="deleted",
+        versions=deleted,
+        permanent=permanent,
+    )
+
+
+@schemas.command()
+@click.argument("subject", required=False)
+@click.argument("level", required=False)
+@click.option("--global", "of_all", is_flag=True, help="The level of subjects that have none of their own.")
+@click.option("--reset", is_flag=True, help="Give the subject the global level again.")
+@registry_options
+@json_option
+def compat(
+    subject: str | None,
+    level: str | None,
+    of_all: bool,
+    reset: bool,
+    data: Path,
+    url: str | None,
+    config: Path | None,
+    as_json: bool,
+) -> None:
+    """Show or set the compatibility level of a subject, or with --global of all.
+
+    Example: tidegate schemas compat orders-value FULL
+    """
+    if of_all and subject is not None:
+        level, subject = subject, None
+    if not of_all and subject is None:
+        raise click.UsageError("give a SUBJECT or --global")
+    if reset and (of_all or level is not None):
+        raise click.UsageError("--reset is for a subject, without a level")
+    with _client(data, url, config) as client:
+        if reset and subject is not None:
+            client.reset_compatibility(subject)
+        elif level is not None:
+            client.set_compatibility(level.upper(), subject)
+        current = client.compatibility(subject)
+    if as_json:
+        print_json({"subject": subject, "level": current})
+    else:
+        click.echo(f"{subject or 'all subjects without a level of their own'}: {current}")
 
 
 @schemas.command()

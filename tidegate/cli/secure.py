@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from tidegate.cli.contexts import Context, read_contexts
-from tidegate.cli.options import folder_option, json_option, print_json, print_table
+from tidegate.cli.options import done, done_option, folder_option, json_option, print_json, print_table
 from tidegate.kit.errors import UsageError
 from tidegate.kit.users import INTERNAL_USER, KINDS, Right
 from tidegate.security import Security, find_security, init_security
@@ -89,14 +89,16 @@ def secure() -> None:
     "--context", "name", default="local", show_default=True, help="The name of the context that is made for the folder."
 )
 @folder_option
+@done_option
 def init(hosts: tuple[str, ...], admin: str, password: str | None, name: str, data: Path) -> None:
     """Make a certificate authority, a certificate and the first user. The next `tidegate up` on the folder uses them."""
     made = None if password or sys.stdin.isatty() else secrets.token_urlsafe(18)
     password = _password(password or made, admin)
     security = init_security(data.absolute(), hosts=hosts, admin=admin, password=password)
-    click.echo(f"{security.folder} has the authority, the certificate and the users; the next `tidegate up` uses them")
-    click.echo(f"clients trust {security.ca}")
-    click.echo(f"{admin} may do everything" + (f"; the password is {made}" if made else ""))
+    text = f"{security.folder} has the authority, the certificate and the users; the next `tidegate up` uses them"
+    done(text, action="made", folder=str(security.folder))
+    done(f"clients trust {security.ca}", ca=str(security.ca))
+    done(f"{admin} may do everything" + (f"; the password is {made}" if made else ""), user=admin, password=made)
     _make_context(name, str(data.absolute()))
 
 
@@ -106,9 +108,9 @@ def _make_context(wish: str, data: str) -> None:
         name = known.free_name(wish, data)
         known.having(name, Context(data=data)).write()
     except UsageError as error:  # what was asked for is done
-        click.echo(f"there is no context for it: {error}")
+        done(f"there is no context for it: {error}", context=None, error=str(error))
         return
-    click.echo(f"`tidegate use {name}` has commands go to it from any folder")
+    done(f"`tidegate use {name}` has commands go to it from any folder", context=name)
 
 
 @secure.command()
@@ -120,10 +122,11 @@ def _make_context(wish: str, data: str) -> None:
     help="A further name or address for the certificate; may be repeated.",
 )
 @folder_option
+@done_option
 def renew(hosts: tuple[str, ...], data: Path) -> None:
     """Make the certificate anew where it runs out within a month or has to name more hosts. Running faces notice within a second."""
     changed = _security(data).renew(hosts)
-    click.echo("the certificate is new" if changed else "the certificate is good")
+    done("the certificate is new" if changed else "the certificate is good", renewed=changed)
 
 
 @secure.command()
@@ -171,59 +174,101 @@ def list_users(data: Path, as_json: bool) -> None:
 @click.option("--may", "rights", multiple=True, metavar="RIGHT", help=_RIGHTS)
 @_password_option
 @folder_option
+@done_option
 def add(name: str, rights: tuple[str, ...], password: str | None, data: Path) -> None:
     """Add a user, who may do nothing but what is said here."""
     security = _security(data)
     _check_new(security, name, rights)
     security.add_user(name, _password(password, name), rights)
-    click.echo(f"{name} may log in")
+    done(f"{name} may log in", user=name, action="added", rights=rights)
 
 
 @users.command()
 @click.argument("name")
 @click.option("--may", "rights", multiple=True, metavar="RIGHT", help=f"All rights that the user is to have. {_RIGHTS}")
 @folder_option
+@done_option
 def rights(name: str, rights: tuple[str, ...], data: Path) -> None:
     """Set a user's rights anew."""
     _security(data).set_rights(name, rights)
-    click.echo(f"{name} may: {', '.join(rights) or 'nothing'}")
+    done(f"{name} may: {', '.join(rights) or 'nothing'}", user=name, action="rights set", rights=rights)
+
+
+@users.command()
+@click.argument("name")
+@click.argument("rights", nargs=-1, required=True, metavar="RIGHT...")
+@folder_option
+@done_option
+def grant(name: str, rights: tuple[str, ...], data: Path) -> None:
+    """Give a user further rights, such as "write topic orders"."""
+    _change_rights(name, data, lambda had: [*had, *(right for right in rights if right not in had)])
+
+
+@users.command()
+@click.argument("name")
+@click.argument("rights", nargs=-1, required=True, metavar="RIGHT...")
+@folder_option
+@done_option
+def revoke(name: str, rights: tuple[str, ...], data: Path) -> None:
+    """Take rights from a user, as `users list` shows them."""
+
+    def without(had: list[str]) -> list[str]:
+        if missing := [right for right in rights if right not in had]:
+            raise UsageError(f"{name} does not have the right {missing[0]!r}; it has: {', '.join(had) or 'none'}")
+        return [right for right in had if right not in rights]
+
+    _change_rights(name, data, without)
+
+
+def _change_rights(name: str, data: Path, change: Callable[[list[str]], list[str]]) -> None:
+    security = _security(data)
+    user = security.users.find(name)
+    if user is None:
+        raise UsageError(f"there is no user {name!r}: `tidegate users add` makes one")
+    rights = change([str(right) for right in user.rights])
+    security.set_rights(name, rights)
+    done(f"{name} may: {', '.join(rights) or 'nothing'}", user=name, action="rights set", rights=rights)
 
 
 @users.command()
 @click.argument("name")
 @_password_option
 @folder_option
+@done_option
 def password(name: str, password: str | None, data: Path) -> None:
     """Give a user another password. Sessions with the old one end."""
     security = _security(data)
     if security.users.find(name) is None:
         raise UsageError(f"there is no user {name!r}: `tidegate users add` makes one")
     security.set_password(name, _password(password, name))
-    click.echo(f"{name} has a new password")
+    done(f"{name} has a new password", user=name, action="password set")
 
 
 @users.command()
 @click.argument("name")
 @folder_option
+@done_option
 def freeze(name: str, data: Path) -> None:
     """Keep a user out, rights and password kept."""
     _security(data).set_active(name, False)
-    click.echo(f"{name} is kept out")
+    done(f"{name} is kept out", user=name, action="frozen")
 
 
 @users.command()
 @click.argument("name")
 @folder_option
+@done_option
 def thaw(name: str, data: Path) -> None:
     """Let a frozen user in again."""
     _security(data).set_active(name, True)
-    click.echo(f"{name} may log in")
+    done(f"{name} may log in", user=name, action="thawed")
 
 
 @users.command()
 @click.argument("name")
 @folder_option
+@done_option
 def remove(name: str, data: Path) -> None:
     """Remove a user; sessions end."""
     _security(data).remove_user(name)
-    click.echo(f"{name} is gone")
+    done(f"{name} is gone", user=name, action="removed")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tidegate.cli.events_client import client_of, events_options
-from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.cli.options import done, done_option, json_option, print_json, print_table
 
 __all__ = ["triggers"]
 
@@ -68,34 +68,60 @@ def status(name: str | None, as_json: bool, **where: Any) -> None:
 @click.argument("name")
 @click.option("--latest", is_flag=True, help="Skip the events that are waiting.")
 @events_options
+@done_option
 def resume(name: str, latest: bool, **where: Any) -> None:
     """Let a trigger in the Error state, or a suspended one, go on where it stood."""
     client_of(**where).change_trigger(name, {"status": "Running", "replay": "latest" if latest else "processed"})
+    done(f"{name} goes on{' with new events' if latest else ''}", trigger=name, action="resumed")
 
 
 @triggers.command()
 @click.argument("name")
 @events_options
+@done_option
 def suspend(name: str, **where: Any) -> None:
     """Stop calling a trigger; its events wait until it is resumed."""
     client_of(**where).change_trigger(name, {"status": "Suspended"})
+    done(f"{name} is suspended", trigger=name, action="suspended")
 
 
 @triggers.command()
 @click.argument("name")
 @events_options
+@done_option
 def forget(name: str, **where: Any) -> None:
     """Remove a trigger that no longer exists from the list."""
     client_of(**where).forget_trigger(name)
+    done(f"{name} is forgotten", trigger=name, action="forgotten")
 
 
 @triggers.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-def check(folder: Path) -> None:
+@json_option
+def check(folder: Path, as_json: bool) -> None:
     """Load the triggers and flows of a folder without running them; status 1 when a file cannot be loaded."""
     from events.server.triggers import read_project
 
     project = read_project(folder)
+    if as_json:
+        print_json(
+            {
+                "triggers": [
+                    {
+                        "name": trigger.name,
+                        "kind": trigger.kind,
+                        "event": trigger.event,
+                        "batch": trigger.batch_size,
+                        "partitions": trigger.partitions,
+                    }
+                    for trigger in project.triggers.values()
+                ],
+                "problems": {str(file): str(problem) for file, problem in project.problems.items()},
+            }
+        )
+        if project.problems:
+            raise click.exceptions.Exit(1)
+        return
     print_table(
         ["name", "kind", "event", "batch", "partitions"],
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,16 +15,21 @@ from typing import Any, Final
 import click
 
 from tidegate import platform
+from tidegate.cli.connectors.summary import summaries_of, troubles
 from tidegate.cli.options import folder_option, json_option, print_json, print_table, running_state
 from tidegate.components import COMPONENTS
-from tidegate.kit.errors import TidegateError
+from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.files import make_folder
+from tidegate.kit.supervisor import request_restart
 from tidegate.kit.users import INTERNAL_USER
 from tidegate.platform import State, read_state
 from tidegate.security import connect_token
 
-__all__ = ["down", "status", "up"]
+__all__ = ["component_state", "down", "restart", "status", "up", "with_memory"]
 
+_RESTART_S: Final = 180
+_CONNECT_S: Final = 5.0
+"""How long ``status`` waits for the worker."""
 _LISTEN_OPTIONS: Final = {
     "broker_listen": "broker",
     "registry_listen": "registry",
@@ -142,19 +148,74 @@ def down(data: Path) -> None:
 
 
 @click.command()
+@click.argument("components", nargs=-1, required=True, type=click.Choice(list(COMPONENTS)), metavar="COMPONENT...")
+@folder_option
+@json_option
+def restart(components: tuple[str, ...], data: Path, as_json: bool) -> None:
+    """Restart components of a running platform, one after another, and wait until each is ready. The others go on.
+
+    A component gets the properties of the last `tidegate up`; for a changed tidegate.toml stop and start the platform.
+    A restart of connect finds newly installed plugins.
+
+    Example: tidegate restart connect
+    """
+    state = running_state(data)
+    if missing := [name for name in components if name not in state.components]:
+        raise UsageError(f"the platform on {data} runs without {missing[0]}; it has {', '.join(state.components)}")
+    done = []
+    for name in dict.fromkeys(components):
+        began = time.monotonic()
+        pid = _restart(data, name)
+        done.append({"component": name, "pid": pid, "seconds": round(time.monotonic() - began, 1)})
+        if not as_json:
+            click.echo(f"{name} is ready again")
+    if as_json:
+        print_json(done)
+
+
+def _restart(data: Path, name: str) -> int:
+    """Returns the new process id once the component is ready. Raises TidegateError."""
+    before = running_state(data).components[name]
+    try:
+        request_restart(data / "run", name)
+    except OSError as error:
+        raise UsageError(f"cannot write to {data / 'run'}: {error.strerror}") from error
+    log, deadline = data / "logs" / f"{name}.log", time.monotonic() + _RESTART_S
+    while time.monotonic() < deadline:
+        component = running_state(data).components[name]
+        if component["ready"] and component["pid"] not in (None, before["pid"]):
+            return int(component["pid"])
+        if component["restarts"] > before["restarts"]:
+            raise TidegateError(
+                f"{name} has ended at its start: {_last_line(log)} (log: {log}); the supervisor goes on starting it"
+            )
+        time.sleep(0.05)
+    raise TidegateError(f"{name} is not ready {_RESTART_S} s after its restart was requested; its log is {log}")
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError as error:
+        return f"its log cannot be read: {error.strerror}"
+    return lines[-1].removeprefix("error: ") if lines else "it said nothing"
+
+
+@click.command()
 @folder_option
 @json_option
 def status(data: Path, as_json: bool) -> None:
     """Show what runs, where, and how much memory it takes (PSS: shared pages counted in shares)."""
     state = running_state(data)
-    components = {name: _with_memory(component) for name, component in state.components.items()}
+    components = {name: with_memory(component) for name, component in state.components.items()}
+    summaries = _connectors(state, data)
     if as_json:
-        print_json({**vars(state), "components": components, "addresses": state.addresses})
+        print_json({**vars(state), "components": components, "addresses": state.addresses, "connectors": summaries})
         return
     rows = [
         [
             name,
-            "late" if c.get("silent_since") else "ready" if c["ready"] else "starting",
+            component_state(c),
             str(c["pid"] or "-"),
             c["restarts"],
             f"{c['memory_mb']:.0f} MB",
@@ -169,6 +230,23 @@ def status(data: Path, as_json: bool) -> None:
     for name, component in components.items():
         if (since := component.get("silent_since")) is not None:
             click.echo(_late(name, time.time() - since, component["watchdog_s"], data))
+    for line in troubles(summaries or ()):
+        click.echo(line)
+
+
+def _connectors(state: State, data: Path) -> list[dict[str, Any]] | None:
+    """The connectors in short; None if no worker runs or it does not answer."""
+    if not state.components.get("connect", {}).get("ready"):
+        return None
+    from tidegate.cli.connectors.reach import rest_of
+
+    with contextlib.suppress(TidegateError):
+        return summaries_of(rest_of(data, None, timeout_s=_CONNECT_S), data, None)
+    return None
+
+
+def component_state(component: Mapping[str, Any]) -> str:
+    return "late" if component.get("silent_since") else "ready" if component["ready"] else "starting"
 
 
 def _late(name: str, silent_s: float, watchdog_s: float, data: Path) -> str:
@@ -176,7 +254,7 @@ def _late(name: str, silent_s: float, watchdog_s: float, data: Path) -> str:
     return f"{name} has given no sign of life for {silent_s:.0f} s; {then}. Its log is {data / 'logs' / name}.log"
 
 
-def _with_memory(component: Mapping[str, Any]) -> dict[str, Any]:
+def with_memory(component: Mapping[str, Any]) -> dict[str, Any]:
     return {**component, "memory_mb": _memory_mb(component["pid"])}
 
 

@@ -19,7 +19,7 @@ from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import get_logger
 from tidegate.kit.watchdog import Listener
 
-__all__ = ["DEFAULT_WATCHDOG_S", "ChildFailed", "ChildSpec", "ChildState", "Supervisor"]
+__all__ = ["DEFAULT_WATCHDOG_S", "ChildFailed", "ChildSpec", "ChildState", "Supervisor", "request_restart"]
 
 logger = get_logger(__name__)
 
@@ -70,7 +70,8 @@ class ChildState:
 class Supervisor:
     """Keeps children running. They are stopped in reverse order, each with time to end.
 
-    ``on_change`` is called after every change of a child's state. Logs are in ``<log_dir>/<name>.log``.
+    ``on_change`` is called after every change of a child's state. Logs are in ``<log_dir>/<name>.log``. Other processes
+    ask for a restart of one child with ``request_restart``.
     """
 
     def __init__(
@@ -85,6 +86,8 @@ class Supervisor:
         self._run_dir, self._log_dir, self._on_change = run_dir, log_dir, on_change
         self._keepers: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
+        self._asked: set[str] = set()
+        """The children that were ended because a restart was requested."""
 
     async def start(self, timeout_s: float = 180.0) -> None:
         """Start all children. Returns when all are ready. Raises ChildFailed if one ends before that."""
@@ -130,6 +133,11 @@ class Supervisor:
                 how = f"could not be started ({error})"
             if self._stopping.is_set():
                 return
+            if state.spec.name in self._asked:
+                self._asked.discard(state.spec.name)
+                backoff = _FIRST_BACKOFF_S
+                logger.info("a child is restarted, as requested", child=state.spec.name)
+                continue
             if not first.done():
                 first.set_exception(ChildFailed(f"{state.spec.name} {how} at its start: {self._last_words(state)}"))
                 return
@@ -143,6 +151,8 @@ class Supervisor:
     async def _run_once(self, state: ChildState, first: asyncio.Future[None], listener: Listener) -> int:
         ready_file = self._run_dir / f"{state.spec.name}.ready"
         ready_file.unlink(missing_ok=True)
+        request = _restart_request(self._run_dir, state.spec.name)
+        request.unlink(missing_ok=True)
         with (self._log_dir / f"{state.spec.name}.log").open("ab") as output:
             process = await asyncio.create_subprocess_exec(
                 *state.spec.command,
@@ -162,14 +172,32 @@ class Supervisor:
             while not ended.done() and not state.ready:
                 self._note_ready(state, ready_file, first)
                 await asyncio.wait({ended}, timeout=0.02)
+                if first.done() and not state.ready and request.exists():
+                    await self._end(state, process, ended)
             while not ended.done():
                 await asyncio.wait({ended}, timeout=_LOOK_S)
                 if not ended.done():
                     await self._look(state, listener, process, ended)
+                if not ended.done() and request.exists():
+                    await self._end(state, process, ended)
             return await ended
         finally:
             state.pid, state.ready, state.silent_since = None, False, None
             self._on_change(self.states)
+
+    async def _end(self, state: ChildState, process: asyncio.subprocess.Process, ended: asyncio.Task[int]) -> None:
+        """End a child whose restart was requested: SIGTERM, then SIGKILL if it does not end in time."""
+        self._asked.add(state.spec.name)
+        state.ready = False
+        self._on_change(self.states)
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await asyncio.wait({ended}, timeout=state.spec.stop_timeout_s)
+        if not ended.done():
+            logger.warning("killed a child that did not stop", child=state.spec.name, pid=state.pid)
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await asyncio.wait({ended})
 
     async def _look(
         self, state: ChildState, listener: Listener, process: asyncio.subprocess.Process, ended: asyncio.Task[int]
@@ -212,6 +240,18 @@ class Supervisor:
         except OSError as error:
             lines = [f"its log cannot be read: {error.strerror}"]
         return f"{lines[-1].removeprefix('error: ')} (log: {path})"
+
+
+def request_restart(run_dir: Path, child: str) -> None:
+    """Ask the supervisor whose ``run_dir`` this is to restart a child, with the same command; it looks once a second.
+
+    Raises OSError.
+    """
+    _restart_request(run_dir, child).touch()
+
+
+def _restart_request(run_dir: Path, child: str) -> Path:
+    return run_dir / f"{child}.restart"
 
 
 def _ending(status: int) -> str:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from broker.client import admin
-from broker.client.acls_admin import AclBinding
+from broker.client.acls_admin import AclBinding, AclFilter
 from broker.client.batches import TopicPartition, TransactionalProducer
 from broker.client.blocking.background import call
 from broker.client.config import ClientConfig
@@ -107,8 +107,8 @@ class Admin:
     def delete_groups(self, group_ids: Iterable[str], *, missing_ok: bool = False) -> None:
         call(self._real.delete_groups(group_ids, missing_ok=missing_ok))
 
-    def describe_topic_acls(self) -> list[AclBinding]:
-        return call(self._real.describe_topic_acls())
+    def describe_acls(self, chosen: AclFilter) -> list[AclBinding]:
+        return call(self._real.describe_acls(chosen))
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> list[tuple[AclBinding, TidegateError]]:
         return call(self._real.create_acls(bindings))

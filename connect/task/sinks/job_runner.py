@@ -13,6 +13,7 @@ from connect.config.connector import JobConfig, SinkConfig
 from connect.task.control import TaskControl
 from connect.task.error_policy import ErrorPolicy
 from connect.task.sinks.dead_letters import DeadLetters
+from connect.task.sinks.job_history import JobHistory
 from connect.task.sinks.job_log import Intent, JobLog, PartitionState
 from tidegate.kit.errors import RetriableError
 from tidegate.kit.logs import get_logger
@@ -74,10 +75,11 @@ class JobRunner:
         self._runs = self._records = 0
         self._topics: set[str] = set()
         self._due: float | None = None
+        self._history = JobHistory()
 
     def begin(self) -> None:
         if self._due is None:
-            self._due = self._first_due()
+            self._set_due(self._first_due())
 
     def pause(self) -> None:
         """Nothing is under way between two steps."""
@@ -93,9 +95,16 @@ class JobRunner:
 
     def step(self) -> None:
         assert self._due is not None
-        self._control.stopping.wait(max(0.0, min(self._due - time.time(), 0.5)))
-        if time.time() >= self._due and not self._control.stopping.is_set():
-            self._due = self._run_once()
+        if not self._control.job_ordered.is_set():
+            self._control.stopping.wait(max(0.0, min(self._due - time.time(), 0.5)))
+        ordered = self._control.job_ordered.is_set()
+        if (ordered or time.time() >= self._due) and not self._control.stopping.is_set():
+            self._control.job_ordered.clear()
+            self._set_due(self._run_once(least=1 if ordered else self._job.min_records))
+
+    def _set_due(self, due: float) -> None:
+        self._due = due
+        self._history.waits(due)
 
     def _first_due(self) -> float:
         return self._next_due() if self._job.schedule is not None else time.time()
@@ -110,29 +119,36 @@ class JobRunner:
         due = trigger.get_next_fire_time(None, dt.datetime.now(dt.UTC) + dt.timedelta(milliseconds=1))
         return float(due.timestamp()) if due is not None else time.time() + 86_400
 
-    def _run_once(self) -> float:
-        """Run the job over what there is; returns when it is due again."""
+    def _run_once(self, least: int) -> float:
+        """Run the job over what there is, unless it is less than ``least`` records; returns when it is due again."""
         partitions = self._positioned()
         run = _begun(partitions)
+        repeated = run is not None
         if run is None:
             bounds = {p: (state.start, state.end) for p, state in partitions.items()}
             run = _Run(uuid.uuid4().hex[:16], planned_ranges(bounds, self._job.max_records))
-            if run.records < self._job.min_records:
+            if run.records < least:
                 return self._next_due()
             with self._control.gate.passing():
                 self._log.commit({range_.partition: range_.start for range_ in run.ranges}, run.intents)
         for topic in sorted({range_.partition.topic for range_ in run.ranges} - self._topics):
             self._topics.add(topic)
             self._on_topic(topic)
+        self._history.begins(run.id, records=run.records, partitions=len(run.ranges), repeated=repeated)
         try:
             self._task.run(run.ranges, run.id)
             if self._dead_letters is not None:
                 self._dead_letters.wait_until_written()
         except RetriableError as error:
+            self._history.ends("retried", error)
             logger.warning("job will be run again", connector=self._connector, error=str(error))
             return time.time() + _RETRY_S
+        except BaseException as error:
+            self._history.ends("failed", error)
+            raise
         with self._control.gate.passing():
             self._log.commit({range_.partition: range_.stop for range_ in run.ranges})
+        self._history.ends("done")
         self._runs += 1
         self._records += run.records
         logger.info("job done", connector=self._connector, records=run.records, partitions=len(run.ranges))
@@ -184,6 +200,7 @@ class JobRunner:
         return {
             "sink-task-metrics": {"sink-record-send-total": self._records},
             "job-task-metrics": {"job-run-total": self._runs},
+            "job": self._history.as_json(),
             "task-error-metrics": self._policy.attributes() | letters,
         }
 

@@ -58,6 +58,7 @@ class TaskHost:
                 "stop_task",
                 "pause_task",
                 "resume_task",
+                "run_job",
                 "shutdown",
             )
         }
@@ -198,13 +199,17 @@ class TaskHost:
         if (connector, task) in self._tasks:
             self._tasks[connector, task].resume()
 
+    def run_job(self, connector: str, task: int) -> bool:
+        """Whether the task is a job, which runs now."""
+        return (connector, task) in self._tasks and self._tasks[connector, task].run_job()
+
     def shutdown(self) -> None:
         """End this process; tasks were stopped before."""
         threading.Timer(0.05, os._exit, (0,)).start()
 
     def _tell_statistics(self) -> None:
         """Once a second: that this process lives, what it takes, what has changed, and who hangs."""
-        told: dict[tuple[str, int], Mapping[str, Any]] = {}
+        told: dict[tuple[str, int], tuple[object, Mapping[str, Any]]] = {}
         pause = threading.Event()
         for second in count():
             pause.wait(1)
@@ -212,11 +217,14 @@ class TaskHost:
             self._link.event("alive", memory_bytes=resident_bytes(), **clients)
             for connector in list(self._connectors.values()):
                 connector.watch()
-            for key, hosted in list(self._tasks.items()):
+            tasks = dict(self._tasks)
+            told = {key: known for key, known in told.items() if known[0] is tasks.get(key)}
+            for key, hosted in tasks.items():
                 hosted.watch()
                 now = hosted.statistics()
-                if now != told.get(key):
-                    told[key] = now
+                # The worker has forgotten those of an earlier task by this name, even if they were the same.
+                if key not in told or now != told[key][1]:
+                    told[key] = hosted, now
                     self._link.event("statistics", connector=key[0], task=key[1], values=now)
 
 

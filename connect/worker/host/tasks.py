@@ -102,6 +102,13 @@ class HostedTask:
     def resume(self) -> None:
         self._control.set_paused(False)
 
+    def run_job(self) -> bool:
+        """Have a job run before its time; False for a task that is no job, or does not run."""
+        if not self._thread.is_alive() or "job" not in self.statistics():
+            return False
+        self._control.job_ordered.set()
+        return True
+
     def stop(self, timeout_s: float) -> bool:
         """Have it end in order within the time, and cancel it where it does not; whether it has ended."""
         self._control.stop(timeout_s)

@@ -102,6 +102,55 @@ def test_rows_survive(converter, kind):
     assert schema == ORDER or kind == "protobuf"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_incompatible_schema_is_explained_once_with_what_would_help(converter, kind):
+    made, topic = converter(kind), f"explained-{kind}"
+    kinds = {"n": SchemaType.INT32}, {"n": SchemaType.STRING}
+    first, second = (Schema.struct({name: Schema(t) for name, t in each.items()}, name="shop.N") for each in kinds)
+    made.from_connect(topic, first, pa.array([{"n": 1}], first.arrow_type))
+    with pytest.raises(DataError) as raised:
+        made.from_connect(topic, second, pa.array([{"n": "x"}], second.arrow_type))
+    text = str(raised.value)
+    begin = (
+        f"schema registry refused a value of {topic}: Schema being registered is incompatible with an earlier schema "
+    )
+    assert text.startswith(begin + f'for subject "{topic}-value", whose level is BACKWARD: ')
+    assert "(version 1). To mend it: " in text and len(text) < 900
+    assert "oldSchema" not in text, "the schema before is not repeated"
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (
+            b'{"a": 1}',
+            "it looks like JSON: set value.converter=org.apache.kafka.connect.json.JsonConverter and "
+            "value.converter.schemas.enable=false",
+        ),
+        (b'{"schema": null, "payload": 1}', "value.converter.schemas.enable=true"),
+        ("grüezi".encode(), "it looks like text: set value.converter=org.apache.kafka.connect.storage.StringConverter"),
+        (b"\xff\xfe\x01", ""),
+    ],
+)
+def test_a_message_without_framing_suggests_the_converter_that_wrote_it(converter, message, words):
+    for kind in KINDS:
+        with pytest.raises(DataError, match="Confluent'?s? framing") as raised:
+            converter(kind).to_connect("orders", pa.array([None, message], pa.binary()))
+        assert words in str(raised.value) and bool(words) == ("it looks like" in str(raised.value))
+        assert tuple(raised.value.rows) == (1,)
+
+
+def test_a_framed_message_for_the_json_converter_suggests_the_registrys(converter):
+    from connect.converters.json import JsonConfig, JsonConverter
+
+    framed = converter("avro").from_connect("framed", ORDER, column(ROW))
+    made = JsonConverter(parse(JsonConfig, {}), ConverterContext(is_key=True))
+    with pytest.raises(
+        DataError, match="looks like Confluent's framing with schema id [0-9]+: set key.converter=io.conf"
+    ):
+        made.to_connect("framed", framed)
+
+
 def test_protobuf_keeps_nulls_if_asked(converter):
     for settings in ({"optional__for__nullables": "true"}, {"wrapper__for__nullables": "true"}):
         made = converter("protobuf", **settings, value__subject__name__strategy="TopicRecordNameStrategy")

@@ -207,7 +207,7 @@ def test_positions_that_say_nothing_are_zero():
 
 
 def test_rules_about_topics_are_mirrored(tmp_path):
-    from broker.client import AclBinding
+    from broker.client import AclBinding, AclFilter, Operation, PatternType, Permission, ResourceType
     from broker.client.errors import SecurityDisabled
     from connectors.mirror.client import Calls
     from tests.support.connect import FakeContext
@@ -227,26 +227,30 @@ def test_rules_about_topics_are_mirrored(tmp_path):
         calls = Calls(FakeContext().stopping)
         topics = MirroredTopics(config, calls)
 
-        def rule(topic, operation, *, user="User:ann", pattern=AclBinding.LITERAL, permission=AclBinding.ALLOW):
-            return AclBinding(AclBinding.TOPIC, topic, pattern, user, "*", operation, permission)
+        def rule(topic, operation, *, user="User:ann", pattern=PatternType.LITERAL, permission=Permission.ALLOW):
+            return AclBinding(ResourceType.TOPIC, topic, pattern, user, "*", operation, permission)
 
         changes = [
-            rule("orders", AclBinding.ALL),
-            rule("orders", AclBinding.WRITE, user="User:bob"),
-            rule("orders", AclBinding.WRITE, user="User:eve", permission=AclBinding.DENY),
-            rule("ord", AclBinding.READ, pattern=4),
-            rule("others", AclBinding.READ),
+            rule("orders", Operation.ALL),
+            rule("orders", Operation.WRITE, user="User:bob"),
+            rule("orders", Operation.WRITE, user="User:eve", permission=Permission.DENY),
+            rule("ord", Operation.READ, pattern=PatternType.PREFIXED),
+            rule("others", Operation.READ),
         ]
         assert west.admin.create_acls(changes) == []
-        assert set(west.admin.describe_topic_acls()) == set(changes)
+        assert set(west.admin.describe_acls(AclFilter(ResourceType.TOPIC))) == set(changes)
         admin = west.admin._real
         topics.sync_acls(admin, admin)
-        made = {acl for acl in west.admin.describe_topic_acls() if acl.resource_name.startswith("west.")}
+        made = {
+            acl
+            for acl in west.admin.describe_acls(AclFilter(ResourceType.TOPIC))
+            if acl.resource_name.startswith("west.")
+        }
         assert made == {
-            rule("west.orders", AclBinding.READ),
-            rule("west.orders", AclBinding.WRITE, user="User:eve", permission=AclBinding.DENY),
+            rule("west.orders", Operation.READ),
+            rule("west.orders", Operation.WRITE, user="User:eve", permission=Permission.DENY),
         }
     with Cluster(tmp_path / "east") as east:
         with pytest.raises(SecurityDisabled):
-            east.admin.describe_topic_acls()
+            east.admin.describe_acls(AclFilter())
         topics.sync_acls(east.admin._real, east.admin._real)

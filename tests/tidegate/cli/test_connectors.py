@@ -80,9 +80,10 @@ def test_commands_say_what_they_have_done(platform: RunningPlatform, tmp_path: P
         ("resume", "resumed"),
         ("restart", "restarted"),
         ("stop", "stopped"),
-        ("delete", "deleted"),
     ):
         assert tidegate("connectors", verb, "told", "--data", platform.data).stdout == f"told {done}\n"
+    answer = json.loads(tidegate("connectors", "delete", "told", "--json", "--data", platform.data).stdout)
+    assert answer == [{"name": "told", "action": "deleted"}]
 
 
 def test_consume_waits_for_a_topic_and_takes_none_of_its_records(platform: RunningPlatform, tmp_path: Path) -> None:

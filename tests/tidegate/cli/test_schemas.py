@@ -238,3 +238,55 @@ def test_mistakes_are_told_in_a_line(run: Run, tmp_path: Path, arguments: list[s
     run.file("bad.proto", "message")
     (tmp_path / "latin.avsc").write_bytes(b"\xff\xfe\xe4")
     assert words in run(*(argument.replace("{folder}", str(tmp_path)) for argument in arguments), status=status)
+
+
+def test_versions_are_listed_and_found_by_id(run: Run) -> None:
+    run("register", "many", run.file("one.avsc", order(ID)))
+    optional = {"name": "note", "type": ["null", "string"], "default": None}
+    second = int(run("register", "many", run.file("two.avsc", order(ID, optional))))
+    listed = [line.split() for line in run("versions", "many").splitlines()[1:]]
+    assert [(row[0], row[2]) for row in listed] == [("1", "AVRO"), ("2", "AVRO")]
+    assert json.loads(run("get", "--id", str(second)))["fields"][1]["name"] == "note"
+    by_id = json.loads(run("get", "--id", str(second), "--json"))
+    assert (by_id["subject"], by_id["version"], by_id["id"]) == ("many", 2, second)
+    assert [v["version"] for v in json.loads(run("versions", "many", "--json"))] == [1, 2]
+    assert "give a SUBJECT or --id" in run("get", status=2)
+    assert "give a SUBJECT or --id" in run("get", "many", "--id", "1", status=2)
+    assert "Schema 4711 not found" in run("get", "--id", "4711", status=1)
+
+
+def test_references_of_a_version_are_listed(run: Run) -> None:
+    run("register", "referred", run.file("item.avsc", {"type": "record", "name": "Item", "fields": []}))
+    holder = {"type": "record", "name": "Holder", "fields": [{"name": "item", "type": "Item"}]}
+    run("register", "referring", run.file("holder.avsc", holder), "--reference", "Item=referred")
+    assert "Item = referred@1" in run("versions", "referring")
+
+
+def test_versions_and_subjects_are_deleted(run: Run) -> None:
+    run("register", "gone", run.file("one.avsc", order(ID)))
+    run("register", "gone", run.file("two.avsc", order(ID, {"name": "n", "type": "int", "default": 0})))
+    assert run("delete", "gone", "--version", "2").startswith("deleted of gone: version 2 (--permanent")
+    assert [v["version"] for v in json.loads(run("versions", "gone", "--json"))] == [1]
+    assert run("delete", "gone").startswith("deleted of gone: version 1")
+    assert run("delete", "gone", "--permanent") == "deleted of gone: version 1, 2 for good\n"
+    assert "not found" in run("versions", "gone", status=1)
+
+
+def test_a_level_is_shown_set_and_reset(run: Run) -> None:
+    run("register", "leveled", run.file("one.avsc", order(ID)))
+    assert run("compat", "leveled") == "leveled: BACKWARD\n"
+    assert run("compat", "leveled", "full") == "leveled: FULL\n"
+    assert json.loads(run("compat", "leveled", "--json")) == {"subject": "leveled", "level": "FULL"}
+    assert run("compat", "leveled", "--reset") == "leveled: BACKWARD\n"
+    assert run("compat", "--global") == "all subjects without a level of their own: BACKWARD\n"
+    assert "Invalid compatibility level" in run("compat", "leveled", "most", status=1)
+    assert "give a SUBJECT or --global" in run("compat", status=2)
+    assert "--reset is for a subject" in run("compat", "--global", "--reset", status=2)
+
+
+def test_the_global_level_is_set(run: Run) -> None:
+    try:
+        assert run("compat", "--global", "NONE").endswith(": NONE\n")
+        assert run("compat", "unknown-subject") == "unknown-subject: NONE\n"
+    finally:
+        run("compat", "--global", "BACKWARD")

@@ -51,3 +51,15 @@ def test_what_is_wrong_is_told_before_a_password_is_asked_for(
     refused = run(data, "users", *arguments)
     assert told in str(refused.exception)
     assert "Password" not in refused.output
+
+
+def test_single_rights_are_granted_and_revoked(data: Path) -> None:
+    run(data, "users", "add", "alice", "--may", "read topic orders", password="12345678")
+    granted = run(data, "users", "grant", "alice", "write topic orders", "read topic orders")
+    assert granted.output == "alice may: read topic orders, write topic orders\n"
+    revoked = run(data, "users", "revoke", "alice", "read topic orders")
+    assert revoked.output == "alice may: write topic orders\n"
+    told = str(run(data, "users", "revoke", "alice", "read topic orders").exception)
+    assert told == "alice does not have the right 'read topic orders'; it has: write topic orders"
+    assert "there is no user 'bob'" in str(run(data, "users", "grant", "bob", "admin").exception)
+    assert "is no right" in str(run(data, "users", "grant", "alice", "eat topic x").exception)

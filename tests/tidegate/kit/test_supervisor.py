@@ -55,6 +55,52 @@ def test_a_child_that_is_killed_is_started_again(tmp_path):
     asyncio.run(run())
 
 
+def test_a_child_is_restarted_on_request_in_order_and_without_a_pause(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_FIRST_BACKOFF_S", 1e6)  # an unasked restart would not come
+    monkeypatch.setattr(module, "_LAST_BACKOFF_S", 1e6)
+
+    async def run():
+        supervisor = supervised(tmp_path, child(tmp_path), child(tmp_path, "other"))
+        await supervisor.start()
+        state, other = supervisor.states
+        for _ in range(2):
+            first, others = state.pid, other.pid
+            module.request_restart(tmp_path / "run", "toy")
+            await until(lambda first=first: state.pid not in (None, first) and state.ready)
+            assert (tmp_path / "toy.ended").read_text() == "stopped in order"
+            (tmp_path / "toy.ended").unlink()
+            assert (state.restarts, other.pid) == (0, others)
+        await supervisor.stop()
+
+    asyncio.run(run())
+
+
+def test_a_request_ends_a_child_that_ignores_sigterm_and_one_that_is_old_ends_none(tmp_path):
+    deaf = """
+import signal, sys, time
+from pathlib import Path
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+Path(sys.argv[sys.argv.index("--ready-file") + 1]).write_text('{"addresses": {}}')
+while True:
+    time.sleep(1000)
+"""
+
+    async def run():
+        (tmp_path / "run").mkdir()
+        module.request_restart(tmp_path / "run", "toy")
+        spec = child(tmp_path, code=deaf)
+        supervisor = supervised(tmp_path, ChildSpec(spec.name, spec.command, stop_timeout_s=0.1, watchdog_s=0))
+        await supervisor.start()
+        (state,) = supervisor.states
+        first = state.pid
+        assert not (tmp_path / "run" / "toy.restart").exists()
+        module.request_restart(tmp_path / "run", "toy")
+        await until(lambda: state.pid not in (None, first) and state.ready)
+        await supervisor.stop()
+
+    asyncio.run(run())
+
+
 def test_a_child_that_fails_at_its_start_is_told_with_its_last_words(tmp_path):
     async def run():
         supervisor = supervised(tmp_path, child(tmp_path, "bad", "import sys; sys.exit('error: port taken')"))

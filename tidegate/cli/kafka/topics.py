@@ -1,19 +1,26 @@
-"""``tidegate topics`` and ``tidegate groups``: the everyday operations on any Kafka."""
+"""``tidegate topics``: the everyday operations on any Kafka."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tidegate.cli.kafka import client_config, kafka_options, key_values, with_admin
-from tidegate.cli.options import json_option, print_json, print_table
-from tidegate.kit.errors import UsageError
+from tidegate.cli.kafka.client import client_config, kafka_options, key_values, with_admin
+from tidegate.cli.options import done, done_option, json_option, print_json, print_table
 
 if TYPE_CHECKING:
-    from broker.client import Admin, GroupDescription
+    from broker.client import Admin
 
-__all__ = ["groups", "topics"]
+__all__ = ["is_internal", "topics"]
+
+_OF_CONNECT: Final = frozenset({"connect-configs", "connect-offsets", "connect-status"})
+"""The topics of a platform's Connect workers (``config.storage.topic``, ...)."""
+
+
+def is_internal(topic: str) -> bool:
+    """Whether a topic is a component's own: its name begins with _, or it is one of Connect's."""
+    return topic.startswith("_") or topic in _OF_CONNECT
 
 
 @click.group()
@@ -26,12 +33,15 @@ def topics() -> None:
 @json_option
 @click.option("--internal", is_flag=True, help="Show internal topics too.")
 def list_topics(as_json: bool, internal: bool, **where: Any) -> None:
-    """List topics with their partitions and how many offsets were written."""
+    """List topics with their partitions and how many offsets they hold.
+
+    Topics of Kafka, the registry, Connect and the events service are left out without --internal.
+    """
 
     from broker.client import TopicPartition
 
     async def ask(admin: Admin) -> list[dict[str, Any]]:
-        names = sorted(await admin.list_topics(internal=internal))
+        names = sorted(name for name in await admin.list_topics(internal=internal) if internal or not is_internal(name))
         described = await admin.describe_topics(names)
         all_partitions = [TopicPartition(name, p.partition) for name in names for p in described[name].partitions]
         starts, ends = await admin.beginning_offsets(all_partitions), await admin.end_offsets(all_partitions)
@@ -102,12 +112,19 @@ def describe(name: str, as_json: bool, **where: Any) -> None:
     "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic setting, such as cleanup.policy=compact."
 )
 @kafka_options
+@done_option
 def create(name: str, partitions: int, replication_factor: int, configs: tuple[str, ...], **where: Any) -> None:
     """Create a topic."""
     from broker.client import NewTopic
 
     topic = NewTopic(name, partitions, replication_factor, key_values(configs, "--config"))
     with_admin(client_config(**where), lambda admin: admin.create_topics([topic]))
+    done(
+        f"topic {name} is created, with {partitions} partition{'s'[: partitions != 1]}",
+        topic=name,
+        action="created",
+        partitions=partitions,
+    )
 
 
 @topics.command()
@@ -117,8 +134,12 @@ def create(name: str, partitions: int, replication_factor: int, configs: tuple[s
 )
 @click.option("--partitions", type=int, help="Grow to this number of partitions.")
 @kafka_options
+@done_option
 def alter(name: str, configs: tuple[str, ...], partitions: int | None, **where: Any) -> None:
     """Change a topic's settings or number of partitions."""
+
+    if not configs and partitions is None:
+        raise click.UsageError("nothing to change: give --config or --partitions")
 
     async def change(admin: Admin) -> None:
         if configs:
@@ -128,111 +149,16 @@ def alter(name: str, configs: tuple[str, ...], partitions: int | None, **where: 
             await admin.create_partitions(name, partitions)
 
     with_admin(client_config(**where), change)
+    changed = [*configs, *([f"{partitions} partitions"] if partitions is not None else [])]
+    done(f"topic {name} has {', '.join(changed)}", topic=name, action="altered", changed=changed)
 
 
 @topics.command()
 @click.argument("names", nargs=-1, required=True)
 @kafka_options
+@done_option
 def delete(names: tuple[str, ...], **where: Any) -> None:
     """Delete topics with all their records."""
     with_admin(client_config(**where), lambda admin: admin.delete_topics(names))
-
-
-@click.group()
-def groups() -> None:
-    """List and describe consumer groups, their offsets and their lag."""
-
-
-@groups.command("list")
-@kafka_options
-@json_option
-def list_groups(as_json: bool, **where: Any) -> None:
-    """List groups with their state, members and total lag."""
-
-    async def ask(admin: Admin) -> list[dict[str, Any]]:
-        rows = []
-        for listing in sorted(await admin.list_groups(), key=lambda g: g.group_id):
-            description = await admin.describe_group(listing.group_id)
-            lags = await _lags(admin, description)
-            rows.append(
-                {
-                    "group": listing.group_id,
-                    "state": description.state,
-                    "type": listing.type or listing.protocol_type,
-                    "members": len(description.members),
-                    "lag": sum(row["lag"] for row in lags),
-                }
-            )
-        return rows
-
-    rows = with_admin(client_config(**where), ask)
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(["group", "state", "type", "members", "lag"], [list(row.values()) for row in rows])
-
-
-@groups.command("describe")
-@click.argument("group")
-@kafka_options
-@json_option
-def describe_group(group: str, as_json: bool, **where: Any) -> None:
-    """Show a group's members, committed offsets and lag by partition.
-
-    A partition without a committed offset counts whole.
-    """
-
-    async def ask(admin: Admin) -> dict[str, Any]:
-        description = await admin.describe_group(group)
-        if description.state == "Dead":  # Kafka's answer for an unknown group
-            raise UsageError(f"there is no group {group}; `tidegate groups list` shows those there are")
-        members = [{"member": m.member_id, "client": m.client_id, "host": m.client_host} for m in description.members]
-        return {
-            "group": group,
-            "state": description.state,
-            "type": description.type,
-            "members": members,
-            "offsets": await _lags(admin, description),
-        }
-
-    group_description = with_admin(client_config(**where), ask)
-    if as_json:
-        print_json(group_description)
-        return
-    click.echo(
-        f"group {group}  {group_description['type']}  {group_description['state']}  {len(group_description['members'])} members"
-    )
-    print_table(
-        ["topic", "partition", "committed", "end", "lag"], [list(row.values()) for row in group_description["offsets"]]
-    )
-
-
-@groups.command("delete")
-@click.argument("names", nargs=-1, required=True)
-@kafka_options
-def delete_groups(names: tuple[str, ...], **where: Any) -> None:
-    """Delete groups with their committed offsets."""
-    with_admin(client_config(**where), lambda admin: admin.delete_groups(names))
-
-
-async def _lags(admin: Admin, group: GroupDescription) -> list[dict[str, Any]]:
-    """By partition that the group has committed offsets of or that is assigned to a member.
-
-    Without a committed offset everything in the partition counts as lag: nothing of it is known to be done.
-    """
-    committed = await admin.group_offsets(group.group_id)
-    there = set(await admin.list_topics(internal=True))
-    assigned = {partition for member in group.members for partition in member.partitions}
-    partitions = sorted(partition for partition in committed.keys() | assigned if partition.topic in there)
-    ends, beginnings = await admin.end_offsets(partitions), await admin.beginning_offsets(partitions)
-    return [
-        {
-            "topic": partition.topic,
-            "partition": partition.partition,
-            "committed": committed.get(partition),
-            "end": ends[partition],
-            "lag": max(0, ends[partition] - max(committed.get(partition, 0), beginnings[partition])),
-        }
-        for partition in partitions
-        if partition in ends
-    ]
+    for name in names:
+        done(f"topic {name} is deleted", topic=name, action="deleted")

@@ -1,0 +1,237 @@
+"""``tidegate dlq``: dead letters by cause, edited and sent back once; on a real worker, and on queues that tests write."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from broker.client import Admin, BatchProducer, ClientConfig, NewTopic
+from tests.support.platform import running_platform, tidegate, until
+from tidegate.cli import tidegate as command_line
+
+Letter = tuple[str | None, str, dict[str, str]]
+"""Key, value and headers."""
+
+
+class Queue:
+    """A queue of a broker of ours, and the commands for it."""
+
+    def __init__(self, servers: str, name: str) -> None:
+        self.servers, self.name, self.topic = servers, name, f"dlq-{name}"
+
+    def create(self, *topics: str, partitions: int = 1, **configs: str) -> None:
+        async def create() -> None:
+            async with Admin(ClientConfig(self.servers)) as admin:
+                named = {name.replace("_", "."): value for name, value in configs.items()}
+                await admin.create_topics([NewTopic(topic, partitions, 1, named) for topic in topics])
+
+        asyncio.run(create())
+
+    def write(self, letters: Sequence[Letter], topic: str | None = None) -> None:
+        async def write() -> None:
+            async with BatchProducer(ClientConfig(self.servers)) as producer:
+                for key, value, headers in letters:
+                    named = [(name, text.encode()) for name, text in headers.items()]
+                    encoded = None if key is None else key.encode()
+                    await producer.enqueue(topic or self.topic, encoded, value.encode(), named, partition=0)
+                await producer.flush()
+
+        asyncio.run(write())
+
+    def __call__(self, *arguments: str, fails: bool = False) -> Result:
+        where = ["--bootstrap-servers", self.servers]
+        result = CliRunner().invoke(command_line, [*arguments, *where])
+        assert (result.exit_code != 0) == fails, (result.output, result.exception)
+        return result
+
+    def dlq(self, command: str, *arguments: str, fails: bool = False) -> Result:
+        return self("dlq", command, self.name, "--topic", self.topic, *arguments, fails=fails)
+
+    def read(self, topic: str) -> list[dict[str, Any]]:
+        lines = self("consume", topic, "--to-end", "--property", "isolation.level=read_committed").stdout.splitlines()
+        return [json.loads(line) for line in lines]
+
+
+def facts(topic: str = "orders", offset: int = 0, **more: str) -> dict[str, str]:
+    named = {
+        "topic": topic,
+        "partition": "0",
+        "offset": str(offset),
+        "connector.name": "sink",
+        "stage": "VALUE_CONVERTER",
+        "exception.class.name": "org.apache.kafka.connect.errors.DataException",
+        "exception.message": "not JSON\nat line 1",
+        **{name.replace("_", "."): text for name, text in more.items()},
+    }
+    return {f"__connect.errors.{name}": text for name, text in named.items()}
+
+
+@pytest.fixture
+def queue(
+    tidegate_broker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Callable[[str], Queue]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TIDEGATE_CONTEXTS", str(tmp_path / "contexts.json"))
+    return lambda name: Queue(tidegate_broker.bootstrap_servers, name)
+
+
+def test_letters_are_shown_by_cause_with_examples(queue: Callable[[str], Queue]) -> None:
+    q = queue("sink")
+    q.create(q.topic)
+    q.write([("k", "{bad", facts(offset=n)) for n in range(4)])
+    q.write([(None, "[1]", facts(offset=9, stage="TASK_PUT", exception_message="no such column"))])
+    q.write([(None, "x", facts(connector_name="another"))])
+    lines = q.dlq("show").stdout.splitlines()
+    assert lines[0] == "5 records of sink in dlq-sink"
+    assert "4 times DataException in VALUE_CONVERTER: not JSON" in lines
+    assert "1 times DataException in TASK_PUT: no such column" in lines
+    shown = json.loads(q.dlq("show", "--json").stdout)
+    assert [(cause["stage"], cause["count"], len(cause["examples"])) for cause in shown["causes"]] == [
+        ("VALUE_CONVERTER", 4, 3),
+        ("TASK_PUT", 1, 1),
+    ]
+    records = [json.loads(line) for line in q.dlq("show", "--records", "--from", "3").stdout.splitlines()]
+    assert [(r["offset"], r["topic"], r["from"], r["key"], r["value"]) for r in records] == [
+        (3, "orders", "0:3", "k", "{bad"),
+        (4, "orders", "0:9", None, [1]),
+    ]
+
+
+def test_letters_are_sent_back_once_to_where_they_came_from(queue: Callable[[str], Queue]) -> None:
+    q = queue("back")
+    q.create(q.topic, "back-orders", partitions=2)
+    letter = facts("back-orders", connector_name="back", partition="1")
+    q.write([("k", "1", {**letter, "trace": "t"}), (None, "2", letter)])
+    dry = q.dlq("replay").stdout
+    assert dry == "2 records would be sent to back-orders\nnothing is changed: --execute does it\n"
+    assert q.read("back-orders") == []
+    assert q.dlq("replay", "--execute").stdout == "2 records are sent to back-orders\n"
+    sent = q.read("back-orders")
+    assert [(r["partition"], r["key"], r["value"]) for r in sent] == [(1, "k", 1), (1, None, 2)]
+    assert [r["headers"] for r in sent] == [{"trace": "t", "tidegate.dlq.replays": 1}, {"tidegate.dlq.replays": 1}]
+    assert q.dlq("replay", "--execute").stdout == "nothing of back is left in dlq-back\n"
+    assert len(q.read("back-orders")) == 2
+    assert json.loads(q.dlq("show", "--json").stdout)["records"] == 0
+
+
+def test_a_letter_that_fails_once_more_is_sent_only_again_and_each_time_once(queue: Callable[[str], Queue]) -> None:
+    q = queue("circle")
+    q.create(q.topic, "circle-orders")
+    letter = facts("circle-orders", connector_name="circle")
+    q.write([(None, "1", letter)])
+    q.dlq("replay", "--execute")
+    q.write([(None, "1", {**letter, "tidegate.dlq.replays": "1"}), (None, "2", letter)])
+    said = q.dlq("replay", "--execute").stdout.splitlines()
+    assert said == [
+        "1 records are sent to circle-orders",
+        "1 records are left out: they were sent back before and failed once more (--again)",
+    ]
+    assert q.dlq("replay", "--again", "--execute").stdout == "1 records are sent to circle-orders\n"
+    assert q.dlq("replay", "--again", "--execute").stdout == "nothing of circle is left in dlq-circle\n"
+    assert [(r["value"], r["headers"]["tidegate.dlq.replays"]) for r in q.read("circle-orders")] == [
+        (1, 1),
+        (2, 1),
+        (1, 2),
+    ]
+
+
+def test_edits_are_sent_in_place_of_the_letters(queue: Callable[[str], Queue], tmp_path: Path) -> None:
+    q = queue("edit")
+    q.create(q.topic, "edit-orders")
+    letter = facts("edit-orders", connector_name="edit")
+    q.write([("a", "{bad", letter), ("b", '{"n": 1}', letter), ("c", "dropped", letter)])
+    lines = [json.loads(line) for line in q.dlq("show", "--records").stdout.splitlines()]
+    lines[0]["value"] = {"n": 0}
+    (tmp_path / "edits.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines[:2]))
+    q.write([("d", "later", letter)])
+    said = q.dlq("replay", "--edits", str(tmp_path / "edits.jsonl"), "--execute").stdout
+    assert said == "2 records are sent to edit-orders\n"
+    assert [(r["key"], r["value"]) for r in q.read("edit-orders")] == [("a", {"n": 0}), ("b", {"n": 1})]
+    assert q.dlq("replay", "--execute").stdout == "2 records are sent to edit-orders\n", (
+        "not lost: the edits end before"
+    )
+
+
+def test_edits_that_are_none_are_refused_before_anything_is_sent(queue: Callable[[str], Queue], tmp_path: Path) -> None:
+    q = queue("wrong")
+    q.create(q.topic, "wrong-orders")
+    q.write([(None, "1", facts("wrong-orders", connector_name="wrong"))])
+    for text, words in (
+        ("{", "line 1 of the edits is not a record as `dlq show --records` prints it"),
+        ('{"partition": 0}', "line 1 of the edits is not a record"),
+        (
+            '{"partition": 0, "offset": 0, "key": null, "value": {"base64": "!"}}',
+            "line 1 of the edits: '!' is not base64",
+        ),
+    ):
+        (tmp_path / "edits.jsonl").write_text(text)
+        failed = q.dlq("replay", "--edits", str(tmp_path / "edits.jsonl"), "--execute", fails=True)
+        assert words in str(failed.exception)
+    assert q.read("wrong-orders") == []
+
+
+def test_replaying_goes_on_where_it_stopped(queue: Callable[[str], Queue]) -> None:
+    """A record in the second transaction is refused: the first stays, the second leaves nothing."""
+    q = queue("stopped")
+    q.create(q.topic)
+    q.create("small", max_message_bytes="50000")
+    letter = facts("small", connector_name="stopped")
+    q.write([(None, str(n) if n != 700 else json.dumps("x" * 60000), letter) for n in range(1200)])
+    assert "small" in str(q.dlq("replay", "--execute", fails=True).exception)
+    assert [r["value"] for r in q.read("small")] == list(range(500))
+    q("topics", "alter", "small", "--config", "max.message.bytes=1000000")
+    q.dlq("replay", "--execute")
+    values = [r["value"] for r in q.read("small")]
+    assert len(values) == 1200 and values[499:502] == [499, 500, 501] and values[700] == "x" * 60000
+
+
+def test_letters_without_headers_need_a_topic(queue: Callable[[str], Queue]) -> None:
+    q = queue("plain")
+    q.create(q.topic, "plain-orders")
+    q.write([(None, "1", {})])
+    assert "give --to TOPIC" in str(q.dlq("replay", fails=True).exception)
+    assert q.dlq("replay", "--to", "plain-orders", "--execute").stdout == "1 records are sent to plain-orders\n"
+
+
+def test_letters_of_a_sink_on_a_worker_are_repaired(tmp_path: Path) -> None:
+    with running_platform(tmp_path) as platform:
+        where = ("--data", platform.data)
+        out = tmp_path / "out.txt"
+        platform.create(
+            "lines",
+            connector__class="FileStreamSink",
+            topics="lines",
+            file=out,
+            value__converter="org.apache.kafka.connect.json.JsonConverter",
+            value__converter__schemas__enable="false",
+            errors__tolerance="all",
+            errors__deadletterqueue__topic__name="lines-dlq",
+            errors__deadletterqueue__topic__replication__factor="1",
+            errors__deadletterqueue__context__headers__enable="true",
+        )
+        platform.create("without", connector__class="FileStreamSink", topics="lines", file=tmp_path / "all.txt")
+        (tmp_path / "in.txt").write_text("1\n{oops\n2\n")
+        tidegate("produce", "lines", tmp_path / "in.txt", "--raw", *where)
+
+        def listed() -> list[Any]:
+            return json.loads(tidegate("dlq", "list", "--json", *where).stdout)
+
+        letter = {"connector": "lines", "topic": "lines-dlq", "records": 1, "not sent back": 1}
+        until(lambda: listed() == [letter], "a letter in the queue")
+        edits = tmp_path / "edits.jsonl"
+        edits.write_text(
+            tidegate("dlq", "show", "lines", "--records", *where).stdout.replace('"{oops"', '{"fixed": 3}')
+        )
+        tidegate("dlq", "replay", "lines", "--edits", edits, "--execute", *where)
+        until(lambda: out.read_text().splitlines() == ["1", "2", '{"fixed": 3}'], "the repaired record in the file")
+        assert listed() == [letter | {"not sent back": 0}]
+        failed = tidegate("dlq", "show", "without", *where, check=False)
+        assert failed.stderr == (
+            "error: connector without has no dead letter queue: errors.deadletterqueue.topic.name names it\n"
+        )

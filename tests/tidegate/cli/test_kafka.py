@@ -1,0 +1,370 @@
+"""Daily work on the log by the command line, against a broker of ours and, where the API is Kafka's, Apache Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, NewTopic, TopicPartition
+from tests.support.broker import BrokerThread, settings
+from tests.support.platform import until
+from tidegate.cli import tidegate
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def command(tidegate_broker: Any, elsewhere: None) -> Command:
+    return commands_for(tidegate_broker.bootstrap_servers)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder and a home without a platform."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TIDEGATE_CONTEXTS", str(tmp_path / "contexts.json"))
+
+
+def commands_for(servers: str) -> Command:
+    def run(*arguments: str, stdin: str | None = None, fails: bool = False) -> Result:
+        result = CliRunner().invoke(tidegate, [*arguments, "--bootstrap-servers", servers], input=stdin)
+        assert (result.exit_code != 0) == fails, (result.output, result.exception)
+        return result
+
+    run.servers = servers  # type: ignore[attr-defined]
+    return run
+
+
+def filled(command: Command, topic: str, partitions: int = 1) -> None:
+    """A topic with the values {"n": 0} to {"n": 9}, the odd ones with key odd, in turn over its partitions."""
+
+    async def fill() -> None:
+        config = ClientConfig(command.servers)  # type: ignore[attr-defined]
+        async with Admin(config) as admin:
+            await admin.create_topics([NewTopic(topic, partitions)])
+        async with BatchProducer(config) as producer:
+            for n in range(10):
+                key = b"odd" if n % 2 else None
+                value = json.dumps({"n": n}).encode()
+                headers = [("trace", b"t%d" % n)]
+                await (await producer.enqueue(topic, key, value, headers, partition=n % partitions))
+
+    asyncio.run(fill())
+
+
+def shown(result: Result) -> list[Any]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def numbers(result: Result) -> list[int]:
+    return [record["value"]["n"] for record in shown(result)]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--from", "7"], [7, 8, 9]),
+        (["--from", "-2"], [8, 9]),
+        (["--from", "beginning", "-n", "1"], [0]),
+        (["--from", "-1h"], list(range(10))),
+        (["--from", "2999-01-01T00:00"], []),
+        (["--from", "-100"], list(range(10))),
+        (["--key", "odd"], [1, 3, 5, 7, 9]),
+        (["--filter", "@.value.n > 7"], [8, 9]),
+        (["--filter", "@.key == 'odd' && @.offset < 4"], [1, 3]),
+        (["--key", "odd", "-n", "2"], [1, 3]),
+    ],
+)
+def test_consume_starts_and_chooses(command: Command, options: list[str], expected: list[int]) -> None:
+    filled(command, topic := f"chosen-{abs(hash(tuple(options)))}")
+    assert numbers(command("consume", topic, "--to-end", *options)) == expected
+
+
+def test_consume_reads_one_partition_and_names_those_there_are(command: Command) -> None:
+    filled(command, "parted", 2)
+    records = shown(command("consume", "parted", "--to-end", "--partition", "1"))
+    assert [r["value"]["n"] for r in records] == [1, 3, 5, 7, 9] and {r["partition"] for r in records} == {1}
+    failed = command("consume", "parted", "--to-end", "--partition", "2", fails=True)
+    assert "topic parted has no partition 2: it has 2, from 0 to 1" in str(failed.exception)
+
+
+def test_consume_leaves_out_headers_or_all_but_values(command: Command) -> None:
+    filled(command, "bare")
+    assert shown(command("consume", "bare", "--to-end", "-n", "1"))[0]["headers"] == {"trace": "t0"}
+    assert "headers" not in shown(command("consume", "bare", "--to-end", "-n", "1", "--no-headers"))[0]
+    assert shown(command("consume", "bare", "--to-end", "--values", "-n", "2")) == [{"n": 0}, {"n": 1}]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--from", "soon"], "'soon' is no position: give beginning, end, an offset"),
+        (["--filter", "@.value.n >"], "--filter '@.value.n >' is no condition"),
+        (["--from", "1", "--from-beginning"], "give --from-beginning or --from, not both"),
+        (["--group", "g", "--from", "1"], "`tidegate groups reset` moves it"),
+    ],
+)
+def test_consume_says_what_is_wrong_with_an_option(command: Command, options: list[str], words: str) -> None:
+    assert words in command("consume", "any", *options, fails=True).output
+
+
+def test_consume_in_a_group_goes_on_where_it_stopped(command: Command) -> None:
+    filled(command, "shared")
+    first = command("consume", "shared", "--group", "readers", "--from-beginning", "-n", "4")
+    rest = command("consume", "shared", "--group", "readers", "--to-end")
+    assert (numbers(first), numbers(rest)) == ([0, 1, 2, 3], [4, 5, 6, 7, 8, 9])
+    described = json.loads(command("groups", "describe", "readers", "--json").stdout)
+    assert [row["lag"] for row in described["offsets"]] == [0]
+
+
+def test_what_consume_prints_can_be_produced(command: Command) -> None:
+    filled(command, "there")
+    printed = command("consume", "there", "--to-end").stdout
+    assert "10 records written to back" in command("produce", "back", stdin=printed).stderr
+    left = [(r["key"], r["value"], r["headers"]) for r in shown(command("consume", "back", "--to-end"))]
+    assert left == [(r["key"], r["value"], r["headers"]) for r in map(json.loads, printed.splitlines())]
+
+
+def test_produce_takes_keys_headers_and_a_partition_from_options(command: Command) -> None:
+    command("topics", "create", "made", "--partitions", "3")
+    options = ["--key", "k", "--header", "source=test", "--partition", "2"]
+    command("produce", "made", *options, stdin='{"n": 1}\n{"value": 2, "key": "mine", "headers": {"more": "x"}}\n')
+    first, second = shown(command("consume", "made", "--to-end"))
+    assert (first["key"], first["partition"], first["headers"]) == ("k", 2, {"source": "test"})
+    assert (second["key"], second["value"], second["headers"]) == ("mine", 2, {"source": "test", "more": "x"})
+
+
+def test_produce_takes_the_key_from_a_field(command: Command) -> None:
+    command("produce", "fields", "--key-field", "id", stdin='{"id": 7}\n{"id": "x"}\n')
+    assert [r["key"] for r in shown(command("consume", "fields", "--to-end"))] == [7, "x"]
+    failed = command("produce", "fields", "--key-field", "id", stdin='{"id": 7}\n{"name": 1}\n', fails=True)
+    assert "line 2 has no field id, which --key-field takes as the key" in str(failed.exception)
+
+
+def test_produce_raw_takes_lines_as_they_are(command: Command) -> None:
+    command("produce", "lines", "--raw", stdin="one {\n\n  two\n")
+    assert [r["value"] for r in shown(command("consume", "lines", "--to-end"))] == ["one {", "", "  two"]
+    assert "--raw takes lines as they are" in str(command("produce", "lines", stdin="one {\n", fails=True).exception)
+
+
+@pytest.mark.parametrize(("position", "expected"), [("beginning", 0), ("end", 10), ("4", 4), ("-3", 7), ("-1h", 0)])
+def test_a_group_is_reset_only_when_told_to(command: Command, position: str, expected: int) -> None:
+    topic, group = f"reset{position}", f"group{position}"
+    filled(command, topic)
+    command("consume", topic, "--group", group, "--from-beginning", "-n", "5")
+    dry = command("groups", "reset", group, "--to", position)
+    assert dry.stdout.splitlines()[-1] == "nothing is changed: --execute does it"
+    assert dry.stdout.splitlines()[1].split() == [topic, "0", "5", str(expected), str(10 - expected)]
+    assert committed(command, group, topic) == 5
+    done = json.loads(command("groups", "reset", group, "--to", position, "--execute", "--json").stdout)
+    assert done["offsets"] == [{"topic": topic, "partition": 0, "from": 5, "to": expected, "lag": 10 - expected}]
+    assert committed(command, group, topic) == expected
+
+
+def committed(command: Command, group: str, topic: str) -> int:
+    rows = json.loads(command("groups", "describe", group, "--json").stdout)["offsets"]
+    return next(row["committed"] for row in rows if row["topic"] == topic)
+
+
+def test_a_new_group_is_reset_for_named_partitions(command: Command) -> None:
+    filled(command, "wide", 2)
+    assert "name the topics it is to read with --topic" in str(
+        command("groups", "reset", "fresh", "--to", "end", fails=True).exception
+    )
+    command("groups", "reset", "fresh", "--to", "end", "--topic", "wide:1", "--execute")
+    offsets = json.loads(command("groups", "describe", "fresh", "--json").stdout)["offsets"]
+    assert [(row["partition"], row["committed"]) for row in offsets] == [(1, 5)]
+    failed = command("groups", "reset", "fresh", "--to", "end", "--topic", "wide:2", fails=True)
+    assert "--topic wide:2: topic wide has the partitions 0 to 1" in str(failed.exception)
+
+
+def test_a_group_with_members_is_not_reset(command: Command) -> None:
+    filled(command, "busy")
+
+    async def reset_while_it_reads() -> Result:
+        properties = {"group.id": "members", "client.id": "reader-1", "auto.offset.reset": "earliest"}
+        config = ClientConfig(command.servers, properties)  # type: ignore[attr-defined]
+        async with BatchConsumer(config) as consumer:
+            await consumer.subscribe(["busy"])
+            deadline = time.monotonic() + 60
+            while not await consumer.fetch(max_wait_ms=200):
+                assert time.monotonic() < deadline
+            await consumer.commit()
+            reset = ("groups", "reset", "members", "--to", "beginning", "--execute")
+            return await asyncio.to_thread(command, *reset, fails=True)
+
+    failed = asyncio.run(reset_while_it_reads())
+    assert "group members has members (reader-1): stop them before its offsets are moved" in str(failed.exception)
+
+
+def test_records_are_deleted_only_when_told_to(command: Command) -> None:
+    filled(command, "old", 2)
+    dry = command("records", "delete", "old", "--before", "-2")
+    assert [line.split() for line in dry.stdout.splitlines()[1:3]] == [
+        ["0", "0", "3", "5", "3"],
+        ["1", "0", "3", "5", "3"],
+    ]
+    assert len(shown(command("consume", "old", "--to-end"))) == 10
+    done = command("records", "delete", "old", "--before", "-2", "--partition", "1", "--execute")
+    assert done.stdout.splitlines()[-1] == "3 offsets are deleted"
+    records = shown(command("consume", "old", "--to-end"))
+    assert {(r["partition"], r["offset"]) for r in records} == {(0, n) for n in range(5)} | {(1, 3), (1, 4)}
+
+
+def test_topics_of_components_are_listed_only_when_asked_for(command: Command) -> None:
+    for name in ("_schemas", "connect-status", "mine"):
+        command("topics", "create", name)
+
+    def listed(*options: str) -> set[str]:
+        return {row["topic"] for row in json.loads(command("topics", "list", "--json", *options).stdout)}
+
+    assert "mine" in listed() and not {"_schemas", "connect-status"} & listed()
+    assert {"mine", "_schemas", "connect-status"} <= listed("--internal")
+
+
+def test_commands_for_topics_say_what_they_did(command: Command) -> None:
+    assert command("topics", "create", "told").stdout == "topic told is created, with 1 partition\n"
+    altered = command("topics", "alter", "told", "--partitions", "2", "--config", "retention.ms=1000")
+    assert altered.stdout == "topic told has retention.ms=1000, 2 partitions\n"
+    assert command("topics", "delete", "told").stdout == "topic told is deleted\n"
+    told = json.loads(command("topics", "create", "told", "--json").stdout)
+    assert told == [{"topic": "told", "action": "created", "partitions": 1}]
+    assert "nothing to change" in command("topics", "alter", "told", fails=True).output
+
+
+def test_groups_and_records_of_apache_kafka(apache_kafka: Any, elsewhere: None) -> None:
+    command = commands_for(apache_kafka.bootstrap_servers)
+    filled(command, "theirs")
+    assert numbers(command("consume", "theirs", "--group", "g", "--from-beginning", "-n", "4")) == [0, 1, 2, 3]
+    command("groups", "reset", "g", "--to", "-1", "--execute")
+    assert numbers(command("consume", "theirs", "--group", "g", "--to-end")) == [9]
+    command("records", "delete", "theirs", "--before", "8", "--execute")
+    assert numbers(command("consume", "theirs", "--to-end")) == [8, 9]
+
+
+def test_the_first_record_at_a_time_is_found(command: Command) -> None:
+    filled(command, "timed")
+
+    async def first_time() -> int:
+        async with Admin(ClientConfig(command.servers)) as admin:  # type: ignore[attr-defined]
+            there = await admin.offsets_for_times({TopicPartition("timed", 0): 0})
+            result = there[TopicPartition("timed", 0)]
+            assert result is not None
+            return result.timestamp_ms
+
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(asyncio.run(first_time()) / 1000))
+    assert numbers(command("consume", "timed", "--to-end", "--from", moment)) == list(range(10))
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, elsewhere: None) -> Iterator[Command]:
+    """Commands as a super user of a broker with an authorizer."""
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    guarded = settings(tmp_path / "data", authorizer_class_name=authorizer, super_users="User:ANONYMOUS")
+    with BrokerThread(guarded) as broker:
+        yield commands_for(broker.bootstrap_servers)
+
+
+def entries(result: Result) -> list[tuple[str, ...]]:
+    return [tuple(entry.values()) for entry in json.loads(result.stdout)]
+
+
+def test_access_control_entries_are_added_listed_and_removed(guarded: Command) -> None:
+    added = guarded(
+        "acls", "add", "--allow", "ann", "--operation", "read", "--operation", "describe", "--topic", "orders"
+    )
+    lines = [line.split() for line in added.stdout.splitlines()[1:]]
+    assert lines == [
+        ["topic", "orders", "literal", "User:ann", "*", "describe", "allow"],
+        ["topic", "orders", "literal", "User:ann", "*", "read", "allow"],
+    ]
+    guarded(
+        "acls", "add", "--deny", "bob", "--operation", "write", "--topic", "ord", "--prefixed", "--host", "10.0.0.1"
+    )
+    guarded("acls", "add", "--allow", "*", "--operation", "describe-configs", "--cluster")
+    applying = entries(guarded("acls", "list", "--topic", "orders", "--json"))
+    assert [(e[1], e[3], e[5]) for e in applying] == [
+        ("ord", "User:bob", "write"),
+        ("orders", "User:ann", "describe"),
+        ("orders", "User:ann", "read"),
+    ]
+    assert entries(guarded("acls", "list", "--principal", "*", "--json")) == [
+        ("cluster", "kafka-cluster", "literal", "User:*", "*", "describe_configs", "allow")
+    ]
+    dry = guarded("acls", "remove", "--topic", "orders", "--principal", "ann")
+    assert dry.stdout.splitlines()[-1] == "nothing is changed: --execute does it"
+    assert len(entries(guarded("acls", "list", "--json"))) == 4
+    done = guarded("acls", "remove", "--topic", "orders", "--principal", "ann", "--operation", "read", "--execute")
+    assert done.stdout.splitlines()[-1] == "1 removed"
+    assert [e[5] for e in entries(guarded("acls", "list", "--json"))] == ["describe_configs", "write", "describe"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["list", "--topic", "a", "--group", "b"], "give one of --topic, --group"),
+        (["add", "--operation", "read", "--topic", "a"], "give --allow USER or --deny USER"),
+        (["add", "--operation", "read", "--allow", "x"], "give one of --topic, --group"),
+        (["add", "--operation", "reed", "--allow", "x", "--topic", "a"], "--operation 'reed' is none of all, read"),
+        (["remove", "--execute"], "name a resource (--topic, ...), a user (--principal), or both"),
+    ],
+)
+def test_acls_say_what_is_wrong_with_an_option(command: Command, arguments: list[str], words: str) -> None:
+    assert words in command("acls", *arguments, fails=True).output
+
+
+def test_acls_of_a_broker_without_an_authorizer_say_so(command: Command) -> None:
+    assert "authorizer" in str(command("acls", "list", fails=True).exception).lower()
+
+
+@pytest.mark.parametrize("server", ["tidegate_broker", "apache_kafka"])
+def test_quotas_are_set_and_removed(server: str, elsewhere: None, request: pytest.FixtureRequest) -> None:
+    command = commands_for(request.getfixturevalue(server).bootstrap_servers)
+
+    def listed() -> list[list[Any]]:
+        return [list(row.values()) for row in json.loads(command("quotas", "list", "--json").stdout)]
+
+    said = command("quotas", "set", "--user", "ann", "--produce", "1000000", "--request", "50").stdout
+    assert said == "user ann: producer_byte_rate is 1e+06\nuser ann: request_percentage is 50\n".replace(
+        "1e+06", "1,000,000"
+    )
+    command("quotas", "set", "--client-id", "default", "--consume", "5")
+    until(lambda: len(listed()) == 3)
+    assert listed() == [
+        ["", "default", "", "consumer_byte_rate", 5.0],
+        ["ann", "", "", "producer_byte_rate", 1000000.0],
+        ["ann", "", "", "request_percentage", 50.0],
+    ]
+    command("quotas", "remove", "--user", "ann", "produce")
+    until(lambda: len(listed()) == 2)
+    command("quotas", "remove", "--user", "ann")
+    command("quotas", "remove", "--client-id", "default")
+    until(lambda: listed() == [])
+    assert "give --user, --client-id or both, or --ip" in command("quotas", "set", "--produce", "1", fails=True).output
+
+
+@pytest.mark.parametrize("server", ["tidegate_broker", "apache_kafka"])
+def test_scram_passwords_are_set_listed_and_deleted(
+    server: str, elsewhere: None, request: pytest.FixtureRequest
+) -> None:
+    command = commands_for(request.getfixturevalue(server).bootstrap_servers)
+
+    def listed() -> list[list[Any]]:
+        return [list(row.values()) for row in json.loads(command("scram", "list", "--json").stdout)]
+
+    said = command("scram", "set", "ann", "--password", "a long secret").stdout
+    assert said == "ann has a password for SCRAM-SHA-256 and SCRAM-SHA-512\n"
+    until(lambda: len(listed()) == 2)
+    assert listed() == [["ann", "SCRAM-SHA-256", 4096], ["ann", "SCRAM-SHA-512", 4096]]
+    assert (
+        command("scram", "delete", "ann").stdout == "ann has no password for SCRAM-SHA-256 or SCRAM-SHA-512 any more\n"
+    )
+    until(lambda: listed() == [])
+    assert "ann" in str(command("scram", "delete", "ann", fails=True).exception)

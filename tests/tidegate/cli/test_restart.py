@@ -1,0 +1,57 @@
+"""``tidegate restart COMPONENT`` of a running platform."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.platform import RunningPlatform, running_platform, tidegate
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPlatform]:
+    with running_platform(tmp_path_factory.mktemp("restart"), "--without", "events") as started:
+        yield started
+
+
+def pids(platform: RunningPlatform) -> dict[str, int]:
+    return {name: component["pid"] for name, component in platform.status()["components"].items()}
+
+
+def test_a_component_is_restarted_and_the_others_go_on(platform: RunningPlatform) -> None:
+    before, addresses = pids(platform), platform.addresses
+    assert tidegate("restart", "connect", "--data", platform.data).stdout == "connect is ready again\n"
+    after = pids(platform)
+    assert after["connect"] != before["connect"]
+    assert (after["broker"], after["registry"]) == (before["broker"], before["registry"])
+    assert platform.addresses == addresses and platform.status()["components"]["connect"]["restarts"] == 0
+    tidegate("connectors", "list", "--data", platform.data)
+    done = json.loads(tidegate("restart", "broker", "registry", "--json", "--data", platform.data).stdout)
+    assert [entry["component"] for entry in done] == ["broker", "registry"]
+    assert {entry["component"]: entry["pid"] for entry in done} == {
+        name: pid for name, pid in pids(platform).items() if name != "connect"
+    }
+
+
+def test_a_component_that_cannot_start_again_is_told(platform: RunningPlatform) -> None:
+    properties = platform.data / "run" / "registry.properties"
+    text = properties.read_text()
+    properties.write_text(text + "\nhost.name.of.nothing=1\nkafkastore.timeout.ms=never\n")
+    try:
+        failed = tidegate("restart", "registry", "--data", platform.data, check=False)
+        assert failed.returncode == 1 and failed.stderr.startswith("error: registry has ended at its start: ")
+        assert "kafkastore.timeout.ms" in failed.stderr and "the supervisor goes on starting it" in failed.stderr
+    finally:
+        properties.write_text(text)
+
+
+def test_wrong_names_are_told(platform: RunningPlatform, tmp_path: object) -> None:
+    failed = tidegate("restart", "events", "--data", platform.data, check=False)
+    assert failed.stderr == (
+        f"error: the platform on {platform.data} runs without events; it has broker, registry, connect\n"
+    )
+    assert tidegate("restart", "brokr", "--data", platform.data, check=False).returncode == 2
+    failed = tidegate("restart", "broker", "--data", tmp_path, check=False)
+    assert failed.stderr.startswith(f"error: no tidegate is up on {tmp_path}")

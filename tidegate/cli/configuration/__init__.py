@@ -1,0 +1,1 @@
+"""``tidegate export`` and ``import``: everything that is configured on a platform, as files; no records."""

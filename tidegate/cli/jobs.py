@@ -1,0 +1,130 @@
+"""``tidegate jobs``: sinks that work in jobs, such as Spark's: their runs, and a run before its time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tidegate.cli.connectors.looking import workers_in
+from tidegate.cli.connectors.reach import connect_options, connector_argument, path_of, rest_of, statistics_of
+from tidegate.cli.options import done, done_option, json_option, print_json, print_table
+from tidegate.cli.rest import Rest
+from tidegate.kit.errors import UsageError
+
+__all__ = ["jobs"]
+
+
+@click.group()
+def jobs() -> None:
+    """List the jobs of sinks such as Spark's, show their runs, and have them run now.
+
+    A job is a connector: `tidegate connectors` pauses, restarts and deletes it, and shows its log.
+    """
+
+
+@jobs.command("list")
+@connect_options
+@json_option
+def list_jobs(data: Path, connect: str | None, as_json: bool) -> None:
+    """List jobs with their state, last run, and when they run next.
+
+    Example: tidegate jobs list
+    """
+    rest = rest_of(data, connect)
+    told = _jobs(rest, data, connect)
+    if as_json:
+        print_json(list(told.values()))
+        return
+    rows = []
+    for name, job in sorted(told.items()):
+        last = job["runs"][0] if job["runs"] else None
+        rows.append(
+            [
+                name,
+                job["state"],
+                None if last is None else last["state"],
+                None if last is None else _time(last["began_ms"]),
+                None if last is None else last["records"],
+                "now" if job["next_run_ms"] is None and job["state"] == "RUNNING" else _time(job["next_run_ms"]),
+            ]
+        )
+    print_table(["job", "state", "last run", "began", "records", "next run"], rows)
+
+
+@jobs.command()
+@connector_argument()
+@connect_options
+@json_option
+def show(name: str, data: Path, connect: str | None, as_json: bool) -> None:
+    """Show the last runs of a job, newest first, with their errors, and the progress of one under way.
+
+    Example: tidegate jobs show flights
+    """
+    rest = rest_of(data, connect)
+    job = _job(rest, data, connect, name)
+    progress = rest.call("GET", f"/tidegate/v1{path_of(name)}/progress")["tasks"]
+    if as_json:
+        print_json({**job, "progress": progress})
+        return
+    click.echo(f"{name}  {job['state']}  next run: {_time(job['next_run_ms'])}")
+    rows = [
+        [run["id"], run["state"], _time(run["began_ms"]), _took(run), run["records"], run["partitions"], run["error"]]
+        for run in job["runs"]
+    ]
+    print_table(["run", "state", "began", "took", "records", "partitions", "error"], rows)
+    for told in progress:
+        if job["runs"] and job["runs"][0]["state"] == "running":
+            of = "" if told.get("total") is None else f" of {told['total']}"
+            click.echo(f"under way: {told.get('done')}{of} {told.get('unit', '')} {told.get('note', '')}".rstrip())
+
+
+@jobs.command()
+@connector_argument(nargs=-1, required=True)
+@connect_options
+@done_option
+def run(names: tuple[str, ...], data: Path, connect: str | None) -> None:
+    """Have jobs run now, over what there is, before their interval or schedule says so.
+
+    Example: tidegate jobs run flights
+    """
+    rest = rest_of(data, connect)
+    for name in names:
+        rest.call("POST", f"/tidegate/v1{path_of(name)}/run")
+        done(f"{name} runs now", name=name, action="run")
+
+
+def _jobs(rest: Rest, data: Path, connect: str | None) -> dict[str, dict[str, Any]]:
+    """The jobs by connector: state, runs and the time of the next run."""
+    statuses = {name: entry["status"] for name, entry in rest.call("GET", "/connectors", expand="status").items()}
+    counted = statistics_of(rest, data, connect, workers_in(statuses.values())) if statuses else {}
+    return {
+        name: {"name": name, "state": _state(statuses[name]), **task["job"]}
+        for name, tasks in counted.items()
+        for task in tasks.values()
+        if "job" in task and name in statuses
+    }
+
+
+def _job(rest: Rest, data: Path, connect: str | None, name: str) -> dict[str, Any]:
+    rest.call("GET", path_of(name))  # 404 for a name that there is not
+    told = _jobs(rest, data, connect)
+    if name not in told:
+        raise UsageError(f"connector {name} has no job that runs; jobs are: {', '.join(sorted(told)) or 'none'}")
+    return told[name]
+
+
+def _state(status: Mapping[str, Any]) -> str:
+    """The state of the job's task: a connector with a failed task is RUNNING itself."""
+    return str(status["tasks"][0]["state"] if status["tasks"] else status["connector"]["state"])
+
+
+def _time(at_ms: int | None) -> str | None:
+    return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _took(run: Mapping[str, Any]) -> str | None:
+    return None if run["ended_ms"] is None else f"{(run['ended_ms'] - run['began_ms']) / 1000:.1f} s"

@@ -1,0 +1,1 @@
+"""The commands for the log, on any Kafka: topics, groups, records, access."""

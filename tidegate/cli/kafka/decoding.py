@@ -1,0 +1,107 @@
+"""Keys and values of records as values that can be printed as JSON, and back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tidegate.kit.errors import TidegateError, UsageError
+
+if TYPE_CHECKING:
+    from registry.client import RegistryClient
+
+__all__ = ["decoder", "encoded_like", "readable"]
+
+
+def decoder(client: RegistryClient) -> Callable[[bytes | None], Any]:
+    """Decode bytes for display: by the schema that they name, else JSON, else text, else base64."""
+
+    def decode(data: bytes | None) -> Any:
+        if data is None:
+            return None
+        if data[:1] == b"\x00" and len(data) >= 5:
+            try:
+                return _by_schema(data, client)
+            except (TidegateError, ValueError) as error:
+                return {"undecodable": str(error), "base64": base64.b64encode(data).decode()}
+        try:
+            return json.loads(data)
+        except ValueError:
+            pass
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return {"base64": base64.b64encode(data).decode()}
+
+    return decode
+
+
+def _by_schema(data: bytes, client: RegistryClient) -> Any:
+    """The value of bytes in Confluent framing. Raises TidegateError, or ValueError for what is no JSON."""
+    from registry.serde import decode_record, protobuf_message, unframe
+
+    schema_id, body = unframe(data)
+    match client.any_schema(schema_id).schema_type:
+        case "JSON":
+            return json.loads(bytes(body))
+        case "PROTOBUF":
+            from google.protobuf.json_format import MessageToDict
+
+            _, message = protobuf_message(data, client.any_schema)
+            return MessageToDict(message, preserving_proto_field_name=True)
+    return decode_record(data, client.schema)[2]
+
+
+def encoded_like(original: bytes | None, value: Any, client: RegistryClient) -> bytes | None:
+    """The bytes of a printed value, in the encoding of the bytes that it was printed from.
+
+    A value that was not changed keeps its bytes. Raises UsageError for one that does not fit the schema.
+    """
+    from registry.serde import SerializationError
+
+    if value == json.loads(json.dumps(decoder(client)(original), default=readable)):
+        return original
+    if value is None:
+        return None
+    if isinstance(value, dict) and set(value) in ({"base64"}, {"base64", "undecodable"}):
+        try:
+            return base64.b64decode(value["base64"], validate=True)
+        except (binascii.Error, TypeError) as error:
+            raise UsageError(f"{value['base64']!r} is not base64: {error}") from error
+    try:
+        return _framed_like(original or b"", value, client)
+    except SerializationError as error:
+        raise UsageError(f"does not fit the schema: {error}") from error
+
+
+def _framed_like(original: bytes, value: Any, client: RegistryClient) -> bytes:
+    """Raises SerializationError for a value that the schema of the original does not have."""
+    from registry.serde import UnencodableValue, decode_record, encode_record, frame, protobuf_message, unframe
+
+    text: bytes = value.encode() if isinstance(value, str) else json.dumps(value, ensure_ascii=False).encode()
+    try:
+        schema_id, _ = unframe(original)
+        kind = client.any_schema(schema_id).schema_type
+        schema = decode_record(original, client.schema)[1] if kind == "AVRO" else None
+    except TidegateError:  # it was no record of a schema
+        return text
+    if schema is not None:
+        return encode_record(schema, value, schema_id)
+    if kind == "JSON":
+        return frame(schema_id, json.dumps(value, ensure_ascii=False).encode())
+    from google.protobuf.json_format import ParseDict, ParseError
+
+    header, message = protobuf_message(original, client.any_schema)
+    message.Clear()
+    try:
+        ParseDict(value, message)
+    except ParseError as error:
+        raise UnencodableValue(str(error)) from error
+    return header + message.SerializeToString()
+
+
+def readable(value: Any) -> Any:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)

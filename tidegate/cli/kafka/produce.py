@@ -1,0 +1,190 @@
+"""``tidegate produce``: lines to records, encoded by the registry's schemas where asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+
+import click
+
+from tidegate.cli.credentials import registry_client
+from tidegate.cli.kafka.client import client_config, kafka_options, key_values
+from tidegate.kit.errors import UsageError
+
+if TYPE_CHECKING:
+    from broker.client import ClientConfig
+    from registry.client import RegistryClient
+
+__all__ = ["produce"]
+
+_Encode: TypeAlias = Callable[[Any], bytes]
+_Record: TypeAlias = tuple[bytes | None, bytes | None, list[tuple[str, bytes]], int | None]
+"""Key, value, headers and partition."""
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How lines become records."""
+
+    key: str | None
+    key_field: str | None
+    headers: Mapping[str, str]
+    partition: int | None
+    raw: bool
+    encode_key: _Encode
+    encode_value: _Encode
+
+
+@click.command()
+@click.argument("topic")
+@click.argument("file", type=click.File(), default="-")
+@click.option("--subject", help="Encode values as Avro with the newest schema of this subject (usually TOPIC-value).")
+@click.option("--key-subject", metavar="SUBJECT", help="Encode keys so, too (usually TOPIC-key).")
+@click.option("--key", help="The key of every record that brings none.")
+@click.option("--key-field", metavar="FIELD", help="The field of the value that is the key.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header of every record.")
+@click.option("--partition", type=click.IntRange(min=0), help="The partition of every record that names none.")
+@click.option("--raw", is_flag=True, help="Each line is a value as it is, not JSON.")
+@click.option("--registry", metavar="URL", help="The registry that knows the schemas.")
+@kafka_options
+def produce(
+    topic: str,
+    file: TextIO,
+    subject: str | None,
+    key_subject: str | None,
+    key: str | None,
+    key_field: str | None,
+    headers: tuple[str, ...],
+    partition: int | None,
+    raw: bool,
+    registry: str | None,
+    data: Path,
+    bootstrap_servers: str | None,
+    properties: tuple[str, ...],
+    command_config: Path | None,
+) -> None:
+    """Write lines to a topic: each the JSON of a value, or of an object of "value" with "key", "headers" or "partition".
+
+    Values are written as JSON, with --subject by a schema, with --raw as they are. What `consume` prints can be given
+    back: its "topic", "offset" and "timestamp" are ignored.
+    """
+
+    from broker.client.errors import ClusterAuthorizationFailed, TopicAuthorizationFailed
+
+    if raw and (subject is not None or key_field is not None):
+        raise click.UsageError("--raw values have no fields and no schema: leave out --subject and --key-field")
+    if key is not None and key_field is not None:
+        raise click.UsageError("give --key or --key-field, not both")
+    config = client_config(data, bootstrap_servers, properties, command_config)
+    encode_key: _Encode = _key_bytes
+    encode_value: _Encode = str.encode if raw else _json_bytes
+    if subject is not None or key_subject is not None:
+        with registry_client(data, registry) as client:
+            encode_value = encode_value if subject is None else _schema_encoder(client, subject)
+            encode_key = encode_key if key_subject is None else _schema_encoder(client, key_subject)
+    form = _Form(key, key_field, key_values(headers, "--header"), partition, raw, encode_key, encode_value)
+    if file.seekable():  # a file: nothing is written if one of its lines is wrong
+        for _ in _encoded(file, form):
+            pass
+        file.seek(0)
+    try:
+        written = asyncio.run(_produce(config, topic, _encoded(file, form)))
+    except (ClusterAuthorizationFailed, TopicAuthorizationFailed) as error:
+        raise type(error)(f"topic {topic}: {error}") from error
+    print(f"{written} records written to {topic}", file=sys.stderr)
+
+
+def _schema_encoder(client: RegistryClient, subject: str) -> Callable[[Any], bytes]:
+    from registry.serde import encode_record
+
+    registered = client.version(subject)
+    schema = client.parsed(registered)
+    return lambda value: encode_record(schema, value, registered.id)
+
+
+def _json_bytes(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def _key_bytes(key: Any) -> bytes:
+    return key.encode() if isinstance(key, str) else _json_bytes(key)
+
+
+_PRINTED = frozenset({"topic", "offset", "timestamp"})
+"""What ``consume`` prints beside what makes a record."""
+_PARTS = frozenset({"key", "value", "headers", "partition"})
+
+
+def _messages(file: TextIO, *, raw: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The parts of each message, with its line number."""
+    for number, line in enumerate(file, 1):
+        if raw:
+            yield number, {"value": line.removesuffix("\n")}
+            continue
+        if not line.strip():
+            continue
+        try:
+            message = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise UsageError(f"line {number} is not JSON: {error}; --raw takes lines as they are") from error
+        whole = isinstance(message, dict) and "value" in message and set(message) <= _PARTS | _PRINTED
+        yield number, message if whole else {"value": message}
+
+
+def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
+    """The records of a file. Raises UsageError that names the line."""
+    from registry.serde import SerializationError
+
+    common = [(name, text.encode()) for name, text in form.headers.items()]
+    for number, message in _messages(file, raw=form.raw):
+        headers = message.get("headers") or {}
+        if not isinstance(headers, dict):
+            raise UsageError(f'line {number}: "headers" must be an object, not {json.dumps(headers)}')
+        key, value = message.get("key", form.key), message["value"]
+        if form.key_field is not None and "key" not in message:
+            if not isinstance(value, dict) or form.key_field not in value:
+                raise UsageError(f"line {number} has no field {form.key_field}, which --key-field takes as the key")
+            key = value[form.key_field]
+        try:
+            encoded = None if value is None else form.encode_value(value)
+        except SerializationError as error:
+            raise UsageError(f"line {number} does not fit the schema: {error}") from error
+        try:
+            encoded_key = None if key is None else form.encode_key(key)
+        except SerializationError as error:
+            raise UsageError(f"line {number}: the key does not fit the schema: {error}") from error
+        named = [(name, _key_bytes(text)) for name, text in headers.items()]
+        yield encoded_key, encoded, common + named, message.get("partition", form.partition)
+
+
+async def _produce(
+    config: ClientConfig,
+    topic: str,
+    records: Iterator[_Record],
+) -> int:
+    """Write the records; the number of them. An error in one of them says how many were written before."""
+    from broker.client import BatchProducer
+
+    wrong: UsageError | None = None
+    async with BatchProducer(config) as producer:
+        acks = []
+        while True:
+            try:
+                key, value, headers, partition = next(records)
+            except StopIteration:
+                break
+            except UsageError as error:  # what is wrong with a line, not what the broker refuses
+                wrong = error
+                break
+            acks.append(await producer.enqueue(topic, key, value, headers, partition=partition))
+        await producer.flush()
+        for ack in acks:
+            await ack
+    if wrong is not None:
+        raise UsageError(f"{wrong}; the {len(acks)} records before it are written") from wrong
+    return len(acks)
