@@ -14,6 +14,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +26,8 @@ __all__ = ["Unchecked", "problem_of"]
 
 _PATIENCE_S: Final = 8.0
 """The validation of a connector has ten seconds."""
+_ONE_AT_A_TIME: Final = threading.Lock()
+"""A JVM takes two seconds of a processor: however many ask, one runs."""
 _TRACE: Final = re.compile(r"^\s+at ", re.MULTILINE)
 
 
@@ -41,17 +45,23 @@ def problem_of(sql: str) -> str | None:
         raise Unchecked("the query has ${...}, which Spark replaces when the job runs")
     if importlib.util.find_spec("pyspark") is None:
         raise Unchecked("pyspark is missing: pip install 'tidegate[spark]'")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "connectors.spark.parsing"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    deadline = time.monotonic() + _PATIENCE_S
+    if not _ONE_AT_A_TIME.acquire(timeout=_PATIENCE_S):
+        raise Unchecked(f"other queries were being parsed for {_PATIENCE_S:g} s")
+    try:
+        return _asked(sql, deadline)
+    finally:
+        _ONE_AT_A_TIME.release()
+
+
+def _asked(sql: str, deadline: float) -> str | None:
+    try:
+        process = _started()
+    except OSError as error:  # also of an owner who may start no programs
+        raise Unchecked(f"no process can be started to parse it: {error}") from error
     with process:
         try:
-            answer, words = process.communicate(sql, _PATIENCE_S)
+            answer, words = process.communicate(sql, max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise Unchecked(f"Java took longer than {_PATIENCE_S:g} s to start") from None
@@ -59,6 +69,17 @@ def problem_of(sql: str) -> str | None:
         raise Unchecked((words.strip().splitlines() or ["the parser ended without words"])[-1])
     problem = json.loads(answer)["problem"]
     return None if problem is None else str(problem)
+
+
+def _started() -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "connectors.spark.parsing"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def _parse(sql: str, java: Path) -> str | None:

@@ -46,3 +46,19 @@ def test_without_a_java_or_time_for_it_a_query_is_not_checked(monkeypatch):
 def test_a_query_that_spark_completes_is_not_checked():
     with pytest.raises(Unchecked, match="which Spark replaces"):
         problem_of("SELEC ${spark.of.mine}")
+
+
+def test_queries_are_parsed_in_turn_and_none_waits_for_long(monkeypatch):
+    monkeypatch.setattr(parsing, "_PATIENCE_S", 0.01)
+    with parsing._ONE_AT_A_TIME, pytest.raises(Unchecked, match=r"other queries were being parsed for 0\.01 s"):
+        problem_of("SELECT 1")
+
+
+def test_where_no_program_may_be_started_a_query_is_not_checked(monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError("alice may not start programs")
+
+    monkeypatch.setattr(parsing.subprocess, "Popen", refuse)
+    with pytest.raises(Unchecked, match="alice may not start programs"):
+        problem_of("SELECT 2")
+    assert problems("SELECT 2") == []
