@@ -89,7 +89,7 @@ def add(channel: str, events: tuple[str, ...], expression: str | None, label: st
 @events_options
 @done_option
 def remove(channel: str, events: tuple[str, ...], **where: Any) -> None:
-    """Take events out of a channel. What is in it stays for its retention."""
+    """Take events out of a channel. Events that it carried stay for its retention."""
     client = client_of(**where)
     for event in events:
         name = _member_of(client, channel, event)

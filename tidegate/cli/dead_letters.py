@@ -69,7 +69,7 @@ class _Letter:
         return self.record.partition, self.record.offset
 
     def fact(self, name: str) -> str | None:
-        """What Connect said about it: topic, partition, offset, connector.name, stage, exception.message, ..."""
+        """A header of Connect's about it: topic, partition, offset, connector.name, stage, exception.message, ..."""
         return self._header(_PREFIX + name)
 
     @property
@@ -241,9 +241,9 @@ def replay(
 ) -> None:
     """Send dead letters of a connector back to the topic and partition they came from, where the sink reads them again.
 
-    Every other reader of that topic gets them again, too; --to names another topic. What is sent and how far the command
-    came is one transaction, so that it goes on where it stopped. A record that fails once more is left out: --again sends
-    those, and keeps a position for them.
+    Every other reader of that topic gets them again, too; --to names another topic. One transaction holds the records and
+    the position in the queue, so that the command goes on where it stopped. A record that fails once more is left out:
+    --again sends those, and keeps a position for them.
 
     Example: tidegate dlq replay orders-sink --execute
     """
@@ -309,7 +309,7 @@ class _Queue:
 
 
 class _Plan:
-    """What to send back, and how often which decision was taken."""
+    """The records to send back, and the counts of decisions."""
 
     def __init__(self, queue: _Queue, edits: _Edits | None, again: bool, target: str | None) -> None:
         self._queue, self._edits, self._again, self._target = queue, edits, again, target
@@ -399,7 +399,7 @@ class _Plan:
         }
 
     async def _range(self, start: Position | None) -> dict[TopicPartition, tuple[int, int]]:
-        """What to read. Edits say nothing about letters that came after they were printed."""
+        """The range to read. Edits say nothing about letters that came after they were printed."""
         ranges = await self._queue.range(start, again=self._again)
         if self._edits is None:
             return ranges

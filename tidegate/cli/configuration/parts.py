@@ -1,4 +1,4 @@
-"""What the parts of a platform's configuration have in common."""
+"""The interface of a part of a platform's configuration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Part(Protocol):
         ...
 
     def difference(self, document: Document, existing: Document | None) -> str:
-        """What ``write`` would do, in words; empty if the thing is as in the document already."""
+        """The change that ``write`` would make, in words; empty if the thing is as in the document already."""
         ...
 
     def write(self, documents: Mapping[str, tuple[Document, Document | None]]) -> None:

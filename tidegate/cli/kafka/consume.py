@@ -29,7 +29,7 @@ _PAUSE_S: Final = 0.25
 
 @dataclass(frozen=True)
 class _Reading:
-    """What to read of a topic, and when to stop."""
+    """The records to read, and when to stop."""
 
     topic: str
     start: Position

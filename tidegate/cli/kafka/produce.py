@@ -70,8 +70,8 @@ def produce(
 ) -> None:
     """Write lines to a topic: each the JSON of a value, or of an object of "value" with "key", "headers" or "partition".
 
-    Values are written as JSON, with --subject by a schema, with --raw as they are. What `consume` prints can be given
-    back: its "topic", "offset" and "timestamp" are ignored.
+    Values are written as JSON, with --subject by a schema, with --raw as they are. It takes the lines
+    that `consume` prints, and ignores their "topic", "offset" and "timestamp".
     """
 
     from broker.client.errors import ClusterAuthorizationFailed, TopicAuthorizationFailed

@@ -37,7 +37,7 @@ def records() -> None:
 def delete(
     topic: str, position: Position, numbers: tuple[int, ...], execute: bool, as_json: bool, **where: Any
 ) -> None:
-    """Delete the records of a topic before a position, for good.
+    """Delete the records of a topic before a position. They cannot be restored.
 
     Like kafka-delete-records. Example: tidegate records delete clicks --before -7d --execute
     """
