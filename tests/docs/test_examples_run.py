@@ -36,7 +36,7 @@ def platform(tmp_path_factory):
 
 
 def follow(page: Path, folder: Path) -> None:
-    shell = Shell(folder, {})
+    shell = Shell(folder, {"TIDEGATE_CONTEXTS": str(folder / ".contexts.json")})
     try:
         for block in blocks(page, "console"):
             for command in commands(block):
@@ -202,6 +202,7 @@ def test_every_page_that_shows_commands_is_followed():
         "docs/how-to/connect.md",
         "docs/how-to/connectors-on-the-command-line.md",
         "docs/how-to/events-access.md",
+        "docs/how-to/log-on-the-command-line.md",
         "docs/how-to/registry.md",
         "docs/how-to/writing-connectors.md",
     }

@@ -99,6 +99,9 @@ def test_connect(platform: RunningPlatform) -> None:
             "connector-plugins",
         )
         answer = ask(platform, url + path, method, ("nothing", PASSWORD), json={})
+        if (method, path) == ("GET", "/tidegate/v1/connectors"):
+            assert answer.json()["connectors"] == {}
+            continue
         assert answer.status_code == 403 or (harmless and "/x" not in path) or path.startswith("/connector-plugins"), (
             method,
             path,

@@ -14,6 +14,8 @@ from tidegate.kit.requests_tls import advice
 
 __all__ = ["NotThere", "Rest"]
 
+_REPEATABLE: Final = frozenset({"GET", "PUT"})
+"""Methods that may be sent again without doing anything twice."""
 _NO_CLASS: Final = re.compile(r"which name matches (.*), available connectors are: (.*)", re.DOTALL)
 
 
@@ -32,9 +34,7 @@ class Rest:
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         try:
-            answer = self._session.request(
-                method, self._url + path, json=body, params=query or None, timeout=self._timeout_s
-            )
+            answer = self._sent(method, path, body, query)
         except requests.exceptions.SSLError as error:
             raise TidegateError(
                 f"no TLS connection to {self._what} at {self._url}: {error}; TIDEGATE_CA names the authority to trust"
@@ -50,6 +50,19 @@ class Rest:
         if not answer.ok:
             raise (NotThere if answer.status_code == 404 else TidegateError)(_message(answer))
         return answer.json() if answer.content else None
+
+    def _sent(self, method: str, path: str, body: Any, query: dict[str, Any]) -> requests.Response:
+        """Send a request, again if the server closed a kept connection just when it came (RFC 9110 9.2.2)."""
+        for attempt in (1, 2):
+            try:
+                return self._session.request(
+                    method, self._url + path, json=body, params=query or None, timeout=self._timeout_s
+                )
+            except requests.ConnectionError as error:
+                hung_up = "RemoteDisconnected" in repr(error) or "ConnectionResetError" in repr(error)
+                if attempt == 2 or method not in _REPEATABLE or not hung_up:
+                    raise
+        raise AssertionError("unreachable")
 
 
 def _message(answer: requests.Response) -> str:

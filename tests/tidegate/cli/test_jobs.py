@@ -28,7 +28,10 @@ def test_a_job_is_listed_shown_and_run_before_its_time(platform: RunningPlatform
     tidegate("produce", "rows", tmp_path / "in", "--data", platform.data)
     job = {"connector__class": "tests.support.toys:RangesConnector", "topics": "rows", "file": tmp_path / "out"}
     platform.create("yearly", **job, job__schedule="0 0 1 1 *")
-    platform.create("plain", connector__class="FileStreamSink", topics="rows", file=tmp_path / "plain")
+    text = "org.apache.kafka.connect.storage.StringConverter"
+    platform.create(
+        "plain", connector__class="FileStreamSink", topics="rows", file=tmp_path / "plain", value__converter=text
+    )
     until(lambda: [told["name"] for told in json.loads(jobs(platform, "list", "--json"))] == ["yearly"], "one job")
     assert not (tmp_path / "out").exists()
     assert jobs(platform, "run", "yearly") == "yearly runs now\n"
