@@ -99,8 +99,8 @@ def test_connect(platform: RunningPlatform) -> None:
             "connector-plugins",
         )
         answer = ask(platform, url + path, method, ("nothing", PASSWORD), json={})
-        if (method, path) == ("GET", "/tidegate/v1/connectors"):
-            assert answer.json()["connectors"] == {}
+        if method in ("GET", "HEAD") and path == "/tidegate/v1/connectors":
+            assert method == "HEAD" or answer.json()["connectors"] == {}
             continue
         assert answer.status_code == 403 or (harmless and "/x" not in path) or path.startswith("/connector-plugins"), (
             method,
