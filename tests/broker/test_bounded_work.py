@@ -167,9 +167,12 @@ def judged(broker: TidegateBroker, topic: str, batch: bytes) -> int:
 
 
 def cases(some: Sequence[tuple[Any, ...]], more: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """The first in every run, the rest among the proofs: each takes a while."""
+    """The first in every run, the rest among the long proofs: each takes half a minute."""
     rest = [case for case in more if case not in some]
-    return [*some, *(pytest.param(*case, marks=[pytest.mark.proof, pytest.mark.timeout(600)]) for case in rest)]
+    return [
+        *some,
+        *(pytest.param(*case, marks=[pytest.mark.proof, pytest.mark.long, pytest.mark.timeout(600)]) for case in rest),
+    ]
 
 
 COMPRESSED: Final = (Codec.ZSTD, Codec.GZIP, Codec.LZ4)

@@ -19,7 +19,7 @@ from tests.servers.process import ServerProcess, free_ports
 from tests.support.broker import BrokerThread
 from tests.support.registry import RegistryThread
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.servers, pytest.mark.proof, pytest.mark.timeout(600)]
 
 # A client of its own process: a session of Connect and one with a JVM can't be in one process.
 CLIENT = """

@@ -20,6 +20,7 @@ from tests.support.registry import RegistryThread
 # Confluent's registry client leaves its connection to the garbage collector.
 pytestmark = [
     pytest.mark.servers,
+    pytest.mark.proof,
     pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -78,6 +79,7 @@ def kill_twice(drivers: list[Driver], folder: Path, **job: Any) -> None:
     assert drivers[-1].ended() == 0, drivers[-1].log[-3000:]
 
 
+@pytest.mark.long
 def test_files_have_each_row_once_although_the_driver_is_killed(
     topic: Topic, folder: Path, drivers: list[Driver]
 ) -> None:
@@ -87,6 +89,7 @@ def test_files_have_each_row_once_although_the_driver_is_killed(
     assert sorted(json.loads((folder / "ids.json").read_text())) == list(range(2 * ROWS))
 
 
+@pytest.mark.long
 def test_a_topic_loses_no_row_and_doubles_only_whole_batches_when_the_driver_is_killed(
     topic: Topic, folder: Path, drivers: list[Driver]
 ) -> None:
@@ -98,6 +101,7 @@ def test_a_topic_loses_no_row_and_doubles_only_whole_batches_when_the_driver_is_
     assert len(doubled) <= 2 * BATCH  # a batch for each kill
 
 
+@pytest.mark.long
 def test_readers_of_committed_records_see_nothing_of_a_batch_that_failed(
     topic: Topic, folder: Path, drivers: list[Driver]
 ) -> None:

@@ -31,6 +31,8 @@ def pack(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.proof
+@pytest.mark.long
 def test_executors_with_nothing_else_read_and_write_by_the_archive(
     broker: BrokerThread, registry: RegistryThread, folder: Path
 ) -> None:

@@ -322,6 +322,7 @@ def test_text_is_a_column_and_has_its_coordinates_beside_it(driver, job_for, apa
     assert rows == [("a", topic, 0, 0), ("ü", topic, 1, 0)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("away", ["kafka", "hdfs"])
 def test_a_server_that_is_away_is_a_failure_that_passes(apache_kafka, job_for, flights, tmp_path, away):
     (port,) = free_ports(1)
