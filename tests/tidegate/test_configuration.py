@@ -34,6 +34,8 @@ def configure(platform: RunningPlatform, folder: Path) -> None:
         client.register("order-value", ORDER, references=[Reference("Item", "item", 1)])
     (folder / "Parcel_Sent__e.avsc").write_text(json.dumps(EVENT))
     tidegate("events", "define", folder / "Parcel_Sent__e.avsc", "--retention-hours", "48", *where)
+    (folder / "Plain__e.avsc").write_text(json.dumps(EVENT | {"name": "Plain__e"}))
+    tidegate("events", "define", folder / "Plain__e.avsc", *where)
     tidegate("events", "channels", "add", "Heavy__chn", "Parcel_Sent__e", "--filter", "Weight__c > 5", *where)
     tidegate("events", "subscriptions", "create", "Warehouse", "Parcel_Sent__e", *where)
     tidegate("quotas", "set", "--client-id", "batch", "--produce", "1000", *where)
@@ -59,7 +61,8 @@ def test_what_is_configured_moves_to_another_platform(tmp_path: Path) -> None:
     assert {"topics/orders.json", "schemas/item.json", "events/Parcel_Sent__e.json", "channels/Heavy__chn.json"} <= set(
         exported
     )
-    assert {"subscriptions/Warehouse.json", "connectors/lines.json"} <= set(exported)
+    assert {"subscriptions/Warehouse.json", "connectors/lines.json", "events/Plain__e.json"} <= set(exported)
+    assert "topics/Plain__e.json" not in exported
     assert exported["topics/orders.json"] == {"name": "orders", "partitions": 3, "configs": {"retention.ms": "5000"}}
     assert [version["id"] for version in exported["schemas/order-value.json"]["versions"]] == [1, 3]
     assert exported["connectors/lines.json"]["initial_state"] == "STOPPED"
@@ -81,6 +84,8 @@ def test_what_is_configured_moves_to_another_platform(tmp_path: Path) -> None:
         assert contents(copy) == exported
         assert '"STOPPED"' in tidegate("connectors", "status", "lines", "--json", *where).stdout
         tidegate("events", "publish", "Parcel_Sent__e", "Weight__c=7", *where)
+        first = tidegate("events", "subscribe", "Parcel_Sent__e", "--replay", "-2", "-n", "1", *where).stdout
+        assert json.loads(first)["replayId"] > 0, "as of an event that was defined here"
         refused_schema(backup, where)
 
 

@@ -291,6 +291,13 @@ class _Queue:
         async with Admin(self.config) as admin:
             return await _positions(admin, _group(self.connector, again=again), self.topic, start)
 
+    async def require_topic(self, topic: str) -> None:
+        """Raises UnknownTopicOrPartition: a misspelt topic would be created by the first record."""
+        from broker.client import Admin
+
+        async with Admin(self.config) as admin:
+            await admin.describe_topics([topic])
+
     async def read(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> AsyncGenerator[_Letter, None]:
         from broker.client import BatchConsumer
 
@@ -323,6 +330,8 @@ class _Plan:
         """Decide about every letter without sending it. Raises UsageError for one that cannot be sent."""
 
         async def run() -> None:
+            if self._target is not None:
+                await self._queue.require_topic(self._target)
             async with aclosing(self._queue.read(await self._range(start))) as letters:
                 async for letter in letters:
                     self._outgoing(letter)

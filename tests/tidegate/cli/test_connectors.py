@@ -94,3 +94,12 @@ def test_consume_waits_for_a_topic_and_takes_none_of_its_records(platform: Runni
     assert tidegate("consume", "late", "--from-beginning", "-n", "0", "--data", platform.data).stdout == ""
     missing = tidegate("consume", "missing", "--to-end", "--data", platform.data, check=False)
     assert missing.returncode == 1 and "no such topic" in missing.stderr
+
+
+def test_a_misspelt_member_beside_config_is_named(tmp_path):
+    (tmp_path / "a.json").write_text('{"nme": "bad", "config": {"connector.class": "FileStreamSource"}}')
+    failed = tidegate("connectors", "apply", tmp_path / "a.json", "--connect", "http://127.0.0.1:9", check=False)
+    assert (
+        failed.returncode == 1
+        and "unknown member 'nme' beside config; there are config, initial_state, name" in failed.stderr
+    )

@@ -218,6 +218,17 @@ def test_records_are_deleted_only_when_told_to(command: Command) -> None:
     assert {(r["partition"], r["offset"]) for r in records} == {(0, n) for n in range(5)} | {(1, 3), (1, 4)}
 
 
+def test_an_offset_behind_the_end_is_a_slip(command: Command) -> None:
+    filled(command, "short")
+    for arguments in (
+        ("records", "delete", "short", "--before", "999"),
+        ("groups", "reset", "g", "--topic", "short", "--to", "999"),
+    ):
+        failed = command(*arguments, "--execute", fails=True)
+        assert "offset 999 is behind the end of short-0, which is 10" in str(failed.exception)
+    assert len(shown(command("consume", "short", "--to-end"))) == 10
+
+
 def test_topics_of_components_are_listed_only_when_asked_for(command: Command) -> None:
     for name in ("_schemas", "connect-status", "mine"):
         command("topics", "create", name)
@@ -348,6 +359,8 @@ def test_quotas_are_set_and_removed(server: str, elsewhere: None, request: pytes
     command("quotas", "remove", "--client-id", "default")
     until(lambda: listed() == [])
     assert "give --user, --client-id or both, or --ip" in command("quotas", "set", "--produce", "1", fails=True).output
+    removed = command("quotas", "remove", "--user", "ann", "produce", fails=True)
+    assert "user ann has no producer_byte_rate" in str(removed.exception)
 
 
 @pytest.mark.parametrize("server", ["tidegate_broker", "apache_kafka"])

@@ -15,7 +15,7 @@ __all__ = ["Entities", "Events", "ToolingRecords"]
 
 
 class Events:
-    """Definitions of platform events, as Avro schemas with their retention."""
+    """Definitions of platform events, as Avro schemas; a retention that was asked for is an attribute of them."""
 
     folder = "events"
 
@@ -24,10 +24,7 @@ class Events:
 
     def read(self) -> dict[str, Document]:
         described = [self._client.describe(event["name"]) for event in self._client.events()]
-        return {
-            event["name"]: {"schema": _schema(event["schema"]), "retentionMs": event["retentionMs"]}
-            for event in described
-        }
+        return {event["name"]: {"schema": _schema(event["schema"])} for event in described}
 
     def difference(self, document: Document, existing: Document | None) -> str:
         if existing is None:
@@ -36,7 +33,7 @@ class Events:
 
     def write(self, documents: Mapping[str, tuple[Document, Document | None]]) -> None:
         for document, _ in documents.values():
-            self._client.define_avro(json.dumps(document["schema"]), retention_ms=document["retentionMs"])
+            self._client.define_avro(json.dumps(document["schema"]))
 
 
 def _schema(schema: object) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tidegate.cli.configuration.parts import Document
 from tidegate.cli.kafka.client import with_admin
@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["Acls", "Quotas", "Topics"]
 
 
+_OF_EVENTS: Final = ("__e", "__chn", "ChangeEvents")
+"""The ends of names of topics that the events service makes itself, and begins in its own way."""
+
+
 class Topics:
-    """Topics with their partitions and the configs that are not the default."""
+    """Topics with their partitions and the configs that are not the default, but for those of events and channels."""
 
     folder = "topics"
 
@@ -25,7 +29,8 @@ class Topics:
 
     def read(self) -> dict[str, Document]:
         async def ask(admin: Admin) -> dict[str, Document]:
-            names = [name for name in await admin.list_topics() if not is_internal(name)]
+            topics = await admin.list_topics()
+            names = [name for name in topics if not is_internal(name) and not name.endswith(_OF_EVENTS)]
             described = await admin.describe_topics(names)
             return {
                 name: {

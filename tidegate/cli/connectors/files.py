@@ -66,11 +66,19 @@ def _document(path: Path) -> Any:
         raise UsageError(f"{path} is not JSON: {error}") from error
 
 
+_MEMBERS: Final = frozenset({"name", "config", "initial_state", "tasks", "type"})
+"""Of a connector in JSON: as ``POST /connectors`` takes it, and ``GET /connectors/{name}`` shows it."""
+
+
 def _as_connector(path: Path, config: Any) -> tuple[str, dict[str, Any]]:
     if not isinstance(config, dict):
         raise UsageError(f'{path} holds no connector: give an object of keys, or {{"name": ..., "config": {{...}}}}')
     name = config.get("name")
     if isinstance(config.get("config"), dict):
+        if unknown := sorted(set(config) - _MEMBERS):
+            raise UsageError(
+                f"{path}: unknown member {unknown[0]!r} beside config; there are {', '.join(sorted(_MEMBERS))}"
+            )
         config = config["config"]
     name = name or config.get("name") or (path.stem if str(path) != "-" else None)
     if not name:

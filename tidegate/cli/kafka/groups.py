@@ -134,7 +134,7 @@ def reset_group(
         partitions = await _named_partitions(admin, topics) if topics else sorted(committed)
         if not partitions:
             raise UsageError(f"group {group} has no offsets; name the topics it is to read with --topic")
-        moved = await resolve(admin, position, partitions)
+        moved = await resolve(admin, position, partitions, exactly=True)
         if execute:
             await admin.alter_group_offsets(group, {p: offset for p, (_, offset, _) in moved.items()})
         return [

@@ -58,9 +58,12 @@ POSITION: Final = _PositionType()
 
 
 async def resolve(
-    admin: Admin, position: Position, partitions: Iterable[TopicPartition]
+    admin: Admin, position: Position, partitions: Iterable[TopicPartition], *, exactly: bool = False
 ) -> dict[TopicPartition, tuple[int, int, int]]:
-    """(first offset, position, end offset) of each partition. The position lies between the others."""
+    """(first offset, position, end offset) of each partition. The position lies between the others.
+
+    ``exactly`` refuses an offset behind the end of a partition, which is a slip in a command that changes something.
+    """
     partitions = list(partitions)
     starts, ends = await admin.beginning_offsets(partitions), await admin.end_offsets(partitions)
     if position.time_ms is not None:
@@ -70,6 +73,13 @@ async def resolve(
         offsets = {p: ends[p] - position.last for p in partitions}
     else:
         offsets = dict.fromkeys(partitions, position.offset or 0)
+    if exactly and position.offset is not None:
+        for partition in partitions:
+            if position.offset > ends[partition]:
+                raise UsageError(
+                    f"offset {position.offset} is behind the end of {partition}, which is {ends[partition]}; give an offset up to "
+                    "that, end, or choose partitions"
+                )
     return {p: (starts[p], min(max(offsets[p], starts[p]), ends[p]), ends[p]) for p in partitions}
 
 

@@ -9,6 +9,7 @@ import click
 
 from tidegate.cli.kafka.client import client_config, kafka_options, with_admin
 from tidegate.cli.options import done, done_option, json_option, print_json, print_table
+from tidegate.kit.errors import UsageError
 
 __all__ = ["quotas"]
 
@@ -114,10 +115,11 @@ def remove(user: str | None, client_id: str | None, ip: str | None, names: tuple
     Example: tidegate quotas remove --user billing produce
     """
     entity = _entity(user, client_id, ip)
-    keys = {_KEYS[name] for name in names}
-    if not keys:
-        described = with_admin(client_config(**where), lambda admin: admin.describe_quotas())
-        keys = {key for quota in described if quota.entity == entity for key in quota.values}
+    described = with_admin(client_config(**where), lambda admin: admin.describe_quotas())
+    there = {key for quota in described if quota.entity == entity for key in quota.values}
+    keys = {_KEYS[name] for name in names} or there
+    if missing := sorted(keys - there) or ([] if keys else ["quota"]):
+        raise UsageError(f"{_named(entity)} has no {missing[0]}; `tidegate quotas list` shows those there are")
     _change(entity, dict.fromkeys(sorted(keys)), where)
 
 
@@ -125,7 +127,11 @@ def _change(entity: Mapping[str, str | None], changes: Mapping[str, float | None
     if not changes:
         raise click.UsageError(f"no quota is named; give {', '.join(f'--{name}' for name in _KEYS)}")
     with_admin(client_config(**where), lambda admin: admin.alter_quotas(entity, changes))
-    said = ", ".join(f"{kind} {_DEFAULT if name is None else name}" for kind, name in entity.items())
+    said = _named(entity)
     for key, value in changes.items():
         text = "removed" if value is None else format(value, ",.15g")
         done(f"{said}: {key} is {text}", entity=dict(entity), quota=key, value=value)
+
+
+def _named(entity: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{kind} {_DEFAULT if name is None else name}" for kind, name in entity.items())

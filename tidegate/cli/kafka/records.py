@@ -44,7 +44,7 @@ def delete(
 
     async def ask(admin: Admin) -> list[dict[str, Any]]:
         described = (await admin.describe_topics([topic]))[topic]
-        moved = await resolve(admin, position, chosen_partitions(described, numbers))
+        moved = await resolve(admin, position, chosen_partitions(described, numbers), exactly=True)
         if execute:
             await admin.delete_records({p: offset for p, (_, offset, _) in moved.items()})
         return [
