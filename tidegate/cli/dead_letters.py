@@ -68,6 +68,11 @@ class _Letter:
         """Partition and offset in the queue."""
         return self.record.partition, self.record.offset
 
+    def topic_partition(self, topic: str) -> TopicPartition:
+        from broker.client import TopicPartition
+
+        return TopicPartition(topic, self.record.partition)
+
     def fact(self, name: str) -> str | None:
         """A header of Connect's about it: topic, partition, offset, connector.name, stage, exception.message, ..."""
         return self._header(_PREFIX + name)
@@ -133,12 +138,14 @@ def list_queues(connect: str | None, as_json: bool, data: Path, **where: Any) ->
                     continue
                 positions = await _positions(admin, _group(name), topic, None) if topic in there else {}
                 starts = await admin.beginning_offsets(positions)
+                queue = _Queue(config, name, topic)
+                left = [letter.where async for letter in queue.open_letters()] if positions else []
                 rows.append(
                     {
                         "connector": name,
                         "topic": topic,
                         "records": sum(end - starts[p] for p, (_, end) in positions.items()),
-                        "not sent back": sum(end - start for start, end in positions.values()),
+                        "not sent back": len(left),
                     }
                 )
             return rows
@@ -153,7 +160,10 @@ def list_queues(connect: str | None, as_json: bool, data: Path, **where: Any) ->
 @dlq.command()
 @click.argument("connector")
 @click.option(
-    "--from", "start", type=POSITION, help="Where to start in the queue; by default after what was sent back."
+    "--from",
+    "start",
+    type=POSITION,
+    help="Where to start in the queue; by default the letters that were not sent back.",
 )
 @click.option("--records", is_flag=True, help="Print every record as a JSON line, which `dlq replay --edits` takes.")
 @_dlq_options
@@ -213,7 +223,10 @@ def show(
 @dlq.command()
 @click.argument("connector")
 @click.option(
-    "--from", "start", type=POSITION, help="Where to start in the queue; by default after what was sent back."
+    "--from",
+    "start",
+    type=POSITION,
+    help="Where to start in the queue; by default the letters that were not sent back.",
 )
 @click.option(
     "--edits",
@@ -277,10 +290,22 @@ class _Queue:
         """The records of the connector up to the present end."""
 
         async def read() -> list[_Letter]:
+            if start is None:
+                return [letter async for letter in self.open_letters()]
             async with aclosing(self.read(await self.range(start))) as letters:
                 return [letter async for letter in letters if self.is_of_connector(letter)]
 
         return asyncio.run(read())
+
+    async def open_letters(self) -> AsyncGenerator[_Letter, None]:
+        """Those that were not sent back since they came, the first time or again."""
+        first, again = await self.range(None), await self.range(None, again=True)
+        ranges = {p: (min(first[p][0], again[p][0]), end) for p, (_, end) in first.items()}
+        async with aclosing(self.read(ranges)) as letters:
+            async for letter in letters:
+                position = (again if letter.replays else first)[letter.topic_partition(self.topic)][0]
+                if self.is_of_connector(letter) and letter.record.offset >= position:
+                    yield letter
 
     def is_of_connector(self, letter: _Letter) -> bool:
         return letter.fact("connector.name") in (None, self.connector)
@@ -448,7 +473,7 @@ class _Edits:
 async def _positions(
     admin: Admin, group: str, topic: str, start: Position | None
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """Where to start in each partition of a queue, and its end: by default after what was sent back."""
+    """Where to start in each partition of a queue, and its end: by default the letters that were not sent back."""
     from broker.client import TopicPartition
 
     described = (await admin.describe_topics([topic]))[topic]

@@ -132,7 +132,9 @@ def test_a_letter_that_fails_once_more_is_sent_only_again_and_each_time_once(que
         "1 records are sent to circle-orders",
         "1 records are left out: they were sent back before and failed once more (--again)",
     ]
+    assert json.loads(q.dlq("show", "--json").stdout)["records"] == 1, "left out, so not sent back"
     assert q.dlq("replay", "--again", "--execute").stdout == "1 records are sent to circle-orders\n"
+    assert json.loads(q.dlq("show", "--json").stdout)["records"] == 0
     assert q.dlq("replay", "--again", "--execute").stdout == "nothing of circle is left in dlq-circle\n"
     assert [(r["value"], r["headers"]["tidegate.dlq.replays"]) for r in q.read("circle-orders")] == [
         (1, 1),
