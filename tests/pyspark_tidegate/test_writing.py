@@ -260,6 +260,8 @@ def test_readers_of_committed_records_see_the_rows_of_a_job_that_succeeded_and_n
     assert sorted(seen) == list(range(20_001, 30_000))
 
 
+@pytest.mark.proof
+@pytest.mark.long
 def test_a_stream_writes_each_row_once_over_restarts(spark: SparkSession, topic: Topic, folder: Path) -> None:
     source = Topic(topic.broker, topic.registry)
     begin = source.options(

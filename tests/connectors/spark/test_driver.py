@@ -208,7 +208,11 @@ def test_an_unknown_schema_id_fails_the_job_and_names_the_record(driver, job_for
 JSON_SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}, "name": {"type": "string"}}}
 
 
-@pytest.mark.parametrize("schema", ["id BIGINT, name STRING", json.dumps(JSON_SCHEMA)], ids=["ddl", "json-schema"])
+@pytest.mark.parametrize(
+    "schema",
+    ["id BIGINT, name STRING", pytest.param(json.dumps(JSON_SCHEMA), marks=pytest.mark.long)],
+    ids=["ddl", "json-schema"],
+)
 def test_json_becomes_the_columns_of_its_schema_and_a_value_that_is_none_is_named(
     driver, job_for, apache_kafka, tmp_path, schema
 ):
@@ -229,7 +233,11 @@ def left_out(driver, job):
     return done, [(row["offset"], row["bytes"], row["key"], row["error"]) for row in rows]
 
 
-@pytest.mark.parametrize("schema", ["id BIGINT, name STRING", json.dumps(JSON_SCHEMA)], ids=["ddl", "json-schema"])
+@pytest.mark.parametrize(
+    "schema",
+    ["id BIGINT, name STRING", pytest.param(json.dumps(JSON_SCHEMA), marks=pytest.mark.long)],
+    ids=["ddl", "json-schema"],
+)
 def test_a_job_that_tolerates_errors_leaves_records_out_and_hands_them_over(
     driver, job_for, apache_kafka, tmp_path, schema
 ):
