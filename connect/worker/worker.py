@@ -225,10 +225,10 @@ class Worker:
         finally:
             host.asked -= 1
 
-    async def _order(self, host: _Host, call: str, **values: Any) -> None:
-        """An order that runs no plugin's code, so that a host which does not take it is given up. Raises HostDied."""
+    async def _order(self, host: _Host, call: str, **values: Any) -> Any:
+        """The answer to an order that runs no plugin's code, so that a host which does not take it is given up. Raises HostDied."""
         try:
-            await host.process.call(call, within_s=_ORDER_S, **values)
+            return await host.process.call(call, within_s=_ORDER_S, **values)
         except TimeoutError:
             said = f"task host {host.process.number} did not take {call} within {_ORDER_S:g} s"
             self._replace_soon(host, said)
@@ -319,7 +319,7 @@ class Worker:
         for host in list(self._hosts):
             if task in host.tasks:
                 with contextlib.suppress(HostDied):
-                    return bool(await host.process.call("run_job", within_s=_ORDER_S, connector=task[0], task=task[1]))
+                    return bool(await self._order(host, "run_job", connector=task[0], task=task[1]))
         return False
 
     async def stop_task(self, task: TaskId) -> None:

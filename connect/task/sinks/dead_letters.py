@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from connect.api import ConnectError, DataError, Record, RecordBatch, RetriableConnectError
 from connect.config.connector import SinkConfig
@@ -18,6 +18,10 @@ __all__ = ["DeadLetters", "LetterSender", "Reporter"]
 
 _PREFIX: Final = "__connect.errors."
 _SINK_TASK: Final = "org.apache.kafka.connect.sink.SinkTask"
+
+
+_Letter: TypeAlias = tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes | None]], int | None]
+"""The arguments of ``LetterSender.send``."""
 
 
 class LetterSender(Protocol):
@@ -54,7 +58,7 @@ class DeadLetters:
         their short ones."""
         self._names = names
         self._config, self._task, self._original, self._sender = config, task, original, sender
-        self._sent: list[Future[Any]] = []
+        self._sent: list[tuple[_Letter, Future[Any]]] = []
         self.requests = self.failures = 0
 
     def take(self, failure: Failure) -> None:
@@ -68,7 +72,8 @@ class DeadLetters:
             headers += self._context(failure, raw)
         stamp = None if raw.timestamps_ms is None else raw.timestamps_ms[0].as_py()
         self.requests += 1
-        self._sent.append(self._sender.send(self._config.dead_letter_topic, key, raw.values[0].as_py(), headers, stamp))
+        letter = self._config.dead_letter_topic, key, raw.values[0].as_py(), headers, stamp
+        self._sent.append((letter, self._sender.send(*letter)))
 
     def _context(self, failure: Failure, raw: RecordBatch) -> list[tuple[str, bytes | None]]:
         assert raw.origin is not None and raw.offsets is not None
@@ -97,13 +102,20 @@ class DeadLetters:
         }
 
     def wait_until_written(self) -> None:
-        """Wait until the log has all of them: before the offsets that pass them are committed. Raises ConnectError."""
+        """Wait until the log has all of them: before the offsets that pass them are committed.
+
+        Raises ConnectError, and a retriable error while the log is away. Wait again after that: a record that the producer
+        has given up is sent once more.
+        """
         while self._sent:
+            letter, sent = self._sent[0]
             try:
-                self._sender.wait_until_written(self._sent[0])
+                self._sender.wait_until_written(sent)
                 self._sent.pop(0)
             except Exception as error:
                 if isinstance(error, TidegateError) and error.retriable:
+                    if sent.done():
+                        self._sent[0] = letter, self._sender.send(*letter)
                     raise
                 self.failures += 1
                 topic = self._config.dead_letter_topic
