@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -229,27 +230,41 @@ class RegistryClient:
 
     def own_compatibility(self, subject: str) -> str | None:
         """The level that was set for a subject; None if the global one applies."""
+        return self._own(f"/config/{_quoted(subject)}", "compatibilityLevel")
+
+    def own_mode(self, subject: str) -> str | None:
+        """The mode that was set for a subject; None if the global one applies."""
+        return self._own(f"/mode/{_quoted(subject)}", "mode")
+
+    def _own(self, path: str, member: str) -> str | None:
         try:
-            return str(self._transport.ask("GET", f"/config/{_quoted(subject)}")["compatibilityLevel"])
+            return str(self._transport.ask("GET", path)[member])
         except NotFound:
             return None
 
-    def restore(self, versions: Sequence[RegisteredSchema]) -> None:
-        """Register versions of subjects that are not there with their numbers and ids, in this order (mode IMPORT).
+    def set_mode(self, subject: str, mode: str | None, *, force: bool = False) -> None:
+        """Set the mode of a subject; None gives it the global one again. ``force`` allows IMPORT where there are versions."""
+        path = f"/mode/{_quoted(subject)}"
+        if mode is not None:
+            self._transport.ask("PUT", path, query=_flags(force=force), body={"mode": mode})
+            return
+        with contextlib.suppress(NotFound):
+            self._transport.ask("DELETE", path)
 
-        The mode is taken back in the end, whatever happens. Raises Refused for an id that another schema has.
+    def restore(self, versions: Sequence[RegisteredSchema]) -> None:
+        """Register versions with their numbers and ids, in this order (mode IMPORT). Afterwards their subjects have no mode.
+
+        If it stops in between, the versions so far are there, and it can be called again with the others. Raises Refused for
+        an id that another schema has.
         """
-        subjects = list(dict.fromkeys(version.subject for version in versions))
-        for subject in subjects:
-            self._transport.ask("PUT", f"/mode/{_quoted(subject)}", body={"mode": "IMPORT"})
-        try:
+        with contextlib.ExitStack() as stack:  # takes back each mode, also if one of them fails
+            for subject in dict.fromkeys(version.subject for version in versions):
+                stack.callback(self.set_mode, subject, None)
+                self.set_mode(subject, "IMPORT", force=True)
             for version in versions:
                 body = _body(version.text, version.references, version.schema_type)
                 body = {**body, "id": version.id, "version": version.version}
                 self._transport.ask("POST", f"/subjects/{_quoted(version.subject)}/versions", body=body)
-        finally:
-            for subject in subjects:
-                self._transport.ask("DELETE", f"/mode/{_quoted(subject)}")
 
     def set_compatibility(self, level: str, subject: str | None = None) -> None:
         path = "/config" if subject is None else f"/config/{_quoted(subject)}"

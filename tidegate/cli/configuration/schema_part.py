@@ -29,6 +29,7 @@ class Subjects:
         return {
             "subject": subject,
             "compatibility": self._client.own_compatibility(subject),
+            "mode": self._client.own_mode(subject),
             "versions": [
                 {
                     "version": version.version,
@@ -42,31 +43,31 @@ class Subjects:
         }
 
     def difference(self, document: Document, existing: Document | None) -> str:
-        if existing is None:
-            numbers = ", ".join(f"{version['version']} (id {version['id']})" for version in document["versions"])
-            return f"register version {numbers}"
-        known = {version["version"]: version for version in existing["versions"]}
-        other = [version["version"] for version in document["versions"] if known.get(version["version"]) != version]
+        there = {} if existing is None else {version["version"]: version for version in existing["versions"]}
+        other = [v["version"] for v in document["versions"] if there.get(v["version"], v) != v]
         if other:
             return f"cannot: version {', '.join(map(str, other))} differs from what is registered"
-        level = document["compatibility"]
-        return f"set its level to {level}" if level and level != existing["compatibility"] else ""
+        missing = [f"{v['version']} (id {v['id']})" for v in document["versions"] if v["version"] not in there]
+        changes = [f"register version {', '.join(missing)}"] if missing else []
+        before = existing or {}
+        if document["compatibility"] and document["compatibility"] != before.get("compatibility"):
+            changes.append(f"set its level to {document['compatibility']}")
+        if document["mode"] != before.get("mode"):  # also IMPORT, which an import that was killed has left
+            changes.append(f"set its mode to {document['mode']}" if document["mode"] else "take its mode back")
+        return ", ".join(changes)
 
     def write(self, documents: Mapping[str, tuple[Document, Document | None]]) -> None:
+        missing: list[RegisteredSchema] = []
+        for document, existing in documents.values():
+            there = set() if existing is None else {version["version"] for version in existing["versions"]}
+            missing += [version for version in _versions(document) if version.version not in there]
         # In the order of ids, because a schema is registered after those that it refers to.
-        missing: list[RegisteredSchema] = sorted(
-            (
-                version
-                for document, existing in documents.values()
-                if existing is None
-                for version in _versions(document)
-            ),
-            key=lambda version: (version.id, version.subject),
-        )
-        self._client.restore(missing)
-        for subject, (document, _) in documents.items():
+        self._client.restore(sorted(missing, key=lambda version: (version.id, version.subject)))
+        for subject, (document, existing) in documents.items():
             if document["compatibility"]:
                 self._client.set_compatibility(document["compatibility"], subject)
+            if document["mode"] or (existing is not None and existing["mode"]):
+                self._client.set_mode(subject, document["mode"])
 
 
 def _versions(document: Document) -> list[RegisteredSchema]:
