@@ -8,24 +8,23 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
-from urllib.parse import quote
 
 import click
 
-from tidegate.cli.credentials import connect_credentials, registry_client
+from tidegate.cli.connectors.reach import path_of, rest_of
+from tidegate.cli.credentials import registry_client
 from tidegate.cli.kafka.client import client_config, kafka_options
 from tidegate.cli.kafka.decoding import decoder, encoded_like, readable
 from tidegate.cli.kafka.positions import POSITION, Position, resolve
-from tidegate.cli.options import address_of, json_option, print_json, print_table
-from tidegate.cli.rest import Rest
+from tidegate.cli.options import json_option, print_json, print_table, time_text
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
     from broker.client import Admin, BatchProducer, ClientConfig, KafkaRecord, TopicPartition
     from registry.client import RegistryClient
+    from tidegate.cli.rest import Rest
 
 __all__ = ["dlq"]
 
@@ -57,6 +56,14 @@ def _dlq_options(function: F) -> F:
     return kafka_options(function)
 
 
+_start_option = click.option(
+    "--from",
+    "start",
+    type=POSITION,
+    help="Where to start in the queue; by default the letters that were not sent back.",
+)
+
+
 @dataclass(frozen=True)
 class _Letter:
     """A record of a dead letter queue."""
@@ -68,10 +75,11 @@ class _Letter:
         """Partition and offset in the queue."""
         return self.record.partition, self.record.offset
 
-    def topic_partition(self, topic: str) -> TopicPartition:
+    @property
+    def topic_partition(self) -> TopicPartition:
         from broker.client import TopicPartition
 
-        return TopicPartition(topic, self.record.partition)
+        return TopicPartition(self.record.topic, self.record.partition)
 
     def fact(self, name: str) -> str | None:
         """A header of Connect's about it: topic, partition, offset, connector.name, stage, exception.message, ..."""
@@ -122,7 +130,7 @@ class _Letter:
 @json_option
 def list_queues(connect: str | None, as_json: bool, data: Path, **where: Any) -> None:
     """List the connectors that have a dead letter queue, with how many records lie in it, and how many were not sent back."""
-    rest = _rest(data, connect)
+    rest = rest_of(data, connect)
     expanded = rest.call("GET", "/connectors", expand="info")
     topics = {name: entry["info"]["config"].get(_TOPIC) or "" for name, entry in sorted(expanded.items())}
     config = client_config(data, **where)
@@ -136,18 +144,10 @@ def list_queues(connect: str | None, as_json: bool, data: Path, **where: Any) ->
             for name, topic in topics.items():
                 if not topic:
                     continue
-                positions = await _positions(admin, _group(name), topic, None) if topic in there else {}
-                starts = await admin.beginning_offsets(positions)
                 queue = _Queue(config, name, topic)
-                left = [letter.where async for letter in queue.open_letters()] if positions else []
-                rows.append(
-                    {
-                        "connector": name,
-                        "topic": topic,
-                        "records": sum(end - starts[p] for p, (_, end) in positions.items()),
-                        "not sent back": len(left),
-                    }
-                )
+                sizes = (await queue.sizes(admin)) if topic in there else []
+                left = [letter.where async for letter in queue.open_letters(admin)] if topic in there else []
+                rows.append({"connector": name, "topic": topic, "records": sum(sizes), "not sent back": len(left)})
             return rows
 
     rows = asyncio.run(ask())
@@ -159,12 +159,7 @@ def list_queues(connect: str | None, as_json: bool, data: Path, **where: Any) ->
 
 @dlq.command()
 @click.argument("connector")
-@click.option(
-    "--from",
-    "start",
-    type=POSITION,
-    help="Where to start in the queue; by default the letters that were not sent back.",
-)
+@_start_option
 @click.option("--records", is_flag=True, help="Print every record as a JSON line, which `dlq replay --edits` takes.")
 @_dlq_options
 @json_option
@@ -183,7 +178,7 @@ def show(
 
     Example: tidegate dlq show orders-sink --records > letters.jsonl
     """
-    queue = _Queue(client_config(data, **where), connector, topic or _queue_of(_rest(data, connect), connector))
+    queue = _Queue(client_config(data, **where), connector, topic or _queue_of(rest_of(data, connect), connector))
     with registry_client(data, registry) as client:
         decode = decoder(client)
         letters = [letter.shown(decode) for letter in queue.letters(start)]
@@ -214,7 +209,7 @@ def show(
         stage, error, message = cause
         click.echo(f"\n{count} times {error} in {stage}: {message}")
         rows = [
-            [f"{s['partition']}:{s['offset']}", s["topic"], s["from"], _time(s["timestamp"]), _short(s["value"])]
+            [f"{s['partition']}:{s['offset']}", s["topic"], s["from"], time_text(s["timestamp"]), _short(s["value"])]
             for s in examples[cause]
         ]
         print_table(["letter", "topic", "record", "time", "value"], rows)
@@ -222,12 +217,7 @@ def show(
 
 @dlq.command()
 @click.argument("connector")
-@click.option(
-    "--from",
-    "start",
-    type=POSITION,
-    help="Where to start in the queue; by default the letters that were not sent back.",
-)
+@_start_option
 @click.option(
     "--edits",
     type=click.File(),
@@ -256,11 +246,12 @@ def replay(
 
     Every other reader of that topic gets them again, too; --to names another topic. One transaction holds the records and
     the position in the queue, so that the command goes on where it stopped. A record that fails once more is left out:
-    --again sends those, and keeps a position for them.
+    --again sends those, and keeps a position for them. A --from behind the position sends
+    letters without moving it, since it would pass others.
 
     Example: tidegate dlq replay orders-sink --execute
     """
-    queue = _Queue(client_config(data, **where), connector, topic or _queue_of(_rest(data, connect), connector))
+    queue = _Queue(client_config(data, **where), connector, topic or _queue_of(rest_of(data, connect), connector))
     with registry_client(data, registry) as client:
         plan = _Plan(queue, None if edits is None else _Edits(edits, client), again, target)
         plan.rehearse(start)
@@ -290,38 +281,45 @@ class _Queue:
         """The records of the connector up to the present end."""
 
         async def read() -> list[_Letter]:
-            if start is None:
-                return [letter async for letter in self.open_letters()]
-            async with aclosing(self.read(await self.range(start))) as letters:
+            from broker.client import Admin
+
+            async with Admin(self.config) as admin:
+                if start is None:
+                    return [letter async for letter in self.open_letters(admin)]
+                ranges = await self.range(admin, start)
+            async with aclosing(self.read(ranges)) as letters:
                 return [letter async for letter in letters if self.is_of_connector(letter)]
 
         return asyncio.run(read())
 
-    async def open_letters(self) -> AsyncGenerator[_Letter, None]:
+    async def open_letters(self, admin: Admin) -> AsyncGenerator[_Letter, None]:
         """Those that were not sent back since they came, the first time or again."""
-        first, again = await self.range(None), await self.range(None, again=True)
+        first, again = await self.range(admin, None), await self.range(admin, None, again=True)
         ranges = {p: (min(first[p][0], again[p][0]), end) for p, (_, end) in first.items()}
         async with aclosing(self.read(ranges)) as letters:
             async for letter in letters:
-                position = (again if letter.replays else first)[letter.topic_partition(self.topic)][0]
+                position = (again if letter.replays else first)[letter.topic_partition][0]
                 if self.is_of_connector(letter) and letter.record.offset >= position:
                     yield letter
+
+    async def sizes(self, admin: Admin) -> list[int]:
+        """The numbers of offsets in its partitions."""
+        return [end - begin for begin, end in (await self.range(admin, Position(offset=0))).values()]
 
     def is_of_connector(self, letter: _Letter) -> bool:
         return letter.fact("connector.name") in (None, self.connector)
 
-    async def range(self, start: Position | None, *, again: bool = False) -> dict[TopicPartition, tuple[int, int]]:
-        from broker.client import Admin
+    async def range(
+        self, admin: Admin, start: Position | None, *, again: bool = False
+    ) -> dict[TopicPartition, tuple[int, int]]:
+        """Where to start in each partition, and its end: by default after the letters that were sent back, or sent ``again``."""
+        from broker.client import TopicPartition
 
-        async with Admin(self.config) as admin:
-            return await _positions(admin, _group(self.connector, again=again), self.topic, start)
-
-    async def require_topic(self, topic: str) -> None:
-        """Raises UnknownTopicOrPartition: a misspelt topic would be created by the first record."""
-        from broker.client import Admin
-
-        async with Admin(self.config) as admin:
-            await admin.describe_topics([topic])
+        described = (await admin.describe_topics([self.topic]))[self.topic]
+        partitions = [TopicPartition(self.topic, p.partition) for p in described.partitions]
+        resolved = await resolve(admin, start or Position(offset=0), partitions)
+        committed = await admin.group_offsets(_group(self.connector, again=again)) if start is None else {}
+        return {p: (min(max(begin, committed.get(p, 0)), end), end) for p, (_, begin, end) in resolved.items()}
 
     async def read(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> AsyncGenerator[_Letter, None]:
         from broker.client import BatchConsumer
@@ -346,6 +344,10 @@ class _Plan:
     def __init__(self, queue: _Queue, edits: _Edits | None, again: bool, target: str | None) -> None:
         self._queue, self._edits, self._again, self._target = queue, edits, again, target
         self._group = _group(queue.connector, again=again)
+        self._positions: dict[TopicPartition, int] = {}
+        """How far the letters are sent back."""
+        self._moves: set[TopicPartition] = set()
+        """The partitions whose position moves: a later start would pass letters that nobody has sent."""
         self.sent: Counter[str] = Counter()
         """By topic."""
         self.skipped: Counter[str] = Counter()
@@ -355,9 +357,13 @@ class _Plan:
         """Decide about every letter without sending it. Raises UsageError for one that cannot be sent."""
 
         async def run() -> None:
-            if self._target is not None:
-                await self._queue.require_topic(self._target)
-            async with aclosing(self._queue.read(await self._range(start))) as letters:
+            from broker.client import Admin
+
+            async with Admin(self._queue.config) as admin:
+                if self._target is not None:
+                    await admin.describe_topics([self._target])  # a misspelt one would be created by the first record
+                ranges = await self._range(admin, start)
+            async with aclosing(self._queue.read(ranges)) as letters:
                 async for letter in letters:
                     self._outgoing(letter)
 
@@ -370,12 +376,15 @@ class _Plan:
         asyncio.run(self._execute(start))
 
     async def _execute(self, start: Position | None) -> None:
-        from broker.client import BatchProducer
+        from broker.client import Admin, BatchProducer
 
         # The id keeps two commands from sending the same records: the later one fences the earlier one.
         config = self._queue.config.with_properties({"transactional.id": self._group})
         async with BatchProducer(config) as producer:
-            ranges = await self._range(start)  # after another command with this id was fenced
+            async with Admin(self._queue.config) as admin:  # after another command with this id was fenced
+                ranges = await self._range(admin, start)
+                self._positions = {p: begin for p, (begin, _) in (await self._range(admin, None)).items()}
+            self._moves = {p for p, (begin, _) in ranges.items() if begin <= self._positions[p]}
             batch: list[_Letter] = []
             async with aclosing(self._queue.read(ranges)) as letters:
                 async for letter in letters:
@@ -387,19 +396,21 @@ class _Plan:
                 await self._send(producer, batch)
 
     async def _send(self, producer: BatchProducer, batch: list[_Letter]) -> None:
-        from broker.client import TopicPartition, Transaction
+        from broker.client import Transaction
 
-        done: dict[TopicPartition, int] = {}
         async with Transaction(producer):
             acks = []
             for letter in batch:
                 if (outgoing := self._outgoing(letter)) is not None:
                     acks.append(await producer.enqueue(**outgoing))
-                done[TopicPartition(self._queue.topic, letter.record.partition)] = letter.record.offset + 1
+                where = letter.topic_partition
+                if where in self._moves:
+                    self._positions[where] = max(self._positions[where], letter.record.offset + 1)
             await producer.flush()
             for ack in acks:
                 await ack
-            await producer.send_offsets(done, self._group)
+            if self._moves:
+                await producer.send_offsets({p: self._positions[p] for p in self._moves}, self._group)
 
     def _outgoing(self, letter: _Letter) -> dict[str, Any] | None:
         """The arguments of ``BatchProducer.enqueue`` for a letter; None to leave it out. Counts it either way."""
@@ -432,9 +443,9 @@ class _Plan:
             else None,
         }
 
-    async def _range(self, start: Position | None) -> dict[TopicPartition, tuple[int, int]]:
+    async def _range(self, admin: Admin, start: Position | None) -> dict[TopicPartition, tuple[int, int]]:
         """The range to read. Edits say nothing about letters that came after they were printed."""
-        ranges = await self._queue.range(start, again=self._again)
+        ranges = await self._queue.range(admin, start, again=self._again)
         if self._edits is None:
             return ranges
         return {p: (begin, min(end, self._edits.ends.get(p.partition, begin))) for p, (begin, end) in ranges.items()}
@@ -470,19 +481,6 @@ class _Edits:
             )
 
 
-async def _positions(
-    admin: Admin, group: str, topic: str, start: Position | None
-) -> dict[TopicPartition, tuple[int, int]]:
-    """Where to start in each partition of a queue, and its end: by default the letters that were not sent back."""
-    from broker.client import TopicPartition
-
-    described = (await admin.describe_topics([topic]))[topic]
-    partitions = [TopicPartition(topic, p.partition) for p in described.partitions]
-    resolved = await resolve(admin, start or Position(offset=0), partitions)
-    committed = await admin.group_offsets(group) if start is None else {}
-    return {p: (min(max(begin, committed.get(p, 0)), end), end) for p, (_, begin, end) in resolved.items()}
-
-
 def _group(connector: str, *, again: bool = False) -> str:
     """The group whose offsets say how far a connector's dead letters were sent back.
 
@@ -491,12 +489,8 @@ def _group(connector: str, *, again: bool = False) -> str:
     return f"tidegate-dlq-{connector}{'-again' * again}"
 
 
-def _rest(data: Path, connect: str | None) -> Rest:
-    return Rest(address_of("connect", data, connect), "Connect worker", connect_credentials(data, connect))
-
-
 def _queue_of(rest: Rest, connector: str) -> str:
-    config = rest.call("GET", f"/connectors/{quote(connector, safe='')}/config")
+    config = rest.call("GET", path_of(connector, "/config"))
     if not config.get(_TOPIC):
         raise UsageError(f"connector {connector} has no dead letter queue: {_TOPIC} names it")
     return str(config[_TOPIC])
@@ -512,10 +506,6 @@ def _named_line(number: int) -> Iterator[None]:
         ) from error
     except UsageError as error:
         raise UsageError(f"line {number} of the edits: {error}") from error
-
-
-def _time(timestamp_ms: int) -> str:
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _short(value: Any, longest: int = 60) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import click
 
 from tidegate.cli.connectors.looking import workers_in
 from tidegate.cli.connectors.reach import connect_options, connector_argument, path_of, rest_of, statistics_of
-from tidegate.cli.options import done, done_option, json_option, print_json, print_table
+from tidegate.cli.options import done, done_option, json_option, print_json, print_table, time_text
 from tidegate.cli.rest import Rest
 from tidegate.kit.errors import UsageError
 
@@ -123,7 +122,7 @@ def _state(status: Mapping[str, Any]) -> str:
 
 
 def _time(at_ms: int | None) -> str | None:
-    return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return None if at_ms is None else f"{time_text(at_ms)} UTC"
 
 
 def _took(run: Mapping[str, Any]) -> str | None:

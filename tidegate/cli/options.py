@@ -6,6 +6,7 @@ import functools
 import json
 import re
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,6 +36,7 @@ __all__ = [
     "print_table",
     "running_state",
     "table_of",
+    "time_text",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -231,6 +233,11 @@ def _cell(value: Any) -> str | Text:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return escape(str(value))
+
+
+def time_text(at_ms: int) -> str:
+    """A time in UTC, given in milliseconds since 1970."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def running_state(data: Path) -> State:

@@ -193,6 +193,29 @@ def test_replaying_goes_on_where_it_stopped(queue: Callable[[str], Queue]) -> No
     assert len(values) == 1200 and values[499:502] == [499, 500, 501] and values[700] == "x" * 60000
 
 
+def test_letters_that_are_chosen_neither_bring_others_back_nor_pass_them(queue: Callable[[str], Queue]) -> None:
+    q = queue("chosen")
+    q.create(q.topic, "chosen-orders")
+    q.write([(None, str(n), facts("chosen-orders", connector_name="chosen")) for n in range(4)])
+    assert q.dlq("replay", "--from", "3", "--execute").stdout == "1 records are sent to chosen-orders\n"
+    assert json.loads(q.dlq("show", "--json").stdout)["records"] == 4, "those before it are not sent"
+    assert q.dlq("replay", "--execute").stdout == "4 records are sent to chosen-orders\n"
+    assert q.dlq("replay", "--from", "0", "--execute").stdout == "4 records are sent to chosen-orders\n"
+    assert q.dlq("replay", "--execute").stdout == "nothing of chosen is left in dlq-chosen\n"
+
+
+def test_edits_of_earlier_letters_do_not_bring_later_ones_back(queue: Callable[[str], Queue], tmp_path: Path) -> None:
+    q = queue("earlier")
+    q.create(q.topic, "earlier-orders")
+    q.write([(None, str(n), facts("earlier-orders", connector_name="earlier")) for n in range(3)])
+    first = q.dlq("show", "--records").stdout.splitlines()[0]
+    q.dlq("replay", "--execute")
+    (tmp_path / "edits.jsonl").write_text(first + "\n")
+    q.dlq("replay", "--edits", str(tmp_path / "edits.jsonl"), "--from", "0", "--execute")
+    assert q.dlq("replay", "--execute").stdout == "nothing of earlier is left in dlq-earlier\n"
+    assert [r["value"] for r in q.read("earlier-orders")] == [0, 1, 2, 0]
+
+
 def test_letters_without_headers_need_a_topic(queue: Callable[[str], Queue]) -> None:
     q = queue("plain")
     q.create(q.topic, "plain-orders")
