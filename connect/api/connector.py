@@ -202,7 +202,7 @@ class JobTaskContext(TaskContext, Protocol):
     def leave_out(self, record: RecordBatch, error: Exception) -> None:
         """Pass a record that the engine could not decode to ``errors.*`` (dead letter queue, log); raises if errors are not tolerated.
 
-        ``record`` is one row with keys and values as bytes, and with ``origin`` and ``offsets``. What is passed during a run is durable
+        ``record`` is one row with keys and values as bytes, and with ``origin`` and ``offsets``. The records of a run are durable
         before the run's ends are committed.
         """
         ...

@@ -1,4 +1,4 @@
-"""What a job has done since its task started, for people who look at it."""
+"""The last runs of a job since its task started, for people who look at it."""
 
 from __future__ import annotations
 

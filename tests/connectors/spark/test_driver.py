@@ -37,6 +37,15 @@ CARRIER = {
 }
 
 
+JSON_SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}, "name": {"type": "string"}}}
+BY_SCHEMA = pytest.mark.parametrize(
+    "schema",
+    ["id BIGINT, name STRING", pytest.param(json.dumps(JSON_SCHEMA), marks=pytest.mark.long)],
+    ids=["ddl", "json-schema"],
+)
+"""Values of JSON by columns in DDL, and by a JSON Schema."""
+
+
 def framed(schema_id, schema, value):
     body = io.BytesIO()
     fastavro.schemaless_writer(body, schema, value)
@@ -205,14 +214,7 @@ def test_an_unknown_schema_id_fails_the_job_and_names_the_record(driver, job_for
     assert not list((tmp_path / "out").glob("part-*"))
 
 
-JSON_SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}, "name": {"type": "string"}}}
-
-
-@pytest.mark.parametrize(
-    "schema",
-    ["id BIGINT, name STRING", pytest.param(json.dumps(JSON_SCHEMA), marks=pytest.mark.long)],
-    ids=["ddl", "json-schema"],
-)
+@BY_SCHEMA
 def test_json_becomes_the_columns_of_its_schema_and_a_value_that_is_none_is_named(
     driver, job_for, apache_kafka, tmp_path, schema
 ):
@@ -233,11 +235,7 @@ def left_out(driver, job):
     return done, [(row["offset"], row["bytes"], row["key"], row["error"]) for row in rows]
 
 
-@pytest.mark.parametrize(
-    "schema",
-    ["id BIGINT, name STRING", pytest.param(json.dumps(JSON_SCHEMA), marks=pytest.mark.long)],
-    ids=["ddl", "json-schema"],
-)
+@BY_SCHEMA
 def test_a_job_that_tolerates_errors_leaves_records_out_and_hands_them_over(
     driver, job_for, apache_kafka, tmp_path, schema
 ):
