@@ -282,7 +282,8 @@ def test_offsets_of_a_stopped_source_are_changed(url, name, tmp_path):
     wait_until(lambda: ask(url, "GET", path).json()["offsets"][0]["offset"] == {"position": 14}, "read again")
     stopped(url, name)
     assert change_offsets(url, name, None) == (200, "The offsets for this connector have been reset successfully")
-    assert ask(url, "GET", path).json() == {"offsets": []}
+    # Apache Kafka's worker lists the partitions before it reads its topic of offsets to the end, so it may still name this partition once.
+    wait_until(lambda: ask(url, "GET", path).json() == {"offsets": []}, "no offsets")
     assert change_offsets(url, "nobody", None) == (404, "Connector nobody not found")
 
 
