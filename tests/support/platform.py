@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +48,12 @@ class RunningPlatform:
     def status(self) -> dict[str, Any]:
         return json.loads(tidegate("status", "--data", self.data, "--json").stdout)
 
-    @property
+    @cached_property
     def addresses(self) -> dict[str, str]:
+        """The supervisor chooses them once, and components that start again keep them."""
         return self.status()["addresses"]
 
-    @property
+    @cached_property
     def bootstrap_servers(self) -> str:
         return self.status()["bootstrap_servers"]
 
