@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, NewTopic, TopicPartition
+from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, KafkaRecord, NewTopic, TopicPartition
+from registry.client import RegistryClient
 from tests.support.broker import BrokerThread, settings
 from tests.support.platform import until
+from tests.support.registry import RegistryThread
 from tidegate.cli import tidegate
 
 Command = Callable[..., Result]
@@ -130,6 +132,62 @@ def test_what_consume_prints_can_be_produced(command: Command) -> None:
     assert "10 records written to back" in command("produce", "back", stdin=printed).stderr
     left = [(r["key"], r["value"], r["headers"]) for r in shown(command("consume", "back", "--to-end"))]
     assert left == [(r["key"], r["value"], r["headers"]) for r in map(json.loads, printed.splitlines())]
+
+
+def test_records_of_schemas_and_bytes_come_back_as_they_were(command: Command) -> None:
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    fields = {
+        "amount": decimal,
+        "photo": ["null", "bytes"],
+        "at": {"type": "long", "logicalType": "timestamp-micros"},
+        "days": {"type": "array", "items": {"type": "int", "logicalType": "date"}},
+        "id": {"type": "string", "logicalType": "uuid"},
+        "either": ["string", "bytes", {"type": "map", "values": decimal}],
+    }
+    schema = {"type": "record", "name": "R", "fields": [{"name": n, "type": t} for n, t in fields.items()]}
+    rest = {"at": "2026-11-25 10:30:00.000001+00:00", "id": "6f1d2c4e-1111-4000-8000-0123456789ab"}
+    values = [
+        {"amount": "12.50", "photo": "AP8=", "days": ["2026-11-25"], "either": {"bytes": "AA=="}, **rest},
+        {"amount": "-0.01", "photo": None, "days": [], "either": {"a": "1.00"}, **rest},
+        {"undecodable": "cut off", "base64": "AAAAAAE="},
+    ]
+    with RegistryThread() as registry, RegistryClient(registry.url) as client:
+        client.register("typed-value", json.dumps(schema))
+        where = ("--registry", registry.url)
+        lines = "".join(json.dumps({"value": value, "key": {"base64": "/w=="}}) + "\n" for value in values)
+        command("produce", "typed", "--subject", "typed-value", *where, stdin=lines)
+        printed = command("consume", "typed", "--to-end", *where).stdout
+        command("produce", "again", "--subject", "typed-value", *where, stdin=printed)
+        first, second = ([r.value for r in raw(command, topic)] for topic in ("typed", "again"))
+        assert first == second and [r.key for r in raw(command, "again")] == [b"\xff"] * 3
+        assert [record["value"] for record in map(json.loads, printed.splitlines())][:2] == values[:2]
+        wrong = command(
+            "produce", "typed", "--subject", "typed-value", *where, stdin='{"amount": "1.005"}\n', fails=True
+        )
+        assert 'line 1 does not fit the schema: field amount: "1.005" is more than a decimal' in str(wrong.exception)
+
+
+def raw(command: Command, topic: str) -> list[KafkaRecord]:
+    async def read() -> list[KafkaRecord]:
+        async with BatchConsumer(ClientConfig(command.servers)) as consumer:  # type: ignore[attr-defined]
+            await consumer.assign([TopicPartition(topic, 0)])
+            await consumer.seek(TopicPartition(topic, 0), 0)
+            records: list[KafkaRecord] = []
+            deadline = time.monotonic() + 60
+            while len(records) < 3 and time.monotonic() < deadline:
+                records += [r for fetched in await consumer.fetch(max_wait_ms=500) for r in fetched.records()]
+            return records
+
+    return asyncio.run(read())
+
+
+def test_bytes_and_documents_that_look_like_bytes_come_back(command: Command) -> None:
+    lines = [{"base64": "/wA="}, {"base64": "eyJiYXNlNjQiOiAiQUFBQSJ9"}, {"base64": "no base64"}]
+    command("produce", "bytes", stdin="".join(json.dumps(line) + "\n" for line in lines))
+    expected = [b"\xff\x00", b'{"base64": "AAAA"}', b'{"base64": "no base64"}']
+    assert [record.value for record in raw(command, "bytes")] == expected
+    command("produce", "bytes-again", stdin=command("consume", "bytes", "--to-end").stdout)
+    assert [record.value for record in raw(command, "bytes-again")] == expected
 
 
 def test_produce_takes_keys_headers_and_a_partition_from_options(command: Command) -> None:

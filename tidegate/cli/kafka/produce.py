@@ -14,6 +14,7 @@ import click
 
 from tidegate.cli.credentials import registry_client
 from tidegate.cli.kafka.client import client_config, kafka_options, key_values
+from tidegate.cli.kafka.decoding import raw_bytes
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["produce"]
 
 _Encode: TypeAlias = Callable[[Any], bytes]
-_Record: TypeAlias = tuple[bytes | None, bytes | None, list[tuple[str, bytes]], int | None]
+_Record: TypeAlias = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int | None]
 """Key, value, headers and partition."""
 
 
@@ -71,7 +72,9 @@ def produce(
     """Write lines to a topic: each the JSON of a value, or of an object of "value" with "key", "headers" or "partition".
 
     Values are written as JSON, with --subject by a schema, with --raw as they are. It takes the lines
-    that `consume` prints, and ignores their "topic", "offset" and "timestamp".
+    that `consume` prints, and ignores their "topic", "offset" and "timestamp". By a schema, a decimal is "12.50",
+    bytes are base64, dates and times as in "2026-11-25 10:30:00+00:00"; where a union has several types that a value
+    fits, {"bytes": "AP8="} names one.
     """
 
     from broker.client.errors import ClusterAuthorizationFailed, TopicAuthorizationFailed
@@ -100,15 +103,23 @@ def produce(
 
 
 def _schema_encoder(client: RegistryClient, subject: str) -> Callable[[Any], bytes]:
-    from registry.serde import encode_record
+    from registry.serde import record_from_json
 
     registered = client.version(subject)
     schema = client.parsed(registered)
-    return lambda value: encode_record(schema, value, registered.id)
+
+    def encode(value: Any) -> bytes:
+        # Bytes that contradicted their schema stay as they are; {"base64": ...} alone may be a record of the schema.
+        if isinstance(value, dict) and "undecodable" in value and (data := raw_bytes(value)) is not None:
+            return data
+        return record_from_json(schema, value, registered.id)
+
+    return encode
 
 
 def _json_bytes(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode()
+    data = raw_bytes(value)
+    return json.dumps(value, ensure_ascii=False).encode() if data is None else data
 
 
 def _key_bytes(key: Any) -> bytes:
@@ -130,7 +141,7 @@ def _messages(file: TextIO, *, raw: bool) -> Iterator[tuple[int, dict[str, Any]]
             continue
         try:
             message = json.loads(line)
-        except json.JSONDecodeError as error:
+        except ValueError as error:
             raise UsageError(f"line {number} is not JSON: {error}; --raw takes lines as they are") from error
         whole = isinstance(message, dict) and "value" in message and set(message) <= _PARTS | _PRINTED
         yield number, message if whole else {"value": message}
@@ -140,7 +151,7 @@ def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
     """The records of a file. Raises UsageError that names the line."""
     from registry.serde import SerializationError
 
-    common = [(name, text.encode()) for name, text in form.headers.items()]
+    common: list[tuple[str, bytes | None]] = [(name, text.encode()) for name, text in form.headers.items()]
     for number, message in _messages(file, raw=form.raw):
         headers = message.get("headers") or {}
         if not isinstance(headers, dict):
@@ -158,7 +169,7 @@ def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
             encoded_key = None if key is None else form.encode_key(key)
         except SerializationError as error:
             raise UsageError(f"line {number}: the key does not fit the schema: {error}") from error
-        named = [(name, _key_bytes(text)) for name, text in headers.items()]
+        named = [(name, None if text is None else _key_bytes(text)) for name, text in headers.items()]
         yield encoded_key, encoded, common + named, message.get("partition", form.partition)
 
 
