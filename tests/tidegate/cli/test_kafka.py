@@ -212,6 +212,47 @@ def test_produce_raw_takes_lines_as_they_are(command: Command) -> None:
     assert "--raw takes lines as they are" in str(command("produce", "lines", stdin="one {\n", fails=True).exception)
 
 
+def test_a_record_without_a_key_is_refused_where_the_topic_is_compacted(command: Command, tmp_path: Path) -> None:
+    command("topics", "create", "newest", "--config", "cleanup.policy=compact,delete")
+    (tmp_path / "lines").write_text('{"value": 1, "key": "a"}\n{"value": 2}\n')
+    for source, stdin in ((str(tmp_path / "lines"), None), ("-", '{"n": 1}\n')):
+        failed = command("produce", "newest", source, stdin=stdin, fails=True)
+        line = 1 if stdin else 2
+        assert f"line {line} has no key, and topic newest is compacted" in str(failed.exception)
+    assert shown(command("consume", "newest", "--to-end")) == []
+    command("produce", "newest", str(tmp_path / "lines"), "--key", "b")
+    assert [r["key"] for r in shown(command("consume", "newest", "--to-end"))] == ["a", "b"]
+
+
+def test_produce_creates_a_topic_unless_its_name_looks_misspelt(command: Command) -> None:
+    first = command("produce", "payments", stdin="1\n")
+    assert first.stderr == "topic payments is created\n1 records written to payments\n"
+    failed = command("produce", "paymnets", stdin="1\n", fails=True)
+    assert str(failed.exception) == "there is no topic paymnets; did you mean payments? --create makes paymnets"
+    assert "topic paymnets is created" in command("produce", "paymnets", "--create", stdin="1\n").stderr
+    assert command("produce", "payments", "--create", stdin="2\n").stderr == "1 records written to payments\n"
+    command("produce", "payments-2", stdin="1\n")
+
+
+def test_a_misspelt_topic_or_group_is_answered_with_the_nearest(command: Command) -> None:
+    filled(command, "temperatures")
+    command("consume", "temperatures", "--group", "thermometers", "--to-end")
+    for arguments in (
+        ("topics", "describe", "temperaturs"),
+        ("topics", "alter", "temperaturs", "--config", "retention.ms=1000"),
+        ("topics", "alter", "temperaturs", "--partitions", "3"),
+        ("topics", "delete", "temperatures", "temperaturs"),
+        ("consume", "temperaturs", "--to-end"),
+        ("records", "delete", "temperaturs", "--before", "1"),
+        ("groups", "reset", "g", "--to", "end", "--topic", "temperaturs:0"),
+    ):
+        failed = command(*arguments, fails=True)
+        assert "no such topic: temperaturs; did you mean temperatures?" in str(failed.exception), arguments
+    assert len(shown(command("consume", "temperatures", "--to-end"))) == 10, "nothing is deleted"
+    failed = command("groups", "describe", "thermometer", fails=True)
+    assert str(failed.exception) == "there is no group thermometer; did you mean thermometers?"
+
+
 @pytest.mark.parametrize(("position", "expected"), [("beginning", 0), ("end", 10), ("4", 4), ("-3", 7), ("-1h", 0)])
 def test_a_group_is_reset_only_when_told_to(command: Command, position: str, expected: int) -> None:
     topic, group = f"reset{position}", f"group{position}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.cli.dead_letters import sent as notes
 from tidegate.cli.dead_letters.sent import NOTHING, Sent
+from tidegate.cli.kafka.client import naming_topics
 from tidegate.cli.kafka.positions import Position, resolve
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ class Queue:
         """The offset of a position in each partition, and the partition's end."""
         from broker.client import TopicPartition
 
-        described = (await admin.describe_topics([self.topic]))[self.topic]
+        async with naming_topics(admin, [self.topic]):
+            described = (await admin.describe_topics([self.topic]))[self.topic]
         partitions = [TopicPartition(self.topic, p.partition) for p in described.partitions]
         return {p: (begin, end) for p, (_, begin, end) in (await resolve(admin, start, partitions)).items()}
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from tidegate.cli.dead_letters.letter_queue import REPLAYS, Letter, Queue, group_of
 from tidegate.cli.dead_letters.sent import Sent, written
+from tidegate.cli.kafka.client import naming_topics
 from tidegate.cli.kafka.decoding import encoded_like
 from tidegate.cli.kafka.positions import Position
 from tidegate.cli.options import time_text
@@ -57,7 +58,10 @@ class Plan:
 
             async with Admin(self._queue.config) as admin:
                 if self._target is not None:
-                    await admin.describe_topics([self._target])  # a misspelt one would be created by the first record
+                    async with naming_topics(admin, [self._target]):
+                        await admin.describe_topics(
+                            [self._target]
+                        )  # a misspelt one would be created by the first record
                 ranges = await self._begin(admin, start)
             async with aclosing(self._queue.read(ranges)) as letters:
                 async for letter in letters:

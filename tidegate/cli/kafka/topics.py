@@ -90,7 +90,7 @@ def describe(name: str, as_json: bool, **where: Any) -> None:
             "configs": {e.name: e.value for e in configs.values() if e.source == "DYNAMIC_TOPIC_CONFIG"},
         }
 
-    topic_description = with_admin(client_config(**where), ask)
+    topic_description = with_admin(client_config(**where), ask, topics=[name])
     if as_json:
         print_json(topic_description)
         return
@@ -148,7 +148,7 @@ def alter(name: str, configs: tuple[str, ...], partitions: int | None, **where: 
         if partitions is not None:
             await admin.create_partitions(name, partitions)
 
-    with_admin(client_config(**where), change)
+    with_admin(client_config(**where), change, topics=[name])
     changed = [*configs, *([f"{partitions} partitions"] if partitions is not None else [])]
     done(f"topic {name} has {', '.join(changed)}", topic=name, action="altered", changed=changed)
 
@@ -158,7 +158,12 @@ def alter(name: str, configs: tuple[str, ...], partitions: int | None, **where: 
 @kafka_options
 @done_option
 def delete(names: tuple[str, ...], **where: Any) -> None:
-    """Delete topics with all their records."""
-    with_admin(client_config(**where), lambda admin: admin.delete_topics(names))
+    """Delete topics with all their records. If one of them does not exist, none is deleted."""
+
+    async def change(admin: Admin) -> None:
+        await admin.describe_topics(names)
+        await admin.delete_topics(names)
+
+    with_admin(client_config(**where), change, topics=names)
     for name in names:
         done(f"topic {name} is deleted", topic=name, action="deleted")
