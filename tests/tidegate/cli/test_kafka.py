@@ -343,6 +343,11 @@ def test_commands_for_topics_say_what_they_did(command: Command) -> None:
     assert command("topics", "create", "told").stdout == "topic told is created, with 1 partition\n"
     altered = command("topics", "alter", "told", "--partitions", "2", "--config", "retention.ms=1000")
     assert altered.stdout == "topic told has retention.ms=1000, 2 partitions\n"
+    removed = command("topics", "alter", "told", "--delete-config", "retention.ms").stdout
+    assert removed == "topic told has the default of retention.ms\n"
+    assert json.loads(command("topics", "describe", "told", "--json").stdout)["configs"] == {}
+    empty = command("topics", "alter", "told", "--config", "retention.ms=", fails=True).output
+    assert "--config retention.ms= has no value: give one, or --delete-config retention.ms to remove" in empty
     assert command("topics", "delete", "told").stdout == "topic told is deleted\n"
     told = json.loads(command("topics", "create", "told", "--json").stdout)
     assert told == [{"topic": "told", "action": "created", "partitions": 1}]
@@ -452,6 +457,7 @@ def test_quotas_are_set_and_removed(server: str, elsewhere: None, request: pytes
         ["ann", "", "", "producer_byte_rate", 1000000.0],
         ["ann", "", "", "request_percentage", 50.0],
     ]
+    assert command("quotas", "list").stdout.splitlines()[2].split() == ["ann", "producer_byte_rate", "1,000,000"]
     command("quotas", "remove", "--user", "ann", "produce")
     until(lambda: len(listed()) == 2)
     command("quotas", "remove", "--user", "ann")
