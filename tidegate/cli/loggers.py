@@ -101,7 +101,9 @@ def set_level(
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
-    near = nearest_name(name, known)
+    """The nearest logger, or the beginning of several."""
+    beginnings = {logger.rsplit(".", depth)[0] for logger in known for depth in range(logger.count(".") + 1)}
+    near = nearest_name(name, beginnings)
     return f"; did you mean {near}?" if near else ""
 
 

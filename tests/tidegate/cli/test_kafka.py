@@ -470,14 +470,15 @@ def test_quotas_are_set_and_removed(server: str, elsewhere: None, request: pytes
 
 @pytest.mark.parametrize("server", ["tidegate_broker", "apache_kafka"])
 def test_scram_passwords_are_set_listed_and_deleted(
-    server: str, elsewhere: None, request: pytest.FixtureRequest
+    server: str, elsewhere: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = commands_for(request.getfixturevalue(server).bootstrap_servers)
 
     def listed() -> list[list[Any]]:
         return [list(row.values()) for row in json.loads(command("scram", "list", "--json").stdout)]
 
-    said = command("scram", "set", "ann", "--password", "a long secret").stdout
+    monkeypatch.setenv("TIDEGATE_NEW_PASSWORD", "a long secret")
+    said = command("scram", "set", "ann").stdout
     assert said == "ann has a password for SCRAM-SHA-256 and SCRAM-SHA-512\n"
     until(lambda: len(listed()) == 2)
     assert listed() == [["ann", "SCRAM-SHA-256", 4096], ["ann", "SCRAM-SHA-512", 4096]]
