@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from connect.api import Converted, Converter, DataError, Problem, Schema, config, key, one_of
-from connect.converters.suggestions import suggestion
+from connect.converters.suggestions import is_meant_as_json, suggestion
 from connect.data.json_schema import schema_from_json, schema_to_json
 from connect.data.json_text import json_texts
 from connect.data.json_values import from_json
@@ -214,6 +214,8 @@ def _parse(text: bytes, row: int, where: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
+        if is_meant_as_json(text):
+            raise DataError(f"{where} is broken JSON: {error}", rows=[row]) from error
         hint = suggestion(text, is_key=where.startswith("a key"))
         raise DataError(f"{where} is not JSON: {error}{hint}", rows=[row]) from error
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import orjson
 
-__all__ = ["suggestion"]
+__all__ = ["is_meant_as_json", "suggestion"]
 
 _JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 _TEXT: Final = "org.apache.kafka.connect.storage.StringConverter"
 _AVRO: Final = "io.confluent.connect.avro.AvroConverter"
 _FRAME_BYTES: Final = 5
+_MEANT_AS_JSON: Final = re.compile(rb'\s*(\{|\[\s*[{\["])')
+"""The beginning of an object, or of a list of objects, lists or texts: not of a line of a log (``[INFO] ...``)."""
+
+
+def is_meant_as_json(message: bytes) -> bool:
+    """Whether bytes that are not JSON begin like it, so that JSON is broken rather than the converter wrong."""
+    return _MEANT_AS_JSON.match(message) is not None
 
 
 def suggestion(message: bytes, *, is_key: bool) -> str:
@@ -29,7 +37,9 @@ def suggestion(message: bytes, *, is_key: bool) -> str:
         return ""
     try:
         value = orjson.loads(message)
-    except orjson.JSONDecodeError:
+    except orjson.JSONDecodeError as error:
+        if is_meant_as_json(message):
+            return f"; it looks like broken JSON ({error}): if the others are JSON, set {side}.converter={_JSON}"
         if text and text.isprintable():
             return f"; it looks like text: set {side}.converter={_TEXT}"
         return ""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from registry.serde.errors import CorruptRecord, Origin, SerializationError, UnencodableValue, UnknownSchema
     from registry.serde.framing import frame, unframe
     from registry.serde.json_schema import decode_json, json_type
+    from registry.serde.json_values import record_from_json, record_to_json
     from registry.serde.json_writing import encode_json, json_schema_of
     from registry.serde.protobuf import decode_protobuf, protobuf_message, protobuf_type
     from registry.serde.protobuf_writing import encode_protobuf, protobuf_schema_of
@@ -48,6 +49,8 @@ __all__ = [
     "protobuf_message",
     "protobuf_schema_of",
     "protobuf_type",
+    "record_from_json",
+    "record_to_json",
     "subject_name",
     "unframe",
 ]
@@ -77,6 +80,8 @@ _HOMES = {
     "protobuf_schema_of": "protobuf_writing",
     "protobuf_message": "protobuf",
     "protobuf_type": "protobuf",
+    "record_from_json": "json_values",
+    "record_to_json": "json_values",
     "subject_name": "subjects",
     "unframe": "framing",
 }

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from registry.formats.avro.model import ArrayType, AvroType, MapType, RecordType, UnionType
-from registry.serde.logical import branch_names, decimal_of, logical_of, value_branches
+from registry.serde.logical import branch_names, decimal_of, logical_of, null_branch, value_branches
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["default_column", "default_value"]
+__all__ = ["default_branch", "default_column", "default_value"]
 
 
 def default_column(type_: AvroType, default: Any, rows: int) -> pa.Array:
@@ -54,6 +54,13 @@ def default_value(type_: AvroType, default: Any, *, columns: bool) -> Any:
     if logical_of(type_) == "uuid":
         return default if columns else UUID(default)
     return _temporal(logical_of(type_), default)
+
+
+def default_branch(type_: UnionType, default: Any) -> int:
+    """The branch of a union's default: the first that it may be of."""
+    if default is None and (null := null_branch(type_)) is not None:
+        return null
+    return next((index for index, branch in value_branches(type_) if _may_be(branch, default)), 0)
 
 
 def _union_default(type_: UnionType, default: Any, *, columns: bool) -> Any:

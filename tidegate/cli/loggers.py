@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
@@ -58,6 +58,8 @@ def list_loggers(prefix: str, node: int | None, connect: str | None, as_json: bo
         else {name: entry["level"] for name, entry in _worker(data, connect).call("GET", "/admin/loggers").items()}
     )
     shown = {name: level for name, level in sorted(levels.items()) if name.startswith(prefix)}
+    if prefix and not shown:
+        raise TidegateError(f"no logger's name begins with {prefix}{_meant(prefix, levels)}")
     if as_json:
         print_json(shown)
     else:
@@ -98,14 +100,27 @@ def set_level(
     click.echo(f"{logger} is {level.upper()}{count}")
 
 
+def _meant(name: str, known: Iterable[str]) -> str:
+    """The nearest logger, or the beginning of several."""
+    beginnings = {logger.rsplit(".", depth)[0] for logger in known for depth in range(logger.count(".") + 1)}
+    near = nearest_name(name, beginnings)
+    return f"; did you mean {near}?" if near else ""
+
+
 def _worker(data: Path, connect: str | None) -> Rest:
     return rest_of(data, connect)
 
 
 def _set_on_worker(rest: Rest, logger: str, level: str, *, cluster: bool) -> list[str] | None:
-    """The loggers that have another level now; None for a cluster, which does not tell."""
+    """The loggers that have another level now; None for a cluster, which does not tell.
+
+    A worker takes any name, as Kafka Connect does: one that it does not know is a warning.
+    """
     scope = {"scope": "cluster"} if cluster else {}
     try:
+        known = rest.call("GET", "/admin/loggers")
+        if not any(name == logger or name.startswith(f"{logger}.") for name in known):
+            click.echo(f"the worker has no logger {logger} so far{_meant(logger, known)}", err=True)
         changed: list[str] | None = rest.call(
             "PUT", f"/admin/loggers/{quote(logger, safe='')}", {"level": level}, **scope
         )
@@ -125,10 +140,8 @@ def _of_broker(node: int, data: Path, where: dict[str, Any]) -> dict[str, str | 
 def _set_on_broker(node: int, logger: str, level: str, data: Path, where: dict[str, Any]) -> list[str]:
     known = _of_broker(node, data, where)
     if logger not in known:
-        near = nearest_name(logger, known)
-        hint = f"; did you mean {near}?" if near else ""
         raise TidegateError(
-            f"broker {node} has no logger {logger}{hint} (`tidegate loggers list --broker {node}` lists all)"
+            f"broker {node} has no logger {logger}{_meant(logger, known)} (`tidegate loggers list --broker {node}` lists all)"
         )
     config = client_config(data, **where)
     with_admin(config, lambda admin: admin.alter_configs(str(node), {logger: level}, resource="broker-logger"))

@@ -232,6 +232,8 @@ def _cell(value: Any) -> str | Text:
         return "-"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.15g}"
     return escape(str(value))
 
 

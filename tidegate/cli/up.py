@@ -10,11 +10,12 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import click
 
 from tidegate import platform
+from tidegate.cli.connectors.reach import rest_of
 from tidegate.cli.connectors.summary import summaries_of, troubles
 from tidegate.cli.options import folder_option, json_option, print_json, print_table, running_state
 from tidegate.components import COMPONENTS
@@ -25,9 +26,10 @@ from tidegate.kit.users import INTERNAL_USER
 from tidegate.platform import State, read_state
 from tidegate.security import connect_token
 
-__all__ = ["component_state", "down", "restart", "status", "up", "with_memory"]
+__all__ = ["component_state", "down", "restart", "status", "tasks_text", "up", "with_memory"]
 
 _RESTART_S: Final = 180
+_PAUSE_S: Final = 0.1
 _CONNECT_S: Final = 5.0
 """How long ``status`` waits for the worker."""
 _LISTEN_OPTIONS: Final = {
@@ -154,6 +156,8 @@ def down(data: Path) -> None:
 def restart(components: tuple[str, ...], data: Path, as_json: bool) -> None:
     """Restart components of a running platform, one after another, and wait until each is ready. The others go on.
 
+    After a restart of connect, it also waits until the tasks that ran before run again, 180 s in all at most.
+
     A component gets the properties of the last `tidegate up`; for a changed tidegate.toml stop and start the platform.
     A restart of connect finds newly installed plugins.
 
@@ -165,12 +169,68 @@ def restart(components: tuple[str, ...], data: Path, as_json: bool) -> None:
     done = []
     for name in dict.fromkeys(components):
         began = time.monotonic()
+        before = _running_tasks(data) if name == "connect" else frozenset()
         pid = _restart(data, name)
-        done.append({"component": name, "pid": pid, "seconds": round(time.monotonic() - began, 1)})
+        told: dict[str, Any] = {"component": name, "pid": pid}
+        if before:
+            told["tasks"] = _await_tasks(data, before, began + _RESTART_S)
+        done.append(told | {"seconds": round(time.monotonic() - began, 1)})
         if not as_json:
-            click.echo(f"{name} is ready again")
+            click.echo(f"{name} is ready again{tasks_text(told['tasks']) if before else ''}")
     if as_json:
         print_json(done)
+
+
+_Task: TypeAlias = tuple[str, int]
+"""A connector's name and a task's number."""
+
+
+def _running_tasks(data: Path) -> frozenset[_Task]:
+    """The tasks that run on the worker of a platform; none if it does not answer."""
+    with contextlib.suppress(TidegateError):
+        return frozenset(task for task, state in _task_states(data).items() if state == "RUNNING")
+    return frozenset()
+
+
+def _task_states(data: Path) -> dict[_Task, str]:
+    """The states of the platform's tasks. Those of its worker count as running only once the worker has them."""
+    rest = rest_of(data, None, timeout_s=_CONNECT_S)
+    here = rest.call("GET", "/tidegate/v1/connectors")
+    loaded = {(name, task["id"]) for name, tasks in here["connectors"].items() for task in tasks}
+    return {
+        (name, task["id"]): "STARTING"
+        if task["worker_id"] == here["worker_id"] and task["state"] == "RUNNING" and (name, task["id"]) not in loaded
+        else task["state"]
+        for name, entry in rest.call("GET", "/connectors", expand="status").items()
+        for task in entry["status"]["tasks"]
+    }
+
+
+def _await_tasks(data: Path, before: frozenset[_Task], deadline: float) -> dict[str, list[str]]:
+    """Wait until the tasks that ran before run again, or have failed; the names of tasks by what became of them."""
+    while True:
+        states: dict[_Task, str] = {}
+        with contextlib.suppress(TidegateError):
+            states = _task_states(data)
+        by_state: dict[str, list[str]] = {"running": [], "failed": [], "starting": []}
+        for task in sorted(before):
+            state = states.get(task, "").lower()
+            by_state[state if state in by_state else "starting"].append(f"{task[0]}-{task[1]}")
+        if not by_state["starting"] or time.monotonic() > deadline:
+            return by_state
+        time.sleep(_PAUSE_S)
+
+
+def tasks_text(tasks: Mapping[str, list[str]]) -> str:
+    """What became of the tasks that ran before."""
+    count, running = sum(map(len, tasks.values())), len(tasks["running"])
+    share = f"{running} of {count} tasks" if running < count else "1 task" if count == 1 else f"{count} tasks"
+    text = f", {share} {'runs' if running == 1 else 'run'} again"
+    if tasks["failed"]:
+        text += f"; failed: {', '.join(tasks['failed'])} (`tidegate connectors status NAME` says why)"
+    if tasks["starting"]:
+        text += f"; still starting: {', '.join(tasks['starting'])}"
+    return text
 
 
 def _restart(data: Path, name: str) -> int:
@@ -238,8 +298,6 @@ def _connectors(state: State, data: Path) -> list[dict[str, Any]] | None:
     """The connectors in short; None if no worker runs or it does not answer."""
     if not state.components.get("connect", {}).get("ready"):
         return None
-    from tidegate.cli.connectors.reach import rest_of
-
     with contextlib.suppress(TidegateError):
         return summaries_of(rest_of(data, None, timeout_s=_CONNECT_S), data, None)
     return None

@@ -72,6 +72,7 @@ def configure(level: str = "INFO", format: Format | None = None) -> None:  # noq
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:
     """The logger of a module: ``log = logger(__name__)``, then ``log.info("what happened", connector=name)``."""
+    logging.getLogger(name)  # structlog makes it at its first line only: it could not be listed before
     bound: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
     return bound
 

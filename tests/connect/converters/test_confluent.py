@@ -129,6 +129,8 @@ def test_an_incompatible_schema_is_explained_once_with_what_would_help(converter
         ),
         (b'{"schema": null, "payload": 1}', "value.converter.schemas.enable=true"),
         ("grüezi".encode(), "it looks like text: set value.converter=org.apache.kafka.connect.storage.StringConverter"),
+        (b"[INFO] started", "it looks like text"),
+        (b'{"a": oops}', "line 1 column 7 (char 6)): if the others are JSON"),
         (b"\xff\xfe\x01", ""),
     ],
 )

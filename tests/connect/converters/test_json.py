@@ -132,3 +132,27 @@ def test_any_bytes_are_read_or_refused(data):
         converter().to_connect("t", pa.array([data], pa.binary()))
     except DataError:
         pass
+
+
+@pytest.mark.parametrize(
+    ("message", "begin", "end"),
+    [
+        (b'{"a": oops}', "a value of t is broken JSON: ", "line 1 column 7 (char 6)"),
+        (b' [{"a": 1}', "a value of t is broken JSON: ", "(char 10)"),
+        (
+            b"[INFO] started",
+            "a value of t is not JSON: ",
+            "set value.converter=org.apache.kafka.connect.storage.StringConverter",
+        ),
+        (
+            b"oops",
+            "a value of t is not JSON: ",
+            "it looks like text: set value.converter=org.apache.kafka.connect.storage.StringConverter",
+        ),
+    ],
+)
+@pytest.mark.parametrize("schemas_enable", ["true", "false"])
+def test_broken_json_is_told_from_text(message, begin, end, schemas_enable):
+    with pytest.raises(DataError) as raised:
+        converter(schemas_enable=schemas_enable).to_connect("t", pa.array([message], pa.binary()))
+    assert str(raised.value).startswith(begin) and str(raised.value).endswith(end)

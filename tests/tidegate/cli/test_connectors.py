@@ -43,7 +43,7 @@ def test_two_files_with_one_name_are_refused(platform: RunningPlatform, tmp_path
     first, second = write(tmp_path, "twice"), tmp_path / "second.json"
     second.write_text(first.read_text())
     failed = tidegate("connectors", "apply", first, second, "--data", platform.data, check=False)
-    assert failed.stderr == f"error: {first} and {second} both hold a connector twice: nothing was applied\n"
+    assert failed.stderr == f"error: {first} and {second} both hold a connector twice: give one of them\n"
 
 
 def test_a_misspelt_key_stops_apply_unless_it_is_forced(platform: RunningPlatform, tmp_path: Path) -> None:
@@ -64,7 +64,9 @@ def test_apply_waits_until_the_tasks_run_or_says_why_one_failed(platform: Runnin
     done = tidegate("connectors", "apply", write(tmp_path, "waited"), "--wait", "--data", platform.data)
     assert done.stdout == "waited created\nwaited runs, 1 task\n"
     again = tidegate("connectors", "apply", write(tmp_path, "waited"), "--wait", "--data", platform.data)
-    assert again.stdout == "waited updated\nwaited runs, 1 task\n"
+    assert again.stdout == "waited unchanged\nwaited runs, 1 task\n"
+    more = write(tmp_path, "waited", **{"batch.size": 7})
+    assert tidegate("connectors", "apply", more, "--data", platform.data).stdout == "waited updated\n"
     (tmp_path / "lines.txt").unlink()
     (tmp_path / "lines.txt").mkdir()
     failed = tidegate("connectors", "apply", write(tmp_path, "failing"), "--wait", "--data", platform.data, check=False)

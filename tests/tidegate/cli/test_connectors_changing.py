@@ -164,6 +164,15 @@ def test_logs_are_those_of_the_connector_and_task(tmp_path: Path) -> None:
     assert shown == 't INFO    task 0  e8 [l]\nt WARNING -  trouble keys=["k"] [l]\nE: x\n'
 
 
+def test_logs_of_a_name_that_nobody_has_are_an_error(tmp_path: Path) -> None:
+    write_log(tmp_path, {"connector": "orders", "event": "e", "level": "info"})
+    failed = tidegate("connectors", "logs", "ordres", "--data", tmp_path, check=False)
+    assert failed.returncode == 1
+    assert failed.stderr == "error: there is no connector ordres, and no line of one in the log; did you mean orders?\n"
+    done = tidegate("connectors", "logs", "orders", "--level", "error", "--data", tmp_path)
+    assert done.stdout == "" and done.stderr.endswith("has no such line of orders\n")
+
+
 def test_logs_longer_than_a_chunk_are_read_from_their_end(tmp_path: Path) -> None:
     write_log(tmp_path, {"connector": "a", "event": "first", "level": "info"})
     write_log(tmp_path, *({"connector": "b", "event": "x" * 1000, "level": "info"} for _ in range(2500)))

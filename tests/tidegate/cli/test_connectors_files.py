@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.support.platform import RunningPlatform, running_platform, tidegate
+from tidegate.cli import tidegate as command_line
 from tidegate.cli.connectors.files import file_of
 
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -60,15 +62,64 @@ def test_a_folder_is_applied_and_only_what_came_from_it_is_pruned(platform: Runn
     done = command(platform, "apply", folder, "--json")
     assert json.loads(done.stdout) == [{"name": n, "action": "created"} for n in ("one", "two")]
     (folder / "two.json").unlink()
-    assert command(platform, "apply", folder).stdout == "one updated\n"
+    assert command(platform, "apply", folder).stdout == "one unchanged\n"
     assert listed(platform) == ["one", "other", "two"], "nothing is deleted unless told"
     refused = command(platform, "apply", folder, "--prune", check=False)
     assert refused.returncode == 1 and "two would be deleted: it was applied from this folder" in refused.stderr
     assert refused.stderr.endswith("error: nothing was applied: deleting two needs --yes where nobody can be asked\n")
-    assert command(platform, "apply", folder, "--prune", "--yes").stdout == "one updated\ntwo deleted\n"
+    assert command(platform, "apply", folder, "--prune", "--yes").stdout == "one unchanged\ntwo deleted\n"
     assert listed(platform) == ["one", "other"]
     command(platform, "apply", other)  # by another hand: it is not in the record of the folder
-    assert command(platform, "apply", folder, "--prune", "--yes").stdout == "one updated\n"
+    assert command(platform, "apply", folder, "--prune", "--yes").stdout == "one unchanged\n"
+
+
+def test_an_empty_folder_is_told(platform: RunningPlatform, folder: Path) -> None:
+    command(platform, "apply", folder)
+    for name in ("one", "two"):
+        (folder / f"{name}.json").unlink()
+    assert command(platform, "apply", folder).stdout == f"{folder} has no connector files\n"
+    done = command(platform, "apply", folder, "--prune", "--yes").stdout
+    assert done == f"one deleted\ntwo deleted\n{folder} has no connector files\n"
+    done = command(platform, "apply", folder, "--prune").stdout
+    assert done == f"{folder} has no connector files, and nothing that was applied from it is left to delete\n"
+
+
+def test_a_folder_is_validated(platform: RunningPlatform, folder: Path) -> None:
+    assert command(platform, "validate", folder).stdout == "one: valid\ntwo: valid\n"
+    write(folder, "two", **{"tasks.max": "many", "batch.szie": 7})
+    strange = write(folder, "three", **{"connector.class": "org.example.FileStreamSuorceConnector"})
+    failed = command(platform, "validate", folder, check=False)
+    assert failed.returncode == 1
+    lines = failed.stdout.splitlines()
+    assert lines[:2] == ["one: valid", f"two: not valid ({folder}/two.json)"]
+    assert lines[3].startswith("tasks.max  Invalid value many")
+    assert failed.stderr.splitlines()[0].startswith(f"{strange}: the worker has no connector class")
+    assert failed.stderr.splitlines()[1] == f"{folder}/two.json: nobody knows the key batch.szie; is batch.size meant?"
+    told = json.loads(
+        command(platform, "validate", folder / "one.json", folder / "two.json", "--json", check=False).stdout
+    )
+    assert [(entry["name"], entry["answer"]["error_count"] > 0) for entry in told] == [("one", False), ("two", True)]
+    assert json.loads(command(platform, "validate", folder / "one.json", "--json").stdout)["error_count"] == 0
+    assert "has no connector files" in command(platform, "validate", folder.parent, check=False).stderr
+
+
+def test_a_misspelt_connector_is_answered_with_the_nearest(platform: RunningPlatform, folder: Path) -> None:
+    command(platform, "apply", write(folder, "temperatures"))
+    for arguments in (
+        ("show",),
+        ("status",),
+        ("topics",),
+        ("export",),
+        ("edit",),
+        ("pause",),
+        ("restart",),
+        ("delete",),
+        ("offsets", "get"),
+        ("logs",),
+    ):
+        words = ["connectors", *arguments, "temperaturs", "--data", str(platform.data)]
+        failed = CliRunner().invoke(command_line, words)
+        assert failed.exit_code == 1 and "did you mean temperatures?" in str(failed.exception), (arguments, failed)
 
 
 def test_a_connector_that_was_changed_in_another_way_is_not_pruned(platform: RunningPlatform, folder: Path) -> None:
@@ -77,7 +128,7 @@ def test_a_connector_that_was_changed_in_another_way_is_not_pruned(platform: Run
     command(platform, "apply", changed)
     (folder / "two.json").unlink()
     done = command(platform, "apply", folder, "--prune", "--yes")
-    assert done.stdout == "one updated\n" and "two stays: it was changed in another way since" in done.stderr
+    assert done.stdout == "one unchanged\n" and "two stays: it was changed in another way since" in done.stderr
     assert "two" in listed(platform)
 
 
@@ -87,7 +138,7 @@ def test_a_record_of_another_cluster_prunes_nothing(platform: RunningPlatform, f
     clusters = json.loads(record.read_text())["clusters"]
     record.write_text(json.dumps({"clusters": {"elsewhere": next(iter(clusters.values()))}}))
     (folder / "two.json").unlink()
-    assert command(platform, "apply", folder, "--prune", "--yes").stdout == "one updated\n"
+    assert command(platform, "apply", folder, "--prune", "--yes").stdout == "one unchanged\n"
     record.write_text("{")
     failed = command(platform, "apply", folder, "--prune", check=False)
     assert f"error: {record} is no record of what was applied" in failed.stderr
@@ -195,6 +246,7 @@ def test_an_editor_that_is_not_there_is_named(platform: RunningPlatform, folder:
     command(platform, "apply", folder)
     failed = command(platform, "edit", "one", check=False, EDITOR="/nowhere/ed", TMPDIR=str(folder.parent))
     assert failed.returncode == 1 and "/nowhere/ed" in failed.stderr and "one is not changed" in failed.stderr
+    assert "Your text is kept" not in failed.stderr and not list(folder.parent.glob("tidegate-edit-*"))
 
 
 def test_another_change_meanwhile_is_not_overwritten(platform: RunningPlatform, folder: Path, tmp_path: Path) -> None:

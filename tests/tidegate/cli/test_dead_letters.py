@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,18 @@ class Queue:
 
     def dlq(self, command: str, *arguments: str, fails: bool = False) -> Result:
         return self("dlq", command, self.name, "--topic", self.topic, *arguments, fails=fails)
+
+    def open_letters(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.dlq("show", "--records").stdout.splitlines()]
+
+    def replay(self, edits: list[dict[str, Any]], *options: str) -> list[str]:
+        return self.replayed(edits, *options).stdout.splitlines()
+
+    def replayed(self, edits: list[dict[str, Any]], *options: str, fails: bool = False) -> Result:
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            file.write("".join(json.dumps(line) + "\n" for line in edits))
+            file.flush()
+            return self.dlq("replay", "--edits", file.name, *options, fails=fails)
 
     def read(self, topic: str) -> list[dict[str, Any]]:
         lines = self("consume", topic, "--to-end", "--property", "isolation.level=read_committed").stdout.splitlines()
@@ -130,7 +143,7 @@ def test_a_letter_that_fails_once_more_is_sent_only_again_and_each_time_once(que
     said = q.dlq("replay", "--execute").stdout.splitlines()
     assert said == [
         "1 records are sent to circle-orders",
-        "1 records are left out: they were sent back before and failed once more (--again)",
+        "1 records are left out (0:1): they were sent back before and failed once more (--again)",
     ]
     assert json.loads(q.dlq("show", "--json").stdout)["records"] == 1, "left out, so not sent back"
     assert q.dlq("replay", "--again", "--execute").stdout == "1 records are sent to circle-orders\n"
@@ -198,8 +211,8 @@ def test_letters_that_are_chosen_neither_bring_others_back_nor_pass_them(queue: 
     q.create(q.topic, "chosen-orders")
     q.write([(None, str(n), facts("chosen-orders", connector_name="chosen")) for n in range(4)])
     assert q.dlq("replay", "--from", "3", "--execute").stdout == "1 records are sent to chosen-orders\n"
-    assert json.loads(q.dlq("show", "--json").stdout)["records"] == 4, "those before it are not sent"
-    assert q.dlq("replay", "--execute").stdout == "4 records are sent to chosen-orders\n"
+    assert [r["value"] for r in q.open_letters()] == [0, 1, 2], "those before it are not sent"
+    assert q.dlq("replay", "--execute").stdout == "3 records are sent to chosen-orders\n"
     assert q.dlq("replay", "--from", "0", "--execute").stdout == "4 records are sent to chosen-orders\n"
     assert q.dlq("replay", "--execute").stdout == "nothing of chosen is left in dlq-chosen\n"
 
@@ -216,12 +229,81 @@ def test_edits_of_earlier_letters_do_not_bring_later_ones_back(queue: Callable[[
     assert [r["value"] for r in q.read("earlier-orders")] == [0, 1, 2, 0]
 
 
+def test_edits_send_the_letters_that_they_name_each_once(queue: Callable[[str], Queue]) -> None:
+    q = queue("named")
+    q.create(q.topic, "named-orders")
+    letter = facts("named-orders", connector_name="named")
+    q.write([(None, str(n), letter) for n in range(6)])
+    lines = q.open_letters()
+    stay = "1 records are left out (0:3): the edits do not have them; they stay, to be sent later"
+    assert q.replay([lines[2], lines[4]], "--execute") == ["2 records are sent to named-orders", stay]
+    assert [r["offset"] for r in q.open_letters()] == [0, 1, 3, 5]
+
+    again = q.replay([lines[0] | {"value": "mended"}, lines[2], lines[4]], "--execute")
+    assert again[0] == "1 records are sent to named-orders"
+    assert again[-1].startswith("2 records are left out (0:2, 0:4): they were sent back before, the last one at 2")
+    assert "--from beginning sends these once more" in again[-1]
+    assert [r["offset"] for r in q.open_letters()] == [1, 3, 5]
+    assert q.replay([lines[2]], "--from", "beginning", "--execute") == ["1 records are sent to named-orders"]
+    assert [r["value"] for r in q.read("named-orders")] == [2, 4, "mended", 2]
+
+    strange = q.replay([lines[1] | {"offset": 77}])
+    assert strange[0] == "1 records are left out (0:77): the queue has no such letter there"
+    assert q.replay([lines[1], lines[5]], "--skip-others", "--execute") == [
+        "2 records are sent to named-orders",
+        "1 records are left out (0:3): the edits do not have them; --skip-others counts them as done",
+    ]
+    assert q.open_letters() == [] and q.dlq("replay").stdout.startswith("nothing of named is left")
+    assert [r["value"] for r in q.read("named-orders")][4:] == [1, 5]
+
+
+def test_edits_name_letters_that_failed_once_more_too(queue: Callable[[str], Queue]) -> None:
+    """The edit of the first letter did not help: it came back as another one, and is mended there."""
+    q = queue("twice")
+    q.create(q.topic, "twice-orders")
+    letter = facts("twice-orders", connector_name="twice")
+    q.write([(None, "1", letter)])
+    q.replay(q.open_letters(), "--execute")
+    q.write([(None, "1", {**letter, "tidegate.dlq.replays": "1"}), (None, "2", letter)])
+    lines = q.open_letters()
+    assert [r["replays"] for r in lines] == [1, 0]
+    assert q.replay([lines[0] | {"value": 3}, lines[1]], "--execute") == ["2 records are sent to twice-orders"]
+    assert q.open_letters() == [] and [r["value"] for r in q.read("twice-orders")] == [1, 3, 2]
+    assert "without" not in q.replay(lines, "--again")[0] and "0:2" in q.replay(lines, "--again")[0]
+
+
+def test_more_gaps_than_a_note_has_room_for_are_refused_before_anything_is_sent(queue: Callable[[str], Queue]) -> None:
+    q = queue("gaps")
+    q.create(q.topic, "gaps-orders")
+    letter = facts("gaps-orders", connector_name="gaps")
+    q.write([(None, str(n), letter) for n in range(2500)])
+    failed = q.replayed(q.open_letters()[::2], "--execute", fails=True)
+    assert "gaps between letters that are sent back are too many to note" in str(failed.exception)
+    assert q.read("gaps-orders") == []
+    q.replay(q.open_letters()[::2], "--skip-others", "--execute")
+    assert len(q.read("gaps-orders")) == 1250 and len(q.open_letters()) == 1
+
+
+def test_causes_that_differ_in_positions_are_shown_as_one(queue: Callable[[str], Queue]) -> None:
+    q = queue("alike")
+    q.create(q.topic)
+    for n in range(3):
+        words = f"col1 is no JSON: line 1 column {n} (char {n * 7}), id 6f1d2c4e-1111-4000-8000-00000000000{n}"
+        q.write([(None, "x", facts(exception_message=words, connector_name="alike"))])
+    q.write([(None, "x", facts(exception_message="col2 is no JSON: line 1 column 0 (char 0)", connector_name="alike"))])
+    assert [line for line in q.dlq("show").stdout.splitlines() if " times " in line] == [
+        "3 times DataException in VALUE_CONVERTER: col1 is no JSON: line 1 column … (char …), id …",
+        "1 times DataException in VALUE_CONVERTER: col2 is no JSON: line 1 column 0 (char 0)",
+    ]
+
+
 def test_letters_without_headers_need_a_topic(queue: Callable[[str], Queue]) -> None:
     q = queue("plain")
     q.create(q.topic, "plain-orders")
     q.write([(None, "1", {})])
     assert "give --to TOPIC" in str(q.dlq("replay", fails=True).exception)
-    assert "plain-odrers" in str(q.dlq("replay", "--to", "plain-odrers", "--execute", fails=True).exception)
+    failed = q.dlq("replay", "--to", "plain-odrers", "--execute", fails=True)
+    assert "no such topic: plain-odrers; did you mean plain-orders?" in str(failed.exception)
     assert q.dlq("replay", "--to", "plain-orders", "--execute").stdout == "1 records are sent to plain-orders\n"
 
 

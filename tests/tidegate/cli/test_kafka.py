@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, NewTopic, TopicPartition
+from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, KafkaRecord, NewTopic, TopicPartition
+from registry.client import RegistryClient
 from tests.support.broker import BrokerThread, settings
 from tests.support.platform import until
+from tests.support.registry import RegistryThread
 from tidegate.cli import tidegate
 
 Command = Callable[..., Result]
@@ -132,6 +134,62 @@ def test_what_consume_prints_can_be_produced(command: Command) -> None:
     assert left == [(r["key"], r["value"], r["headers"]) for r in map(json.loads, printed.splitlines())]
 
 
+def test_records_of_schemas_and_bytes_come_back_as_they_were(command: Command) -> None:
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    fields = {
+        "amount": decimal,
+        "photo": ["null", "bytes"],
+        "at": {"type": "long", "logicalType": "timestamp-micros"},
+        "days": {"type": "array", "items": {"type": "int", "logicalType": "date"}},
+        "id": {"type": "string", "logicalType": "uuid"},
+        "either": ["string", "bytes", {"type": "map", "values": decimal}],
+    }
+    schema = {"type": "record", "name": "R", "fields": [{"name": n, "type": t} for n, t in fields.items()]}
+    rest = {"at": "2026-11-25 10:30:00.000001+00:00", "id": "6f1d2c4e-1111-4000-8000-0123456789ab"}
+    values = [
+        {"amount": "12.50", "photo": "AP8=", "days": ["2026-11-25"], "either": {"bytes": "AA=="}, **rest},
+        {"amount": "-0.01", "photo": None, "days": [], "either": {"a": "1.00"}, **rest},
+        {"undecodable": "cut off", "base64": "AAAAAAE="},
+    ]
+    with RegistryThread() as registry, RegistryClient(registry.url) as client:
+        client.register("typed-value", json.dumps(schema))
+        where = ("--registry", registry.url)
+        lines = "".join(json.dumps({"value": value, "key": {"base64": "/w=="}}) + "\n" for value in values)
+        command("produce", "typed", "--subject", "typed-value", *where, stdin=lines)
+        printed = command("consume", "typed", "--to-end", *where).stdout
+        command("produce", "again", "--subject", "typed-value", *where, stdin=printed)
+        first, second = ([r.value for r in raw(command, topic)] for topic in ("typed", "again"))
+        assert first == second and [r.key for r in raw(command, "again")] == [b"\xff"] * 3
+        assert [record["value"] for record in map(json.loads, printed.splitlines())][:2] == values[:2]
+        wrong = command(
+            "produce", "typed", "--subject", "typed-value", *where, stdin='{"amount": "1.005"}\n', fails=True
+        )
+        assert 'line 1 does not fit the schema: field amount: "1.005" is more than a decimal' in str(wrong.exception)
+
+
+def raw(command: Command, topic: str) -> list[KafkaRecord]:
+    async def read() -> list[KafkaRecord]:
+        async with BatchConsumer(ClientConfig(command.servers)) as consumer:  # type: ignore[attr-defined]
+            await consumer.assign([TopicPartition(topic, 0)])
+            await consumer.seek(TopicPartition(topic, 0), 0)
+            records: list[KafkaRecord] = []
+            deadline = time.monotonic() + 60
+            while len(records) < 3 and time.monotonic() < deadline:
+                records += [r for fetched in await consumer.fetch(max_wait_ms=500) for r in fetched.records()]
+            return records
+
+    return asyncio.run(read())
+
+
+def test_bytes_and_documents_that_look_like_bytes_come_back(command: Command) -> None:
+    lines = [{"base64": "/wA="}, {"base64": "eyJiYXNlNjQiOiAiQUFBQSJ9"}, {"base64": "no base64"}]
+    command("produce", "bytes", stdin="".join(json.dumps(line) + "\n" for line in lines))
+    expected = [b"\xff\x00", b'{"base64": "AAAA"}', b'{"base64": "no base64"}']
+    assert [record.value for record in raw(command, "bytes")] == expected
+    command("produce", "bytes-again", stdin=command("consume", "bytes", "--to-end").stdout)
+    assert [record.value for record in raw(command, "bytes-again")] == expected
+
+
 def test_produce_takes_keys_headers_and_a_partition_from_options(command: Command) -> None:
     command("topics", "create", "made", "--partitions", "3")
     options = ["--key", "k", "--header", "source=test", "--partition", "2"]
@@ -152,6 +210,47 @@ def test_produce_raw_takes_lines_as_they_are(command: Command) -> None:
     command("produce", "lines", "--raw", stdin="one {\n\n  two\n")
     assert [r["value"] for r in shown(command("consume", "lines", "--to-end"))] == ["one {", "", "  two"]
     assert "--raw takes lines as they are" in str(command("produce", "lines", stdin="one {\n", fails=True).exception)
+
+
+def test_a_record_without_a_key_is_refused_where_the_topic_is_compacted(command: Command, tmp_path: Path) -> None:
+    command("topics", "create", "newest", "--config", "cleanup.policy=compact,delete")
+    (tmp_path / "lines").write_text('{"value": 1, "key": "a"}\n{"value": 2}\n')
+    for source, stdin in ((str(tmp_path / "lines"), None), ("-", '{"n": 1}\n')):
+        failed = command("produce", "newest", source, stdin=stdin, fails=True)
+        line = 1 if stdin else 2
+        assert f"line {line} has no key, and topic newest is compacted" in str(failed.exception)
+    assert shown(command("consume", "newest", "--to-end")) == []
+    command("produce", "newest", str(tmp_path / "lines"), "--key", "b")
+    assert [r["key"] for r in shown(command("consume", "newest", "--to-end"))] == ["a", "b"]
+
+
+def test_produce_creates_a_topic_unless_its_name_looks_misspelt(command: Command) -> None:
+    first = command("produce", "payments", stdin="1\n")
+    assert first.stderr == "topic payments is created\n1 records written to payments\n"
+    failed = command("produce", "paymnets", stdin="1\n", fails=True)
+    assert str(failed.exception) == "there is no topic paymnets; did you mean payments? --create makes paymnets"
+    assert "topic paymnets is created" in command("produce", "paymnets", "--create", stdin="1\n").stderr
+    assert command("produce", "payments", "--create", stdin="2\n").stderr == "1 records written to payments\n"
+    command("produce", "payments-2", stdin="1\n")
+
+
+def test_a_misspelt_topic_or_group_is_answered_with_the_nearest(command: Command) -> None:
+    filled(command, "temperatures")
+    command("consume", "temperatures", "--group", "thermometers", "--to-end")
+    for arguments in (
+        ("topics", "describe", "temperaturs"),
+        ("topics", "alter", "temperaturs", "--config", "retention.ms=1000"),
+        ("topics", "alter", "temperaturs", "--partitions", "3"),
+        ("topics", "delete", "temperatures", "temperaturs"),
+        ("consume", "temperaturs", "--to-end"),
+        ("records", "delete", "temperaturs", "--before", "1"),
+        ("groups", "reset", "g", "--to", "end", "--topic", "temperaturs:0"),
+    ):
+        failed = command(*arguments, fails=True)
+        assert "no such topic: temperaturs; did you mean temperatures?" in str(failed.exception), arguments
+    assert len(shown(command("consume", "temperatures", "--to-end"))) == 10, "nothing is deleted"
+    failed = command("groups", "describe", "thermometer", fails=True)
+    assert str(failed.exception) == "there is no group thermometer; did you mean thermometers?"
 
 
 @pytest.mark.parametrize(("position", "expected"), [("beginning", 0), ("end", 10), ("4", 4), ("-3", 7), ("-1h", 0)])
@@ -244,6 +343,11 @@ def test_commands_for_topics_say_what_they_did(command: Command) -> None:
     assert command("topics", "create", "told").stdout == "topic told is created, with 1 partition\n"
     altered = command("topics", "alter", "told", "--partitions", "2", "--config", "retention.ms=1000")
     assert altered.stdout == "topic told has retention.ms=1000, 2 partitions\n"
+    removed = command("topics", "alter", "told", "--delete-config", "retention.ms").stdout
+    assert removed == "topic told has the default of retention.ms\n"
+    assert json.loads(command("topics", "describe", "told", "--json").stdout)["configs"] == {}
+    empty = command("topics", "alter", "told", "--config", "retention.ms=", fails=True).output
+    assert "--config retention.ms= has no value: give one, or --delete-config retention.ms to remove" in empty
     assert command("topics", "delete", "told").stdout == "topic told is deleted\n"
     told = json.loads(command("topics", "create", "told", "--json").stdout)
     assert told == [{"topic": "told", "action": "created", "partitions": 1}]
@@ -353,6 +457,7 @@ def test_quotas_are_set_and_removed(server: str, elsewhere: None, request: pytes
         ["ann", "", "", "producer_byte_rate", 1000000.0],
         ["ann", "", "", "request_percentage", 50.0],
     ]
+    assert command("quotas", "list").stdout.splitlines()[2].split() == ["ann", "producer_byte_rate", "1,000,000"]
     command("quotas", "remove", "--user", "ann", "produce")
     until(lambda: len(listed()) == 2)
     command("quotas", "remove", "--user", "ann")
@@ -365,14 +470,15 @@ def test_quotas_are_set_and_removed(server: str, elsewhere: None, request: pytes
 
 @pytest.mark.parametrize("server", ["tidegate_broker", "apache_kafka"])
 def test_scram_passwords_are_set_listed_and_deleted(
-    server: str, elsewhere: None, request: pytest.FixtureRequest
+    server: str, elsewhere: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = commands_for(request.getfixturevalue(server).bootstrap_servers)
 
     def listed() -> list[list[Any]]:
         return [list(row.values()) for row in json.loads(command("scram", "list", "--json").stdout)]
 
-    said = command("scram", "set", "ann", "--password", "a long secret").stdout
+    monkeypatch.setenv("TIDEGATE_NEW_PASSWORD", "a long secret")
+    said = command("scram", "set", "ann").stdout
     assert said == "ann has a password for SCRAM-SHA-256 and SCRAM-SHA-512\n"
     until(lambda: len(listed()) == 2)
     assert listed() == [["ann", "SCRAM-SHA-256", 4096], ["ann", "SCRAM-SHA-512", 4096]]

@@ -33,6 +33,14 @@ def test_levels_of_a_worker(platform: RunningPlatform) -> None:
     assert again == "uvicorn is DEBUG (0 loggers changed)\n"
     assert tidegate("loggers", "set", "root", "INFO", "--cluster", *where).stdout == "root is INFO\n"
     assert tidegate("loggers", "list", *where).stdout.splitlines()[0].split() == ["logger", "level"]
+    assert {"connect.herder.herder", "connect.worker.worker"} <= before.keys(), "also those that have written nothing"
+    strange = tidegate("loggers", "set", "uvicron", "INFO", *where)
+    assert strange.stdout.startswith("uvicron is INFO")
+    assert strange.stderr == "the worker has no logger uvicron so far; did you mean uvicorn?\n"
+    missing = tidegate("loggers", "list", "uvicroon", *where, check=False)
+    assert missing.returncode == 1 and missing.stderr.startswith("error: no logger's name begins with uvicroon; did")
+    missing = tidegate("loggers", "list", "conect", *where, check=False)
+    assert missing.stderr == "error: no logger's name begins with conect; did you mean connect?\n"
     wrong = tidegate("loggers", "set", "root", "LOUD", *where, check=False)
     assert wrong.returncode == 2 and "'LOUD' is not one of" in wrong.stderr
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.platform import RunningPlatform, running_platform, tidegate
+from tidegate.cli.up import tasks_text
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +22,14 @@ def pids(platform: RunningPlatform) -> dict[str, int]:
 
 
 def test_a_component_is_restarted_and_the_others_go_on(platform: RunningPlatform) -> None:
+    lines = platform.data.parent / "lines.txt"
+    lines.write_text("a\n")
+    platform.create("lines", connector__class="FileStreamSource", file=lines, topic="lines")
+    platform.create("out", connector__class="FileStreamSink", file=lines.with_name("out.txt"), topics="lines")
     before, addresses = pids(platform), platform.addresses
-    assert tidegate("restart", "connect", "--data", platform.data).stdout == "connect is ready again\n"
+    done = tidegate("restart", "connect", "--data", platform.data).stdout
+    assert done == "connect is ready again, 2 tasks run again\n"
+    assert platform.runs("lines") and platform.runs("out")
     after = pids(platform)
     assert after["connect"] != before["connect"]
     assert (after["broker"], after["registry"]) == (before["broker"], before["registry"])
@@ -33,6 +40,13 @@ def test_a_component_is_restarted_and_the_others_go_on(platform: RunningPlatform
     assert {entry["component"]: entry["pid"] for entry in done} == {
         name: pid for name, pid in pids(platform).items() if name != "connect"
     }
+
+
+def test_tasks_that_do_not_run_again_are_named() -> None:
+    assert tasks_text({"running": ["a-0"], "failed": [], "starting": []}) == ", 1 task runs again"
+    assert tasks_text({"running": ["a-0"], "failed": ["b-0"], "starting": ["b-1"]}) == (
+        ", 1 of 3 tasks runs again; failed: b-0 (`tidegate connectors status NAME` says why); still starting: b-1"
+    )
 
 
 def test_a_component_that_cannot_start_again_is_told(platform: RunningPlatform) -> None:

@@ -33,6 +33,17 @@ def test_a_folder_without_a_platform_is_not_another_platform(tmp_path):
         assert failed.stderr.startswith(f"error: no tidegate is up on {tmp_path}/tpyo: start one with")
 
 
+def test_a_misspelt_command_is_answered_with_the_nearest():
+    for words, near in (
+        (["conectors"], "'connectors'"),
+        (["topics", "lst"], "'list'"),
+        (["connectors", "offsets", "gte"], "'get'"),
+    ):
+        failed = tidegate(*words, check=False)
+        assert failed.returncode == 2
+        assert f"No such command '{words[-1]}'." in failed.stderr and near in failed.stderr
+
+
 def test_an_address_without_a_scheme_is_told_how_one_looks():
     failed = tidegate("connectors", "list", "--connect", "127.0.0.1:1", check=False)
     assert (
@@ -82,7 +93,7 @@ def test_a_line_that_does_not_fit_its_schema_is_named(platform, tmp_path):
     command = ("produce", "readings", tmp_path / "lines", "--subject", "readings-value", "--data", platform.data)
     failed = tidegate(*command, check=False)
     assert failed.stderr.count("\n") == 1
-    assert failed.stderr.startswith("error: line 2 does not fit the schema: Reading.station is <1>")
+    assert failed.stderr == "error: line 2 does not fit the schema: field station: 1 is not text in quotes\n"
 
 
 def test_of_a_file_with_a_wrong_line_nothing_is_written_and_of_standard_input_the_lines_before_it(platform, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
 import tempfile
 import time
@@ -78,12 +79,16 @@ def apply(
     try:
         for name, (path, config) in read.items():
             try:
-                info = rest.call("PUT", path_of(name, "/config"), {**config, "name": name})
+                now = rest.call("GET", path_of(name, "/config")) if name in existing else {}
+                unchanged = now == _as_stored(name, config)
+                if not unchanged:
+                    now = rest.call("PUT", path_of(name, "/config"), {**config, "name": name})["config"]
             except TidegateError as error:
                 raise TidegateError(f"{path}: {error}") from error
             if (record := records.get(path.parent)) is not None:
-                record.connectors[name] = fingerprint(info["config"])
-            done.append({"name": name, "action": "updated" if name in existing else "created"})
+                record.connectors[name] = fingerprint(now)
+            action = "unchanged" if unchanged else "updated" if name in existing else "created"
+            done.append({"name": name, "action": action})
             if not as_json:
                 click.echo(f"{name} {done[-1]['action']}")
         for left in gone:
@@ -103,6 +108,9 @@ def apply(
             _wait_until_running(rest, name, quiet=as_json)
     if as_json:
         print_json(done)
+    elif not read:
+        nothing = "" if gone or not prune else ", and nothing that was applied from it is left to delete"
+        click.echo(f"{', '.join(map(str, files))} has no connector files{nothing}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +234,7 @@ def _difference(rest: Rest, name: str, config: Mapping[str, Any]) -> dict[str, A
         now = rest.call("GET", path_of(name, "/config"))
     except NotThere:
         now = None
-    then = {key: text for key, value in config.items() if (text := as_text(value)) is not None} | {"name": name}
+    then = _as_stored(name, config)
     shown_now = masked_config(rest, now) if now is not None else {}
     shown_then = masked_config(rest, then)
     keys = {
@@ -235,6 +243,11 @@ def _difference(rest: Rest, name: str, config: Mapping[str, Any]) -> dict[str, A
         if then.get(key) != (now or {}).get(key)
     }
     return {"name": name, "state": "new" if now is None else "changed" if keys else "same", "keys": keys}
+
+
+def _as_stored(name: str, config: Mapping[str, Any]) -> dict[str, str]:
+    """A configuration as the worker has it once it is applied."""
+    return {key: text for key, value in config.items() if (text := as_text(value)) is not None} | {"name": name}
 
 
 def _print_difference(difference: Mapping[str, Any]) -> None:
@@ -311,16 +324,19 @@ def edit(name: str, force: bool, data: Path, connect: str | None, as_json: bool)
     before = rest.call("GET", path_of(name, "/config"))
     path = file_of(name, Path(tempfile.mkdtemp(prefix="tidegate-edit-")))
     write_connector(path, as_document(name, before))
+    shown = path.read_bytes()
+    kept = False
     try:
         click.edit(filename=str(path), require_save=False)
         difference = _apply_edited(rest, name, before, path, force=force)
     except (TidegateError, click.ClickException) as error:
         said = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        raise UsageError(
-            f"{name} is not changed: {said}\nYour text is kept: mend {path}, then `tidegate connectors apply {path}`"
-        ) from error
-    path.unlink()
-    path.parent.rmdir()
+        kept = path.exists() and path.read_bytes() != shown
+        hint = f"\nYour text is kept: mend {path}, then `tidegate connectors apply {path}`" if kept else ""
+        raise UsageError(f"{name} is not changed: {said}{hint}") from error
+    finally:
+        if not kept:
+            shutil.rmtree(path.parent)
     if as_json:
         print_json(difference)
     else:
@@ -347,27 +363,53 @@ def _apply_edited(rest: Rest, name: str, before: Mapping[str, Any], path: Path, 
 
 
 @connectors.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|DIR...")
 @connect_options
 @json_option
-def validate(file: Path, data: Path, connect: str | None, as_json: bool) -> None:
-    """Say what is wrong with a connector file, as the worker sees it; exit status 1 if anything is."""
-    name, config = read_connector(file)
-    plugin = _plugin_of(file, config)
+def validate(files: tuple[Path, ...], data: Path, connect: str | None, as_json: bool) -> None:
+    """Say what is wrong with connector files, or folders of them, as the worker sees it; exit status 1 if anything is.
+
+    The JSON of a single FILE is the worker's answer; of more it is a list of objects of file, name and answer.
+
+    Example: tidegate connectors validate connectors/
+    """
+    read = read_connectors(files)
+    if not read:
+        raise UsageError(f"{', '.join(map(str, files))} has no connector files")
     rest = rest_of(data, connect)
-    answer = rest.call("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", {"name": name, **config})
+    several = len(read) > 1
+    answers, wrong = [], False
+    for name, (path, config) in read.items():
+        plugin, whole = _plugin_of(path, config), {"name": name, **config}
+        try:
+            answer = rest.call("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", whole)
+        except TidegateError as error:
+            if not several:
+                raise
+            click.echo(f"{path}: {error}", err=True)
+            wrong = True
+            continue
+        wrong = wrong or answer["error_count"] > 0
+        answers.append({"file": str(path), "name": name, "answer": answer})
+        if not as_json:
+            _print_answer(path, name, answer, several=several)
+            for key, near in _unknown(rest, plugin, whole).items():
+                where = f"{path}: " if several else ""
+                click.echo(f"{where}nobody knows the key {key}" + (f"; is {near} meant?" if near else ""), err=True)
     if as_json:
-        print_json(answer)
-    else:
-        wrong = [[e["value"]["name"], error] for e in answer["configs"] for error in e["value"]["errors"]]
-        if wrong:
-            print_table(["key", "problem"], wrong)
-        else:
-            click.echo(f"{name}: valid")
-        for key, near in _unknown(rest, plugin, {"name": name, **config}).items():
-            click.echo(f"nobody knows the key {key}" + (f"; is {near} meant?" if near else ""), err=True)
-    if answer["error_count"]:
+        print_json(answers if several or files[0].is_dir() else answers[0]["answer"])
+    if wrong:
         raise click.exceptions.Exit(1)
+
+
+def _print_answer(path: Path, name: str, answer: Mapping[str, Any], *, several: bool) -> None:
+    wrong = [[e["value"]["name"], error] for e in answer["configs"] for error in e["value"]["errors"]]
+    if not wrong:
+        click.echo(f"{name}: valid")
+        return
+    if several:
+        click.echo(f"{name}: not valid ({path})")
+    print_table(["key", "problem"], wrong)
 
 
 def _unknown(rest: Rest, plugin: str, config: Mapping[str, Any]) -> dict[str, str | None]:

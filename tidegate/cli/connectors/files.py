@@ -41,7 +41,7 @@ def read_connectors(paths: Sequence[Path]) -> dict[str, tuple[Path, dict[str, An
             for entry in document if isinstance(document, list) else [document]:
                 name, config = _as_connector(file, entry)
                 if name in read:
-                    raise UsageError(f"{read[name][0]} and {file} both hold a connector {name}: nothing was applied")
+                    raise UsageError(f"{read[name][0]} and {file} both hold a connector {name}: give one of them")
                 read[name] = file, config
     return read
 

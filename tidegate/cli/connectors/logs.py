@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
 import click
 
 from tidegate.cli.connectors.group import connectors
-from tidegate.cli.connectors.reach import connector_argument
+from tidegate.cli.connectors.reach import connector_argument, rest_of
 from tidegate.cli.options import context_in_use, data_option, json_option
-from tidegate.kit.errors import UsageError
+from tidegate.kit.config import nearest_name
+from tidegate.kit.errors import TidegateError, UsageError
 
 __all__: list[str] = []
 
@@ -21,6 +22,8 @@ _LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 _SHOWN_APART: Final = frozenset({"time", "level", "connector", "task", "event", "logger", "exception"})
 _CHUNK_BYTES: Final = 1 << 20
 _PAUSE_S: Final = 0.2
+_ANSWER_S: Final = 5.0
+"""How long the worker may take to tell its connectors."""
 
 
 @connectors.command()
@@ -40,7 +43,8 @@ _PAUSE_S: Final = 0.2
 def logs(name: str, follow: bool, task: int | None, lines: int, level: str, data: Path, as_json: bool) -> None:
     """Show the last lines that a connector and its tasks wrote to the worker's log.
 
-    The log is a file on the worker's machine, so this needs the data folder of its platform.
+    The log is a file on the worker's machine, so this needs the data folder of its platform. --json prints the lines as
+    they are in it, one JSON object each.
 
     Example: tidegate connectors logs orders -f --level warning
     """
@@ -52,9 +56,15 @@ def logs(name: str, follow: bool, task: int | None, lines: int, level: str, data
     path = data / "logs" / "connect.log"
     lowest = _LEVELS.index(level)
 
+    logged: set[str] = set()
+
     def of_connector(line: bytes) -> dict[str, Any] | None:
         parsed = _parsed(line)
-        if parsed is None or parsed.get("connector") != name or (task is not None and parsed.get("task") != task):
+        if parsed is None:
+            return None
+        if "connector" in parsed:
+            logged.add(str(parsed["connector"]))
+        if parsed.get("connector") != name or (task is not None and parsed.get("task") != task):
             return None
         said = str(parsed.get("level", "info"))
         return parsed if said not in _LEVELS or _LEVELS.index(said) >= lowest else None
@@ -70,8 +80,10 @@ def logs(name: str, follow: bool, task: int | None, lines: int, level: str, data
                         break
             for line, parsed in reversed(shown):
                 _print(line, parsed, as_json=as_json)
-            if not shown and not follow:
-                click.echo(f"{path} has no such line of {name}", err=True)
+            if not shown and lines:
+                _check_name(name, logged, data)
+                if not follow:
+                    click.echo(f"{path} has no such line of {name}", err=True)
     except OSError as error:
         raise UsageError(
             f"cannot read {path}: {error.strerror}. The log is on the machine of the worker, in the data folder of its "
@@ -81,6 +93,18 @@ def logs(name: str, follow: bool, task: int | None, lines: int, level: str, data
         for line in _following(path, end):
             if (parsed := of_connector(line)) is not None:
                 _print(line, parsed, as_json=as_json)
+
+
+def _check_name(name: str, logged: Collection[str], data: Path) -> None:
+    """Raises UsageError for a name that neither the log nor the worker has, with the nearest."""
+    try:
+        known = {*logged, *rest_of(data, None, timeout_s=_ANSWER_S).call("GET", "/connectors")}
+    except TidegateError:
+        known = {*logged}
+    if name not in known:
+        near = nearest_name(name, known)
+        hint = f"; did you mean {near}?" if near else " (`tidegate connectors list` lists all)"
+        raise UsageError(f"there is no connector {name}, and no line of one in the log{hint}")
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

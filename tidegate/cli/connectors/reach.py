@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import click
 from click.shell_completion import CompletionItem
@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 from tidegate.cli.credentials import connect_credentials
 from tidegate.cli.options import DEFAULT_DATA, address_of, data_option
 from tidegate.cli.rest import NotThere, Rest
+from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 _COMPLETION_S: Final = 2.0
+_NAMED_CONNECTOR: Final = re.compile(r"/connectors/([^/]+)")
 
 
 def connect_options(function: F) -> F:
@@ -42,7 +44,23 @@ def worker_url(data: Path, connect: str | None) -> str:
 
 
 def rest_of(data: Path, connect: str | None, *, timeout_s: float = 95) -> Rest:
-    return Rest(worker_url(data, connect), "Connect worker", connect_credentials(data, connect), timeout_s=timeout_s)
+    return _Worker(worker_url(data, connect), "Connect worker", connect_credentials(data, connect), timeout_s=timeout_s)
+
+
+class _Worker(Rest):
+    """A worker whose answer for a connector that it does not have names the nearest."""
+
+    def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        try:
+            return super().call(method, path, body, **query)
+        except NotThere as error:
+            if (matched := _NAMED_CONNECTOR.search(path)) is None:
+                raise
+            name, known = unquote(matched[1]), super().call("GET", "/connectors")
+            near = None if name in known else nearest_name(name, known)
+            if near is None:
+                raise
+            raise NotThere(f"{error}; did you mean {near}?") from error
 
 
 def path_of(name: str, rest: str = "") -> str:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tidegate.cli.credentials import registry_client
-from tidegate.cli.kafka.client import client_config, kafka_options
+from tidegate.cli.kafka.client import client_config, kafka_options, naming_topics
 from tidegate.cli.kafka.decoding import decoder, readable
 from tidegate.cli.kafka.positions import POSITION, Position, chosen_partitions, resolve
+from tidegate.kit.config import nearest_name
 
 if TYPE_CHECKING:
     from broker.client import Admin, BatchConsumer, ClientConfig, KafkaRecord, TopicDescription, TopicPartition
@@ -126,7 +127,7 @@ async def _consume(config: ClientConfig, reading: _Reading, show: Callable[[Kafk
     """Show records until enough of them are shown, or all up to the end."""
     from broker.client import Admin
 
-    async with Admin(config) as admin:
+    async with Admin(config) as admin, naming_topics(admin, [reading.topic]):
         described = await _described(admin, reading.topic, 0 if reading.to_end else _TOPIC_WAIT_S)
         positions = await resolve(admin, reading.start, chosen_partitions(described, reading.partitions))
     if reading.count == 0:
@@ -189,7 +190,9 @@ async def _described(admin: Admin, topic: str, wait_s: float) -> TopicDescriptio
             if time.monotonic() > deadline:
                 raise
         if not noted:
-            click.echo(f"waiting for topic {topic} ({wait_s:.0f} s at most)", err=True)
+            near = nearest_name(topic, await admin.list_topics(internal=True))
+            hint = f"; did you mean {near}?" if near else ""
+            click.echo(f"waiting for topic {topic} ({wait_s:.0f} s at most){hint}", err=True)
             noted = True
         await asyncio.sleep(_PAUSE_S)
 

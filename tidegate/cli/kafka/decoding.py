@@ -13,7 +13,7 @@ from tidegate.kit.errors import TidegateError, UsageError
 if TYPE_CHECKING:
     from registry.client import RegistryClient
 
-__all__ = ["decoder", "encoded_like", "readable"]
+__all__ = ["decoder", "encoded_like", "raw_bytes", "readable"]
 
 
 def decoder(client: RegistryClient) -> Callable[[bytes | None], Any]:
@@ -28,20 +28,36 @@ def decoder(client: RegistryClient) -> Callable[[bytes | None], Any]:
             except (TidegateError, ValueError) as error:
                 return {"undecodable": str(error), "base64": base64.b64encode(data).decode()}
         try:
-            return json.loads(data)
+            value = json.loads(data)
         except ValueError:
             pass
+        else:
+            return _as_base64(data) if raw_bytes(value) is not None else value
         try:
             return data.decode()
         except UnicodeDecodeError:
-            return {"base64": base64.b64encode(data).decode()}
+            return _as_base64(data)
 
     return decode
 
 
+def _as_base64(data: bytes) -> dict[str, str]:
+    return {"base64": base64.b64encode(data).decode()}
+
+
+def raw_bytes(value: Any) -> bytes | None:
+    """The bytes of a value that ``decoder`` could not show in another form; None for any other value."""
+    if not isinstance(value, dict) or set(value) not in ({"base64"}, {"base64", "undecodable"}):
+        return None
+    try:
+        return base64.b64decode(value["base64"], validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        return None
+
+
 def _by_schema(data: bytes, client: RegistryClient) -> Any:
     """The value of bytes in Confluent framing. Raises TidegateError, or ValueError for what is no JSON."""
-    from registry.serde import decode_record, protobuf_message, unframe
+    from registry.serde import protobuf_message, record_to_json, unframe
 
     schema_id, body = unframe(data)
     match client.any_schema(schema_id).schema_type:
@@ -52,7 +68,7 @@ def _by_schema(data: bytes, client: RegistryClient) -> Any:
 
             _, message = protobuf_message(data, client.any_schema)
             return MessageToDict(message, preserving_proto_field_name=True)
-    return decode_record(data, client.schema)[2]
+    return record_to_json(data, client.schema)
 
 
 def encoded_like(original: bytes | None, value: Any, client: RegistryClient) -> bytes | None:
@@ -67,10 +83,9 @@ def encoded_like(original: bytes | None, value: Any, client: RegistryClient) -> 
     if value is None:
         return None
     if isinstance(value, dict) and set(value) in ({"base64"}, {"base64", "undecodable"}):
-        try:
-            return base64.b64decode(value["base64"], validate=True)
-        except (binascii.Error, TypeError) as error:
-            raise UsageError(f"{value['base64']!r} is not base64: {error}") from error
+        if (data := raw_bytes(value)) is None:
+            raise UsageError(f"{value['base64']!r} is not base64")
+        return data
     try:
         return _framed_like(original or b"", value, client)
     except SerializationError as error:
@@ -79,17 +94,17 @@ def encoded_like(original: bytes | None, value: Any, client: RegistryClient) -> 
 
 def _framed_like(original: bytes, value: Any, client: RegistryClient) -> bytes:
     """Raises SerializationError for a value that the schema of the original does not have."""
-    from registry.serde import UnencodableValue, decode_record, encode_record, frame, protobuf_message, unframe
+    from registry.serde import UnencodableValue, frame, protobuf_message, record_from_json, unframe
 
     text: bytes = value.encode() if isinstance(value, str) else json.dumps(value, ensure_ascii=False).encode()
     try:
         schema_id, _ = unframe(original)
         kind = client.any_schema(schema_id).schema_type
-        schema = decode_record(original, client.schema)[1] if kind == "AVRO" else None
+        schema = client.schema(schema_id) if kind == "AVRO" else None
     except TidegateError:  # it was no record of a schema
         return text
     if schema is not None:
-        return encode_record(schema, value, schema_id)
+        return record_from_json(schema, value, schema_id)
     if kind == "JSON":
         return frame(schema_id, json.dumps(value, ensure_ascii=False).encode())
     from google.protobuf.json_format import ParseDict, ParseError

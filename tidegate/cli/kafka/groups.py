@@ -10,6 +10,7 @@ import click
 from tidegate.cli.kafka.client import client_config, kafka_options, with_admin
 from tidegate.cli.kafka.positions import POSITION, Position, resolve
 from tidegate.cli.options import done, done_option, json_option, print_json, print_table
+from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,7 +66,9 @@ def describe_group(group: str, as_json: bool, **where: Any) -> None:
     async def ask(admin: Admin) -> dict[str, Any]:
         description = await admin.describe_group(group)
         if description.state == "Dead":  # Kafka's answer for an unknown group
-            raise UsageError(f"there is no group {group}; `tidegate groups list` shows those there are")
+            near = nearest_name(group, [listing.group_id for listing in await admin.list_groups()])
+            hint = f"did you mean {near}?" if near else "`tidegate groups list` shows those there are"
+            raise UsageError(f"there is no group {group}; {hint}")
         members = [{"member": m.member_id, "client": m.client_id, "host": m.client_host} for m in description.members]
         return {
             "group": group,
@@ -142,7 +145,8 @@ def reset_group(
             for p, (_, offset, end) in moved.items()
         ]
 
-    rows = with_admin(client_config(**where), ask)
+    named = [topic for topic, _ in map(_topic_and_partition, topics)]
+    rows = with_admin(client_config(**where), ask, topics=named)
     if as_json:
         print_json({"group": group, "executed": execute, "offsets": rows})
         return
@@ -154,9 +158,7 @@ async def _named_partitions(admin: Admin, texts: Sequence[str]) -> list[TopicPar
     """The partitions of TOPIC or TOPIC:PARTITION. Raises UsageError, UnknownTopicOrPartition."""
     from broker.client import TopicPartition
 
-    named = [
-        (topic or number, number if topic else "") for topic, _, number in (text.rpartition(":") for text in texts)
-    ]
+    named = [_topic_and_partition(text) for text in texts]
     described = await admin.describe_topics(sorted({topic for topic, _ in named}))
     partitions: set[TopicPartition] = set()
     for topic, number in named:
@@ -165,6 +167,12 @@ async def _named_partitions(admin: Admin, texts: Sequence[str]) -> list[TopicPar
             raise UsageError(f"--topic {topic}:{number}: topic {topic} has the partitions 0 to {max(there)}")
         partitions |= {TopicPartition(topic, p) for p in ([int(number)] if number else there)}
     return sorted(partitions)
+
+
+def _topic_and_partition(text: str) -> tuple[str, str]:
+    """Of TOPIC or TOPIC:PARTITION; the partition is empty without one."""
+    topic, _, number = text.rpartition(":")
+    return (topic, number) if topic else (number, "")
 
 
 async def _lags(admin: Admin, group: GroupDescription) -> list[dict[str, Any]]:

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import json
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
 
 import click
 
 from tidegate.cli.credentials import registry_client
-from tidegate.cli.kafka.client import client_config, kafka_options, key_values
+from tidegate.cli.kafka.client import client_config, kafka_options, key_values, with_admin
+from tidegate.cli.kafka.decoding import raw_bytes
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
-    from broker.client import ClientConfig
+    from broker.client import Admin, ClientConfig
     from registry.client import RegistryClient
 
 __all__ = ["produce"]
 
 _Encode: TypeAlias = Callable[[Any], bytes]
-_Record: TypeAlias = tuple[bytes | None, bytes | None, list[tuple[str, bytes]], int | None]
+_Record: TypeAlias = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int | None]
 """Key, value, headers and partition."""
+_ALIKE: Final = 0.8
+"""How alike a misspelt name is (difflib's ratio)."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class _Form:
     raw: bool
     encode_key: _Encode
     encode_value: _Encode
+    compacted: str | None
+    """The topic if it is compacted: its records need keys."""
 
 
 @click.command()
@@ -50,6 +57,9 @@ class _Form:
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header of every record.")
 @click.option("--partition", type=click.IntRange(min=0), help="The partition of every record that names none.")
 @click.option("--raw", is_flag=True, help="Each line is a value as it is, not JSON.")
+@click.option(
+    "--create", is_flag=True, help="Create the topic if it does not exist, though its name is like another's."
+)
 @click.option("--registry", metavar="URL", help="The registry that knows the schemas.")
 @kafka_options
 def produce(
@@ -62,6 +72,7 @@ def produce(
     headers: tuple[str, ...],
     partition: int | None,
     raw: bool,
+    create: bool,
     registry: str | None,
     data: Path,
     bootstrap_servers: str | None,
@@ -71,9 +82,12 @@ def produce(
     """Write lines to a topic: each the JSON of a value, or of an object of "value" with "key", "headers" or "partition".
 
     Values are written as JSON, with --subject by a schema, with --raw as they are. It takes the lines
-    that `consume` prints, and ignores their "topic", "offset" and "timestamp".
+    that `consume` prints, and ignores their "topic", "offset" and "timestamp". By a schema, a decimal is "12.50",
+    bytes are base64, dates and times as in "2026-11-25 10:30:00+00:00"; where a union has several types that a value
+    fits, {"bytes": "AP8="} names one.
     """
 
+    from broker.client import NewTopic
     from broker.client.errors import ClusterAuthorizationFailed, TopicAuthorizationFailed
 
     if raw and (subject is not None or key_field is not None):
@@ -87,28 +101,72 @@ def produce(
         with registry_client(data, registry) as client:
             encode_value = encode_value if subject is None else _schema_encoder(client, subject)
             encode_key = encode_key if key_subject is None else _schema_encoder(client, key_subject)
-    form = _Form(key, key_field, key_values(headers, "--header"), partition, raw, encode_key, encode_value)
+    is_there, needs_key = with_admin(config, lambda admin: _looked_up(admin, topic, create=create))
+    common = key_values(headers, "--header")
+    form = _Form(key, key_field, common, partition, raw, encode_key, encode_value, topic if needs_key else None)
     if file.seekable():  # a file: nothing is written if one of its lines is wrong
         for _ in _encoded(file, form):
             pass
         file.seek(0)
+    if create and not is_there:
+        with_admin(config, lambda admin: admin.create_topics([NewTopic(topic, -1, -1)], exist_ok=True))
     try:
         written = asyncio.run(_produce(config, topic, _encoded(file, form)))
     except (ClusterAuthorizationFailed, TopicAuthorizationFailed) as error:
         raise type(error)(f"topic {topic}: {error}") from error
+    if not is_there and (written or create):
+        print(f"topic {topic} is created", file=sys.stderr)
     print(f"{written} records written to {topic}", file=sys.stderr)
 
 
+async def _looked_up(admin: Admin, topic: str, *, create: bool) -> tuple[bool, bool]:
+    """Whether the topic exists, and whether it is compacted, so that its records need keys.
+
+    Raises UsageError if it does not exist and its name is like another's, unless it is to be created.
+    """
+    from broker.client.errors import ClusterAuthorizationFailed, TopicAuthorizationFailed, UnknownTopicOrPartition
+
+    try:
+        await admin.describe_topics([topic])
+    except UnknownTopicOrPartition:
+        if not create and (near := _meant(topic, await admin.list_topics())):
+            raise UsageError(f"there is no topic {topic}; did you mean {near}? --create makes {topic}") from None
+        return False, False
+    try:
+        entry = (await admin.describe_configs(topic)).get("cleanup.policy")
+    except (ClusterAuthorizationFailed, TopicAuthorizationFailed):  # whoever may write need not see it
+        return True, False
+    return True, entry is not None and "compact" in (entry.value or "")
+
+
+def _meant(topic: str, names: Iterable[str]) -> str | None:
+    """The topic that a name is a misspelling of. A name that has other digits is not."""
+    others = [name for name in names if _letters(name) != _letters(topic)]
+    return next(iter(difflib.get_close_matches(topic, others, n=1, cutoff=_ALIKE)), None)
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\d._-]", "", name)
+
+
 def _schema_encoder(client: RegistryClient, subject: str) -> Callable[[Any], bytes]:
-    from registry.serde import encode_record
+    from registry.serde import record_from_json
 
     registered = client.version(subject)
     schema = client.parsed(registered)
-    return lambda value: encode_record(schema, value, registered.id)
+
+    def encode(value: Any) -> bytes:
+        # Bytes that contradicted their schema stay as they are; {"base64": ...} alone may be a record of the schema.
+        if isinstance(value, dict) and "undecodable" in value and (data := raw_bytes(value)) is not None:
+            return data
+        return record_from_json(schema, value, registered.id)
+
+    return encode
 
 
 def _json_bytes(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode()
+    data = raw_bytes(value)
+    return json.dumps(value, ensure_ascii=False).encode() if data is None else data
 
 
 def _key_bytes(key: Any) -> bytes:
@@ -130,7 +188,7 @@ def _messages(file: TextIO, *, raw: bool) -> Iterator[tuple[int, dict[str, Any]]
             continue
         try:
             message = json.loads(line)
-        except json.JSONDecodeError as error:
+        except ValueError as error:
             raise UsageError(f"line {number} is not JSON: {error}; --raw takes lines as they are") from error
         whole = isinstance(message, dict) and "value" in message and set(message) <= _PARTS | _PRINTED
         yield number, message if whole else {"value": message}
@@ -140,7 +198,7 @@ def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
     """The records of a file. Raises UsageError that names the line."""
     from registry.serde import SerializationError
 
-    common = [(name, text.encode()) for name, text in form.headers.items()]
+    common: list[tuple[str, bytes | None]] = [(name, text.encode()) for name, text in form.headers.items()]
     for number, message in _messages(file, raw=form.raw):
         headers = message.get("headers") or {}
         if not isinstance(headers, dict):
@@ -158,7 +216,12 @@ def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
             encoded_key = None if key is None else form.encode_key(key)
         except SerializationError as error:
             raise UsageError(f"line {number}: the key does not fit the schema: {error}") from error
-        named = [(name, _key_bytes(text)) for name, text in headers.items()]
+        if encoded_key is None and form.compacted is not None:
+            raise UsageError(
+                f"line {number} has no key, and topic {form.compacted} is compacted: it keeps the newest record of each key; "
+                'give --key-field or --key, or a "key" in the line'
+            )
+        named = [(name, None if text is None else _key_bytes(text)) for name, text in headers.items()]
         yield encoded_key, encoded, common + named, message.get("partition", form.partition)
 
 

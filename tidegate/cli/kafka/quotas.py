@@ -46,7 +46,7 @@ def _entity(user: str | None, client_id: str | None, ip: str | None) -> dict[str
     named = {"user": user, "client-id": client_id, "ip": ip}
     entity = {kind: None if name == _DEFAULT else name for kind, name in named.items() if name is not None}
     if not entity or (ip is not None and len(entity) > 1):
-        raise click.UsageError("give --user, --client-id or both, or --ip")
+        raise click.UsageError("whose quotas are meant? give --user, --client-id or both, or --ip")
     return entity
 
 
@@ -106,11 +106,12 @@ def set_quotas(
 
 @quotas.command()
 @entity_options
-@click.argument("names", nargs=-1, type=click.Choice(list(_KEYS)))
+@click.argument("names", nargs=-1, type=click.Choice(list(_KEYS)), metavar="[QUOTA]...")
 @kafka_options
 @done_option
 def remove(user: str | None, client_id: str | None, ip: str | None, names: tuple[str, ...], **where: Any) -> None:
-    """Remove quotas, by default all of an entity.
+    """Remove quotas of a user, a client or an address: all, or those that are named (produce, consume, request, topics,
+    connections).
 
     Example: tidegate quotas remove --user billing produce
     """

@@ -52,7 +52,7 @@ def delete(
             for p, (start, offset, end) in moved.items()
         ]
 
-    rows = with_admin(client_config(**where), ask)
+    rows = with_admin(client_config(**where), ask, topics=[topic])
     if as_json:
         print_json({"topic": topic, "executed": execute, "partitions": rows})
         return

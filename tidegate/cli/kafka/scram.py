@@ -45,9 +45,7 @@ def list_scram(as_json: bool, **where: Any) -> None:
 @scram.command("set")
 @click.argument("user")
 @_mechanism_option
-@click.password_option(
-    help="Asked for unless given; TIDEGATE_PASSWORD keeps it out of the list of processes.", envvar="TIDEGATE_PASSWORD"
-)
+@click.password_option(envvar="TIDEGATE_NEW_PASSWORD", show_envvar=True, help="Asked for unless given.")
 @kafka_options
 @done_option
 def set_scram(user: str, mechanisms: tuple[str, ...], password: str, **where: Any) -> None:

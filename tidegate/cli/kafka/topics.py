@@ -90,7 +90,7 @@ def describe(name: str, as_json: bool, **where: Any) -> None:
             "configs": {e.name: e.value for e in configs.values() if e.source == "DYNAMIC_TOPIC_CONFIG"},
         }
 
-    topic_description = with_admin(client_config(**where), ask)
+    topic_description = with_admin(client_config(**where), ask, topics=[name])
     if as_json:
         print_json(topic_description)
         return
@@ -129,27 +129,37 @@ def create(name: str, partitions: int, replication_factor: int, configs: tuple[s
 
 @topics.command()
 @click.argument("name")
-@click.option(
-    "--config", "configs", multiple=True, metavar="KEY=VALUE", help="Set a topic setting; KEY= takes it back."
-)
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="Set a topic setting.")
+@click.option("--delete-config", "deleted", multiple=True, metavar="KEY", help="Remove a topic setting.")
 @click.option("--partitions", type=int, help="Grow to this number of partitions.")
 @kafka_options
 @done_option
-def alter(name: str, configs: tuple[str, ...], partitions: int | None, **where: Any) -> None:
-    """Change a topic's settings or number of partitions."""
+def alter(name: str, configs: tuple[str, ...], deleted: tuple[str, ...], partitions: int | None, **where: Any) -> None:
+    """Change a topic's settings or number of partitions. The broker's default applies to a setting that is removed.
 
-    if not configs and partitions is None:
-        raise click.UsageError("nothing to change: give --config or --partitions")
+    Example: tidegate topics alter clicks --config retention.ms=86400000 --delete-config max.message.bytes
+    """
+
+    changes: dict[str, str | None] = {**key_values(configs, "--config"), **dict.fromkeys(deleted)}
+    if not changes and partitions is None:
+        raise click.UsageError("nothing to change: give --config, --delete-config or --partitions")
+    if empty := [key for key, value in changes.items() if value == ""]:
+        raise click.UsageError(
+            f"--config {empty[0]}= has no value: give one, or --delete-config {empty[0]} to remove the setting"
+        )
 
     async def change(admin: Admin) -> None:
-        if configs:
-            changes = key_values(configs, "--config")
-            await admin.alter_configs(name, {key: value or None for key, value in changes.items()})
+        if changes:
+            await admin.alter_configs(name, changes)
         if partitions is not None:
             await admin.create_partitions(name, partitions)
 
-    with_admin(client_config(**where), change)
-    changed = [*configs, *([f"{partitions} partitions"] if partitions is not None else [])]
+    with_admin(client_config(**where), change, topics=[name])
+    changed = [
+        *configs,
+        *(f"the default of {key}" for key in deleted),
+        *([f"{partitions} partitions"] if partitions is not None else []),
+    ]
     done(f"topic {name} has {', '.join(changed)}", topic=name, action="altered", changed=changed)
 
 
@@ -158,7 +168,12 @@ def alter(name: str, configs: tuple[str, ...], partitions: int | None, **where: 
 @kafka_options
 @done_option
 def delete(names: tuple[str, ...], **where: Any) -> None:
-    """Delete topics with all their records."""
-    with_admin(client_config(**where), lambda admin: admin.delete_topics(names))
+    """Delete topics with all their records. If one of them does not exist, none is deleted."""
+
+    async def change(admin: Admin) -> None:
+        await admin.describe_topics(names)
+        await admin.delete_topics(names)
+
+    with_admin(client_config(**where), change, topics=names)
     for name in names:
         done(f"topic {name} is deleted", topic=name, action="deleted")
