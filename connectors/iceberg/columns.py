@@ -254,6 +254,9 @@ def _instants(numbers: pa.Array, unit: str, *, time: bool) -> pa.Array:
 
 def _parsed(texts: pa.Array, target: pa.DataType) -> pa.Array:
     """Texts as ISO 8601 writes them; a timestamp without a zone is in UTC."""
+    if pa.types.is_time(target):
+        instants = pc.binary_join_element_wise("1970-01-01T", texts, "")
+        return instants.cast(pa.timestamp("us")).cast(target)
     if not pa.types.is_timestamp(target):
         return texts.cast(target)
     try:

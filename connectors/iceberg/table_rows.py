@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from connect.api import RetriableConnectError, TopicPartition, get_logger
 from connectors.iceberg.client import CommitConflict, Tables, iceberg_errors
+from connectors.iceberg.columns import arrow_schema
 from connectors.iceberg.commits import FileChanges, Outcome, commit_files, ensure_branch
 from connectors.iceberg.copy_on_write import Rewriter
 from connectors.iceberg.data_files import DataFileWriter, projected
@@ -49,7 +50,8 @@ class TableRows:
         self.known = stored_offsets(table, self.branch, connector)
         """The offsets in the table as this task last saw them."""
         self._rows: list[pa.Table] = []
-        self._writer: DataFileWriter | None = None
+        self._writers: list[DataFileWriter] = []
+        """One for each schema that the table had since the last commit."""
         self._rewriter: Rewriter | None = None
         self._rows_file: DataFileWriter | None = None
         self._outcome = Outcome()
@@ -60,10 +62,11 @@ class TableRows:
 
     @property
     def pending(self) -> bool:
-        return bool(self._rows or self._writer is not None)
+        return bool(self._rows or self._writers)
 
     def add(self, rows: pa.Table) -> None:
         """Keep rows with the table's ``arrow_schema``; for changes by key with a column OPERATION."""
+        rows = self.as_now(rows)
         self._rows.append(rows)
         self.waiting_bytes += rows.nbytes
         self.taken_bytes += rows.nbytes
@@ -72,14 +75,13 @@ class TableRows:
         """Write the rows in memory to files, unless they are changes by key."""
         if not self._rows or self._config.changes:
             return
-        if self._writer is None:
-            self._writer = DataFileWriter(self.table, self._config.write_props)
-        self._writer.write(pa.concat_tables(self._rows).combine_chunks())
+        if not self._writers or self._writers[-1].schema.schema_id != self.table.schema().schema_id:
+            self._writers.append(DataFileWriter(self.table, self._config.write_props))
+        self._writers[-1].write(pa.concat_tables(self._rows).combine_chunks())
         self._rows, self.waiting_bytes = [], 0
 
     def reload(self) -> None:
-        """See the table's newest schema. Rows to append are written in the old one first, which every reader understands."""
-        self.spill()
+        """See the table's newest schema, and bring the rows in memory to it."""
         with iceberg_errors("load", self.name):
             self.table = self.table.refresh()
         self._rows = [self.as_now(rows) for rows in self._rows]
@@ -87,7 +89,10 @@ class TableRows:
     def as_now(self, rows: pa.Table) -> pa.Table:
         """Rows in an older schema of the table, in the present one."""
         fields = self.table.schema().fields
-        if OPERATION not in rows.column_names:
+        changes = OPERATION in rows.column_names
+        if list(rows.schema)[: len(rows.schema) - changes] == list(arrow_schema(fields)):
+            return rows
+        if not changes:
             return projected(rows, fields)
         plain = projected(rows.drop_columns([OPERATION]), fields)
         return plain.append_column(rows.schema.field(OPERATION), rows.column(OPERATION))
@@ -123,7 +128,7 @@ class TableRows:
                     f"{self.known.get(partition)}: another task has written it, or the table was rolled back"
                 )
         spec = self.table.spec().spec_id
-        if any(writer is not None and writer.spec.spec_id != spec for writer in (self._writer, self._rows_file)):
+        if any(writer is not None and writer.spec.spec_id != spec for writer in (*self._writers, self._rows_file)):
             raise OffsetsMoved(f"table {self.name} has another partitioning: its files are written anew")
         text = offsets_text({**stored, **ends})
         properties = {offsets_property(self._connector): text}
@@ -131,7 +136,7 @@ class TableRows:
 
     def _file_changes(self) -> FileChanges:
         if not self._config.changes:
-            return FileChanges(self._writer.finish() if self._writer is not None else [])
+            return FileChanges([file for writer in self._writers for file in writer.finish()])
         if self._rewriter is None:
             rows = last_of_each(pa.concat_tables(self._rows), self.id_columns)
             self._rewriter = Rewriter(rows.select(self.id_columns), self._config.write_props)
@@ -150,7 +155,7 @@ class TableRows:
     def discard(self) -> None:
         """Forget all rows that are not committed: they are delivered again."""
         delete = not self._outcome.uncertain
-        for writer in (self._writer, self._rows_file, self._rewriter):
+        for writer in (*self._writers, self._rows_file, self._rewriter):
             if writer is not None:
                 writer.discard(delete=delete)
         self._forget()
@@ -169,7 +174,7 @@ class TableRows:
                 self.known[partition] = stored[partition]
 
     def _forget(self) -> None:
-        self._rows, self._writer, self._rewriter, self._rows_file = [], None, None, None
+        self._rows, self._writers, self._rewriter, self._rows_file = [], [], None, None
         self._outcome = Outcome()
         self.waiting_bytes = self.taken_bytes = 0
 
