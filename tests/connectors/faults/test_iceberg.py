@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -23,6 +23,7 @@ class IcebergSuite(OnS3, OnBothBrokers, SinkFaultSuite):
 
     connector_class = IcebergSinkConnector
     exactly_once = True
+    more: ClassVar[Mapping[str, str]] = {}
 
     @pytest.fixture
     def properties(self, s3_server: S3Server, endpoint: str, tmp_path: Path) -> Iterator[Mapping[str, str]]:
@@ -36,6 +37,7 @@ class IcebergSuite(OnS3, OnBothBrokers, SinkFaultSuite):
                 "iceberg.tables": "suite.rows",
                 "iceberg.tables.auto-create-enabled": "true",
                 "iceberg.control.commit.interval-ms": "100",
+                **self.more,
             }
 
     def read_back(self, properties: Mapping[str, str]) -> list[Any]:
@@ -58,6 +60,4 @@ class TestIcebergSink(IcebergSuite):
 class TestIcebergSinkByKey(IcebergSuite):
     """Rows are changed by their key."""
 
-    @pytest.fixture
-    def properties(self, properties: Mapping[str, str]) -> Mapping[str, str]:
-        return {**properties, "iceberg.tables.upsert-mode-enabled": "true", "iceberg.tables.default-id-columns": "id"}
+    more: ClassVar = {"iceberg.tables.upsert-mode-enabled": "true", "iceberg.tables.default-id-columns": "id"}
