@@ -68,7 +68,8 @@ def _schema_of(arrow: pa.DataType) -> Schema | None:
         return None
     if pa.types.is_struct(arrow):
         known = [(field.name, _schema_of(field.type)) for field in arrow]
-        return Schema.struct([Field(name, schema) for name, schema in known if schema is not None], optional=True)
+        fields = [Field(name, schema) for name, schema in known if schema is not None]
+        return Schema.struct(fields, optional=True) if fields else None
     if pa.types.is_list(arrow):
         items = _schema_of(arrow.value_type)
         return None if items is None else Schema.array(items, optional=True)
