@@ -250,5 +250,6 @@ async def _produce(
         for ack in acks:
             await ack
     if wrong is not None:
-        raise UsageError(f"{wrong}; {len(acks)} before it {'is' if len(acks) == 1 else 'are'} written") from wrong
+        before = f"{counted(len(acks), 'record')} before it {'is' if len(acks) == 1 else 'are'} written"
+        raise UsageError(f"{wrong}; {before if acks else 'nothing is written'}") from wrong
     return len(acks)
