@@ -128,7 +128,10 @@ class EventsClient:
         return events
 
     def describe(self, event: str) -> dict[str, Any]:
-        description: dict[str, Any] = self._call("GET", f"/tidegate/v1/events/{_named(event)}")
+        try:
+            description: dict[str, Any] = self._call("GET", f"/tidegate/v1/events/{_named(event)}")
+        except UnknownName as error:
+            raise self._no_event(event, "see") from error
         return description
 
     def define_xml(self, event: str, metadata: bytes) -> dict[str, Any]:
@@ -225,14 +228,14 @@ class EventsClient:
         try:
             answer = self._call("POST", f"/services/data/v60.0/sobjects/{_named(event)}", json=dict(fields))
         except UnknownName as error:
-            raise self._no_event(event) from error
+            raise self._no_event(event, "publish") from error
         return str(answer["errors"][0]["message"])
 
-    def _no_event(self, event: str) -> UnknownName:
+    def _no_event(self, event: str, do: str) -> UnknownName:
         names = [known["name"] for known in self.events()]
         near = nearest_name(event, names)
         hint = f"did you mean {near}?" if near else f"there are: {', '.join(names) or 'none'}"
-        return UnknownName(f"there is no event {event} that this user may publish; {hint}")
+        return UnknownName(f"there is no event {event} that this user may {do}; {hint}")
 
     def _channel(self, address: str) -> Any:
         import grpc
@@ -272,6 +275,8 @@ class EventsClient:
                         more = _BATCH - response.pending_num_requested
                         requests.put(pb.FetchRequest(topic_name=_channel(event), num_requested=more))
             except grpc.RpcError as error:
+                if error.code() is grpc.StatusCode.NOT_FOUND and not event.startswith("/"):
+                    raise self._no_event(event, "follow") from error
                 raise TidegateError(f"the subscription to {event} broke off: {error.details()}") from error
             finally:
                 call.cancel()

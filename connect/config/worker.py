@@ -180,11 +180,15 @@ _OWN_NAMES = frozenset(
         "exactly.once.source.support",
         "group.id",
         "heartbeat.interval.ms",
+        "http.allowed.hosts",
         "listeners",
         "rebalance.timeout.ms",
         "replication.factor.fit",
         "schema.registry.url",
         "session.timeout.ms",
+        "ssl.client.auth",
+        "ssl.keystore.reload",
+        "users.file",
     }
 )
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connect.config.client_keys import client_key
 from connect.config.worker import WorkerConfig, client_properties
-from tidegate.kit.config import parse
+from tidegate.kit.config import keys_of, parse
 from tidegate.kit.errors import ConfigError, UsageError
 from tidegate.kit.properties import read_properties
 
@@ -34,6 +35,12 @@ def test_a_client_gets_the_plain_keys_then_its_own_then_overrides():
     }  # fmt: skip
     made = client_properties(properties, "producer", {"acks": "all"})
     assert made == {"security.protocol": "SSL", "linger.ms": "5", "acks": "all"}
+
+
+def test_keys_of_the_worker_are_not_passed_to_its_clients():
+    """Every client would log those that it does not read."""
+    made = client_properties({key.name: "x" for key in keys_of(WorkerConfig)}, "consumer")
+    assert [name for name in made if client_key(name) is None] == []
 
 
 def test_a_properties_file_is_read_as_java_does(tmp_path):

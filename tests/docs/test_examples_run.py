@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import click
 import pytest
 import requests
 
@@ -17,6 +19,7 @@ from connect.validation.unknown_keys import unknown_keys
 from connect.validation.validation import validate_connector
 from tests.support.pages import ROOT, Command, Shell, blocks, commands, pages
 from tests.support.platform import RunningPlatform, running_platform, tidegate
+from tidegate.cli import tidegate as command_line
 
 DOCS = ROOT / "docs"
 HELD_ELSEWHERE = {
@@ -67,7 +70,12 @@ def on_platform(platform: RunningPlatform, tmp_path: Path):
     """A shell beside a running platform, whose data folder is where pages expect it."""
     (tmp_path / "tidegate-data").symlink_to(platform.data)
     (tmp_path / "lines").write_text("one\n")
-    return Shell(tmp_path, {}, addresses=platform.addresses, replaced={"/tmp/lines": str(tmp_path / "lines")})
+    return Shell(
+        tmp_path,
+        {},
+        addresses=platform.addresses,
+        replaced={f"/tmp/{name}": str(tmp_path / name) for name in ("lines", "measures")},
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,6 +216,48 @@ def test_every_page_that_shows_commands_is_followed():
     }
     examples = {f"examples/{name}/README.md" for name in followed_examples()}
     assert shown - followed - examples == set()
+
+
+def test_every_daily_command_has_an_example_that_runs():
+    """By the test above, every console block that is shown is run."""
+    text = "\n".join(block.text for page in pages() for block in blocks(page, "console"))
+    missing = [
+        words
+        for family in (
+            "topics",
+            "groups",
+            "records",
+            "quotas",
+            "scram",
+            "schemas",
+            "connectors",
+            "jobs",
+            "dlq",
+            "loggers",
+        )
+        for words in leaves(family)
+        if f"tidegate {words} " not in text and f"tidegate {words}\n" not in text
+    ]
+    missing += [
+        name
+        for name in ("produce", "consume", "top", "status", "restart", "use", "export", "import")
+        if f"tidegate {name}" not in text
+    ]
+    # what a page cannot run: a job needs Spark
+    assert set(missing) - {"jobs show", "jobs run"} == set()
+
+
+def leaves(family: str) -> list[str]:
+    group = command_line.get_command(click.Context(command_line), family)
+
+    def below(command: click.Command, words: str) -> Iterator[str]:
+        if isinstance(command, click.Group):
+            for name, inner in command.commands.items():
+                yield from below(inner, f"{words} {name}")
+        else:
+            yield words
+
+    return list(below(group, family))
 
 
 def followed_examples() -> set[str]:

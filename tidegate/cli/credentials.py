@@ -5,11 +5,15 @@ environment's.
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.cli.options import address_of, context_in_use
+from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
 from tidegate.kit.users import INTERNAL_USER
 from tidegate.security import connect_token, find_security
@@ -19,9 +23,17 @@ if TYPE_CHECKING:
 
     from registry.client import RegistryClient
 
-__all__ = ["Credentials", "connect_credentials", "credentials_for", "registry_client", "registry_properties"]
+__all__ = [
+    "Credentials",
+    "connect_credentials",
+    "credentials_for",
+    "naming_subjects",
+    "registry_client",
+    "registry_properties",
+]
 
 _USER, _PASSWORD, _CA = "TIDEGATE_USER", "TIDEGATE_PASSWORD", "TIDEGATE_CA"
+_NO_SUBJECT: Final = re.compile(r"Subject '(.*)' not found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +121,19 @@ def registry_client(data: Path, address: str | None = None) -> RegistryClient:
     from registry.client import RegistryClient
 
     return RegistryClient.from_properties(registry_properties(data, address))
+
+
+@contextmanager
+def naming_subjects(client: RegistryClient) -> Iterator[None]:
+    """Adds the nearest name to the error of a subject that does not exist."""
+    from registry.client import NotFound
+
+    try:
+        yield
+    except NotFound as error:
+        if (matched := _NO_SUBJECT.search(str(error))) is None:
+            raise
+        near = nearest_name(matched[1], client.subjects())
+        if near is None:
+            raise
+        raise NotFound(f"{error} Did you mean {near}?", error.error_code) from error

@@ -27,6 +27,7 @@ __all__ = [
     "address_of",
     "as_json",
     "context_in_use",
+    "counted",
     "data_option",
     "done",
     "done_option",
@@ -235,6 +236,11 @@ def _cell(value: Any) -> str | Text:
     if isinstance(value, float):
         return f"{value:,.15g}"
     return escape(str(value))
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 record``, ``2,000 records``."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def time_text(at_ms: int) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tidegate.cli.credentials import registry_client
+from tidegate.cli.credentials import naming_subjects, registry_client
 from tidegate.cli.options import address_of, data_option, done, done_option, json_option, print_json, print_table
 from tidegate.kit.errors import TidegateError, UsageError
 
@@ -59,7 +60,14 @@ def schema_options(function: F) -> F:
     return type_(reference(function))
 
 
-def _client(data: Path, url: str | None, config: Path | None) -> RegistryClient:
+@contextmanager
+def _client(data: Path, url: str | None, config: Path | None) -> Iterator[RegistryClient]:
+    """A client; the error of a subject that does not exist names the nearest."""
+    with _made_client(data, url, config) as client, naming_subjects(client):
+        yield client
+
+
+def _made_client(data: Path, url: str | None, config: Path | None) -> RegistryClient:
     from registry.client import RegistryClient, RegistryClientConfig
     from tidegate.kit.config import parse
 

@@ -96,6 +96,7 @@ def test_offsets_of_a_paused_source_are_set_from_a_file_and_it_stays_paused(
     assert (dry["executed"], [change["to"] for change in dry["changes"]]) == (False, [None])
     command(platform, "offsets", "reset", "lines", "--execute", "--stop")
     assert offsets(platform, "lines") == []
+    assert command(platform, "offsets", "get", "lines").stdout == "lines has committed no offsets\n"
 
 
 @pytest.mark.parametrize(
@@ -105,6 +106,7 @@ def test_offsets_of_a_paused_source_are_set_from_a_file_and_it_stays_paused(
         (["set", "out", "--at", "lines=2"], 2, "--at 'lines=2': give TOPIC:PARTITION=OFFSET, such as orders:0=1200"),
         (["set", "out", "/nowhere.json"], 1, "cannot read /nowhere.json: No such file or directory"),
         (["get", "nope"], 1, "error: Connector nope not found"),
+        (["set", "lines", "--at", "lines:0=2"], 1, "error: lines is a source, and --at gives offsets of sinks"),
     ],
 )
 def test_wrong_offsets_are_named(platform: RunningPlatform, arguments: list[str], status: int, words: str) -> None:

@@ -101,9 +101,9 @@ def test_letters_are_shown_by_cause_with_examples(queue: Callable[[str], Queue])
     q.write([(None, "[1]", facts(offset=9, stage="TASK_PUT", exception_message="no such column"))])
     q.write([(None, "x", facts(connector_name="another"))])
     lines = q.dlq("show").stdout.splitlines()
-    assert lines[0] == "5 records of sink in dlq-sink"
+    assert lines[0] == "5 letters of sink in dlq-sink"
     assert "4 times DataException in VALUE_CONVERTER: not JSON" in lines
-    assert "1 times DataException in TASK_PUT: no such column" in lines
+    assert "1 time DataException in TASK_PUT: no such column" in lines
     shown = json.loads(q.dlq("show", "--json").stdout)
     assert [(cause["stage"], cause["count"], len(cause["examples"])) for cause in shown["causes"]] == [
         ("VALUE_CONVERTER", 4, 3),
@@ -122,9 +122,9 @@ def test_letters_are_sent_back_once_to_where_they_came_from(queue: Callable[[str
     letter = facts("back-orders", connector_name="back", partition="1")
     q.write([("k", "1", {**letter, "trace": "t"}), (None, "2", letter)])
     dry = q.dlq("replay").stdout
-    assert dry == "2 records would be sent to back-orders\nnothing is changed: --execute does it\n"
+    assert dry == "2 letters would be sent to back-orders\nnothing is changed: --execute does it\n"
     assert q.read("back-orders") == []
-    assert q.dlq("replay", "--execute").stdout == "2 records are sent to back-orders\n"
+    assert q.dlq("replay", "--execute").stdout == "2 letters are sent to back-orders\n"
     sent = q.read("back-orders")
     assert [(r["partition"], r["key"], r["value"]) for r in sent] == [(1, "k", 1), (1, None, 2)]
     assert [r["headers"] for r in sent] == [{"trace": "t", "tidegate.dlq.replays": 1}, {"tidegate.dlq.replays": 1}]
@@ -142,11 +142,11 @@ def test_a_letter_that_fails_once_more_is_sent_only_again_and_each_time_once(que
     q.write([(None, "1", {**letter, "tidegate.dlq.replays": "1"}), (None, "2", letter)])
     said = q.dlq("replay", "--execute").stdout.splitlines()
     assert said == [
-        "1 records are sent to circle-orders",
-        "1 records are left out (0:1): they were sent back before and failed once more (--again)",
+        "1 letter is sent to circle-orders",
+        "1 letter left out (0:1): sent back before and failed once more (--again)",
     ]
     assert json.loads(q.dlq("show", "--json").stdout)["records"] == 1, "left out, so not sent back"
-    assert q.dlq("replay", "--again", "--execute").stdout == "1 records are sent to circle-orders\n"
+    assert q.dlq("replay", "--again", "--execute").stdout == "1 letter is sent to circle-orders\n"
     assert json.loads(q.dlq("show", "--json").stdout)["records"] == 0
     assert q.dlq("replay", "--again", "--execute").stdout == "nothing of circle is left in dlq-circle\n"
     assert [(r["value"], r["headers"]["tidegate.dlq.replays"]) for r in q.read("circle-orders")] == [
@@ -166,9 +166,9 @@ def test_edits_are_sent_in_place_of_the_letters(queue: Callable[[str], Queue], t
     (tmp_path / "edits.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines[:2]))
     q.write([("d", "later", letter)])
     said = q.dlq("replay", "--edits", str(tmp_path / "edits.jsonl"), "--execute").stdout
-    assert said == "2 records are sent to edit-orders\n"
+    assert said == "2 letters are sent to edit-orders\n"
     assert [(r["key"], r["value"]) for r in q.read("edit-orders")] == [("a", {"n": 0}), ("b", {"n": 1})]
-    assert q.dlq("replay", "--execute").stdout == "2 records are sent to edit-orders\n", (
+    assert q.dlq("replay", "--execute").stdout == "2 letters are sent to edit-orders\n", (
         "not lost: the edits end before"
     )
 
@@ -210,10 +210,10 @@ def test_letters_that_are_chosen_neither_bring_others_back_nor_pass_them(queue: 
     q = queue("chosen")
     q.create(q.topic, "chosen-orders")
     q.write([(None, str(n), facts("chosen-orders", connector_name="chosen")) for n in range(4)])
-    assert q.dlq("replay", "--from", "3", "--execute").stdout == "1 records are sent to chosen-orders\n"
+    assert q.dlq("replay", "--from", "3", "--execute").stdout == "1 letter is sent to chosen-orders\n"
     assert [r["value"] for r in q.open_letters()] == [0, 1, 2], "those before it are not sent"
-    assert q.dlq("replay", "--execute").stdout == "3 records are sent to chosen-orders\n"
-    assert q.dlq("replay", "--from", "0", "--execute").stdout == "4 records are sent to chosen-orders\n"
+    assert q.dlq("replay", "--execute").stdout == "3 letters are sent to chosen-orders\n"
+    assert q.dlq("replay", "--from", "0", "--execute").stdout == "4 letters are sent to chosen-orders\n"
     assert q.dlq("replay", "--execute").stdout == "nothing of chosen is left in dlq-chosen\n"
 
 
@@ -235,23 +235,23 @@ def test_edits_send_the_letters_that_they_name_each_once(queue: Callable[[str], 
     letter = facts("named-orders", connector_name="named")
     q.write([(None, str(n), letter) for n in range(6)])
     lines = q.open_letters()
-    stay = "1 records are left out (0:3): the edits do not have them; they stay, to be sent later"
-    assert q.replay([lines[2], lines[4]], "--execute") == ["2 records are sent to named-orders", stay]
+    stay = "1 letter left out (0:3): not in the edits; still to be sent"
+    assert q.replay([lines[2], lines[4]], "--execute") == ["2 letters are sent to named-orders", stay]
     assert [r["offset"] for r in q.open_letters()] == [0, 1, 3, 5]
 
     again = q.replay([lines[0] | {"value": "mended"}, lines[2], lines[4]], "--execute")
-    assert again[0] == "1 records are sent to named-orders"
-    assert again[-1].startswith("2 records are left out (0:2, 0:4): they were sent back before, the last one at 2")
-    assert "--from beginning sends these once more" in again[-1]
+    assert again[0] == "1 letter is sent to named-orders"
+    assert again[-1].startswith("2 letters left out (0:2, 0:4): sent back before, the last time at 2")
+    assert "--from beginning sends them once more" in again[-1]
     assert [r["offset"] for r in q.open_letters()] == [1, 3, 5]
-    assert q.replay([lines[2]], "--from", "beginning", "--execute") == ["1 records are sent to named-orders"]
+    assert q.replay([lines[2]], "--from", "beginning", "--execute") == ["1 letter is sent to named-orders"]
     assert [r["value"] for r in q.read("named-orders")] == [2, 4, "mended", 2]
 
     strange = q.replay([lines[1] | {"offset": 77}])
-    assert strange[0] == "1 records are left out (0:77): the queue has no such letter there"
+    assert strange[0] == "1 letter left out (0:77): the queue has no such letter there"
     assert q.replay([lines[1], lines[5]], "--skip-others", "--execute") == [
-        "2 records are sent to named-orders",
-        "1 records are left out (0:3): the edits do not have them; --skip-others counts them as done",
+        "2 letters are sent to named-orders",
+        "1 letter left out (0:3): not in the edits; --skip-others counts that as done",
     ]
     assert q.open_letters() == [] and q.dlq("replay").stdout.startswith("nothing of named is left")
     assert [r["value"] for r in q.read("named-orders")][4:] == [1, 5]
@@ -267,7 +267,7 @@ def test_edits_name_letters_that_failed_once_more_too(queue: Callable[[str], Que
     q.write([(None, "1", {**letter, "tidegate.dlq.replays": "1"}), (None, "2", letter)])
     lines = q.open_letters()
     assert [r["replays"] for r in lines] == [1, 0]
-    assert q.replay([lines[0] | {"value": 3}, lines[1]], "--execute") == ["2 records are sent to twice-orders"]
+    assert q.replay([lines[0] | {"value": 3}, lines[1]], "--execute") == ["2 letters are sent to twice-orders"]
     assert q.open_letters() == [] and [r["value"] for r in q.read("twice-orders")] == [1, 3, 2]
     assert "without" not in q.replay(lines, "--again")[0] and "0:2" in q.replay(lines, "--again")[0]
 
@@ -291,9 +291,9 @@ def test_causes_that_differ_in_positions_are_shown_as_one(queue: Callable[[str],
         words = f"col1 is no JSON: line 1 column {n} (char {n * 7}), id 6f1d2c4e-1111-4000-8000-00000000000{n}"
         q.write([(None, "x", facts(exception_message=words, connector_name="alike"))])
     q.write([(None, "x", facts(exception_message="col2 is no JSON: line 1 column 0 (char 0)", connector_name="alike"))])
-    assert [line for line in q.dlq("show").stdout.splitlines() if " times " in line] == [
+    assert [line for line in q.dlq("show").stdout.splitlines() if " in VALUE_CONVERTER: " in line] == [
         "3 times DataException in VALUE_CONVERTER: col1 is no JSON: line 1 column … (char …), id …",
-        "1 times DataException in VALUE_CONVERTER: col2 is no JSON: line 1 column 0 (char 0)",
+        "1 time DataException in VALUE_CONVERTER: col2 is no JSON: line 1 column 0 (char 0)",
     ]
 
 
@@ -304,7 +304,7 @@ def test_letters_without_headers_need_a_topic(queue: Callable[[str], Queue]) -> 
     assert "give --to TOPIC" in str(q.dlq("replay", fails=True).exception)
     failed = q.dlq("replay", "--to", "plain-odrers", "--execute", fails=True)
     assert "no such topic: plain-odrers; did you mean plain-orders?" in str(failed.exception)
-    assert q.dlq("replay", "--to", "plain-orders", "--execute").stdout == "1 records are sent to plain-orders\n"
+    assert q.dlq("replay", "--to", "plain-orders", "--execute").stdout == "1 letter is sent to plain-orders\n"
 
 
 def test_letters_of_a_sink_on_a_worker_are_repaired(tmp_path: Path) -> None:

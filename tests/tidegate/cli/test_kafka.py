@@ -226,11 +226,11 @@ def test_a_record_without_a_key_is_refused_where_the_topic_is_compacted(command:
 
 def test_produce_creates_a_topic_unless_its_name_looks_misspelt(command: Command) -> None:
     first = command("produce", "payments", stdin="1\n")
-    assert first.stderr == "topic payments is created\n1 records written to payments\n"
+    assert first.stderr == "topic payments is created\n1 record written to payments\n"
     failed = command("produce", "paymnets", stdin="1\n", fails=True)
     assert str(failed.exception) == "there is no topic paymnets; did you mean payments? --create makes paymnets"
     assert "topic paymnets is created" in command("produce", "paymnets", "--create", stdin="1\n").stderr
-    assert command("produce", "payments", "--create", stdin="2\n").stderr == "1 records written to payments\n"
+    assert command("produce", "payments", "--create", stdin="2\n").stderr == "1 record written to payments\n"
     command("produce", "payments-2", stdin="1\n")
 
 

@@ -267,6 +267,7 @@ def test_versions_and_subjects_are_deleted(run: Run) -> None:
     run("register", "gone", run.file("two.avsc", order(ID, {"name": "n", "type": "int", "default": 0})))
     assert run("delete", "gone", "--version", "2").startswith("deleted of gone: version 2 (--permanent")
     assert [v["version"] for v in json.loads(run("versions", "gone", "--json"))] == [1]
+    assert "Subject 'goen' not found. Did you mean gone?" in run("delete", "goen", status=1)
     assert run("delete", "gone").startswith("deleted of gone: version 1")
     assert run("delete", "gone", "--permanent") == "deleted of gone: version 1, 2 for good\n"
     assert "not found" in run("versions", "gone", status=1)

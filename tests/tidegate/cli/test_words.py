@@ -104,7 +104,7 @@ def test_of_a_file_with_a_wrong_line_nothing_is_written_and_of_standard_input_th
     assert platform.consume("whole") == []
     command = [sys.executable, "-m", "tidegate.cli", "produce", "whole", "--data", str(platform.data)]
     piped = subprocess.run(command, input=(tmp_path / "lines").read_text(), capture_output=True, text=True, timeout=300)
-    assert piped.returncode == 1 and piped.stderr.endswith("; the 2 records before it are written\n")
+    assert piped.returncode == 1 and piped.stderr.endswith("; 2 records before it are written\n")
     assert [record["value"] for record in platform.consume("whole")] == [1, 2]
 
 

@@ -61,6 +61,9 @@ def get(name: str, data: Path, connect: str | None, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
+    if not answer["offsets"]:
+        click.echo(f"{name} has committed no offsets")
+        return
     print_table(["partition", "offset"], [[compact(o["partition"]), compact(o["offset"])] for o in answer["offsets"]])
 
 
@@ -96,6 +99,11 @@ def set_(
         raise click.UsageError("give FILE or --at TOPIC:PARTITION=OFFSET, one of them")
     changes = _read(file) if file is not None else [_position(text) for text in positions]
     rest = rest_of(data, connect)
+    if positions and rest.call("GET", path_of(name))["type"] == "source":
+        raise UsageError(
+            f"{name} is a source, and --at gives offsets of sinks: change what `tidegate connectors offsets get {name} --json` "
+            "prints, and give it as FILE"
+        )
     _change(rest, name, changes, stop=stop, execute=execute, as_json=as_json)
 
 

@@ -18,7 +18,7 @@ from tidegate.cli.dead_letters.replaying import Edits, Plan
 from tidegate.cli.kafka.client import client_config, kafka_options
 from tidegate.cli.kafka.decoding import decoder, readable
 from tidegate.cli.kafka.positions import POSITION, Position
-from tidegate.cli.options import json_option, print_json, print_table, time_text
+from tidegate.cli.options import counted, json_option, print_json, print_table, time_text
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -137,9 +137,9 @@ def show(
     if as_json:
         print_json({"connector": connector, "topic": queue.topic, "records": len(letters), "causes": causes})
         return
-    click.echo(f"{len(letters)} records of {connector} in {queue.topic}")
+    click.echo(f"{counted(len(letters), 'letter')} of {connector} in {queue.topic}")
     for cause in causes:
-        click.echo(f"\n{cause['count']} times {cause['error']} in {cause['stage']}: {cause['message']}")
+        click.echo(f"\n{counted(cause['count'], 'time')} {cause['error']} in {cause['stage']}: {cause['message']}")
         rows = [
             [f"{s['partition']}:{s['offset']}", s["topic"], s["from"], time_text(s["timestamp"]), _short(s["value"])]
             for s in cause["examples"]
@@ -205,10 +205,11 @@ def replay(
         print_json(told | {"letters": dict(skipped)})
         return
     for name, count in sorted(sent.items()):
-        click.echo(f"{count} records {'are sent' if execute else 'would be sent'} to {name}")
+        verb = "would be" if not execute else "is" if count == 1 else "are"
+        click.echo(f"{counted(count, 'letter')} {verb} sent to {name}")
     for why, letters in sorted(skipped.items()):
         named = ", ".join(letters[:_NAMED]) + (", ..." if len(letters) > _NAMED else "")
-        click.echo(f"{len(letters)} records are left out ({named}): {why}")
+        click.echo(f"{counted(len(letters), 'letter')} left out ({named}): {why}")
     if not sent and not skipped:
         click.echo(f"nothing of {connector} is left in {queue.topic}")
     if not execute:

@@ -164,16 +164,16 @@ class Plan:
         if again not in self._kinds:
             if self._edits is not None and named:
                 self._edits.see(letter.where)
-                self._skip(letter.where, "they were not sent back before, so --again leaves them out")
+                self._skip(letter.where, "not sent back before, so --again leaves them out")
             elif again:
-                self._skip(letter.where, "they were sent back before and failed once more (--again)")
+                self._skip(letter.where, "sent back before and failed once more (--again)")
             return None, False
         noted = self._noted[letter.topic_partition][again]
         was_sent = letter.record.offset in noted
         if not named:
             if not was_sent:
-                why = "--skip-others counts them as done" if self._skip_others else "they stay, to be sent later"
-                self._skip(letter.where, f"the edits do not have them; {why}")
+                why = "--skip-others counts that as done" if self._skip_others else "still to be sent"
+                self._skip(letter.where, f"not in the edits; {why}")
             return None, not was_sent and not self._skip_others
         if self._edits is not None:
             self._edits.see(letter.where)
@@ -181,8 +181,8 @@ class Plan:
             if self._edits is not None:
                 self._skip(
                     letter.where,
-                    f"they were sent back before, the last one at {time_text(noted.at_ms)} UTC; what failed once more lies in the "
-                    "queue as another letter, and --from beginning sends these once more",
+                    f"sent back before, the last time at {time_text(noted.at_ms)} UTC; --from beginning sends them once more, and what "
+                    "failed again lies in the queue as another letter",
                 )
             return None, False
         return self._sent(letter), False

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
 
 import click
 
-from tidegate.cli.credentials import registry_client
+from tidegate.cli.credentials import naming_subjects, registry_client
 from tidegate.cli.kafka.client import client_config, kafka_options, key_values, with_admin
 from tidegate.cli.kafka.decoding import raw_bytes
+from tidegate.cli.options import counted
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def produce(
     encode_key: _Encode = _key_bytes
     encode_value: _Encode = str.encode if raw else _json_bytes
     if subject is not None or key_subject is not None:
-        with registry_client(data, registry) as client:
+        with registry_client(data, registry) as client, naming_subjects(client):
             encode_value = encode_value if subject is None else _schema_encoder(client, subject)
             encode_key = encode_key if key_subject is None else _schema_encoder(client, key_subject)
     is_there, needs_key = with_admin(config, lambda admin: _looked_up(admin, topic, create=create))
@@ -116,7 +117,7 @@ def produce(
         raise type(error)(f"topic {topic}: {error}") from error
     if not is_there and (written or create):
         print(f"topic {topic} is created", file=sys.stderr)
-    print(f"{written} records written to {topic}", file=sys.stderr)
+    print(f"{counted(written, 'record')} written to {topic}", file=sys.stderr)
 
 
 async def _looked_up(admin: Admin, topic: str, *, create: bool) -> tuple[bool, bool]:
@@ -249,5 +250,6 @@ async def _produce(
         for ack in acks:
             await ack
     if wrong is not None:
-        raise UsageError(f"{wrong}; the {len(acks)} records before it are written") from wrong
+        before = f"{counted(len(acks), 'record')} before it {'is' if len(acks) == 1 else 'are'} written"
+        raise UsageError(f"{wrong}; {before if acks else 'nothing is written'}") from wrong
     return len(acks)

@@ -8,7 +8,7 @@ import click
 
 from tidegate.cli.kafka.client import client_config, kafka_options, with_admin
 from tidegate.cli.kafka.positions import POSITION, Position, chosen_partitions, resolve
-from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.cli.options import counted, json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from broker.client import Admin
@@ -58,4 +58,8 @@ def delete(
         return
     print_table(list(rows[0]), [list(row.values()) for row in rows])
     count = sum(row["deleted"] for row in rows)
-    click.echo(f"{count} offsets are deleted" if execute else "nothing is changed: --execute does it")
+    click.echo(
+        f"{counted(count, 'offset')} {'is' if count == 1 else 'are'} deleted"
+        if execute
+        else "nothing is changed: --execute does it"
+    )
