@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from connect.api import ConnectError, RetriableConnectError
 from connectors.spark.jars import Package, fetch_jars
-from connectors.spark.java import find_java
+from connectors.spark.java import environment, find_java
 from connectors.spark.job import Job
 
 __all__ = ["Cancelled", "SparkDriver"]
@@ -121,11 +121,6 @@ class SparkDriver:
         java_home = find_java(scratch)
         if self._packages:
             self._jars = [str(jar) for jar in fetch_jars(java_home, scratch, self._packages)]
-        environment = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
-        environment.pop("SPARK_HOME", None)  # another Spark on the machine is not the one that was asked for
-        environment["TMPDIR"] = str(scratch)  # a driver that is killed leaves files, which go with this folder
-        if job.master.startswith("local"):
-            environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # the UI listens on all addresses without it
         with (scratch / "spark.log").open("w") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "connectors.spark.driver"],
@@ -133,7 +128,7 @@ class SparkDriver:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env=environment,
+                env=environment(java_home, scratch, local=job.master.startswith("local")),
                 cwd=scratch,
                 start_new_session=True,
             )

@@ -8,13 +8,14 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Final
 
 from connect.api import ConnectError
 
-__all__ = ["find_java", "trust_options"]
+__all__ = ["environment", "find_java", "trust_options"]
 
 _OLDEST: Final = 17
 _NEWEST: Final = 21
@@ -39,6 +40,16 @@ def find_java(scratch: Path) -> Path:
     raise ConnectError(
         f"Spark needs Java {_OLDEST} to {_NEWEST}{tried_text}: install one, or pip install 'tidegate[spark]'"
     )
+
+
+def environment(java_home: Path, scratch: Path, *, local: bool) -> dict[str, str]:
+    """The variables of a driver's process: this Python and Java, and temporary files in ``scratch``."""
+    made = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
+    made.pop("SPARK_HOME", None)  # another Spark on the machine is not the one that was asked for
+    made["TMPDIR"] = str(scratch)  # a driver that is killed leaves files, which go with this folder
+    if local:
+        made.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # the UI listens on all addresses without it
+    return made
 
 
 def _homes() -> list[Path]:

@@ -25,7 +25,7 @@ from broker.client.blocking import Admin
 from connect.api import ConnectError
 from connectors.spark import topics
 from connectors.spark.failures import first_words
-from connectors.spark.java import find_java
+from connectors.spark.java import environment, find_java
 from connectors.spark.job import Input, Job
 from registry.client import RegistryClient
 from registry.client.errors import NotFound
@@ -69,36 +69,31 @@ def run_query(query: Query) -> Result:
 
     Raises ConnectError with Spark's words, and where there is no usable Java.
     """
-    with tempfile.TemporaryDirectory(prefix="tidegate-spark-") as scratch:
-        environment = os.environ | {
-            "JAVA_HOME": str(find_java(Path(scratch))),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "TMPDIR": scratch,
-        }
-        environment.pop("SPARK_HOME", None)
-        with (Path(scratch) / "spark.log").open("w+") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "connectors.spark.query"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=environment,
-                cwd=scratch,
-                start_new_session=True,
-            )
-            try:
-                answer, _ = process.communicate(json.dumps(asdict(query)))
-            except BaseException:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, 9)
-                process.wait()
-                raise
-            if process.returncode:
-                log.seek(0)
-                words = (log.read().strip().splitlines() or ["it left no words"])[-1]
-                raise ConnectError(f"Spark ended with status {process.returncode}: {words}")
+    with (
+        tempfile.TemporaryDirectory(prefix="tidegate-spark-") as folder,
+        (Path(folder) / "spark.log").open("w+") as log,
+    ):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "connectors.spark.query"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=environment(find_java(Path(folder)), Path(folder), local=True),
+            cwd=folder,
+            start_new_session=True,
+        )
+        try:
+            answer, _ = process.communicate(json.dumps(asdict(query)))
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)
+            process.wait()
+            raise
+        if process.returncode:
+            log.seek(0)
+            words = (log.read().strip().splitlines() or ["it left no words"])[-1]
+            raise ConnectError(f"Spark ended with status {process.returncode}: {words}")
     said = json.loads(answer)
     if "error" in said:
         raise ConnectError(said["error"])
