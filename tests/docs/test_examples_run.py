@@ -227,6 +227,7 @@ def test_every_daily_command_has_an_example_that_runs():
             "topics",
             "groups",
             "records",
+            "acls",
             "quotas",
             "scram",
             "schemas",
