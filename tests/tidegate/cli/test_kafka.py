@@ -370,6 +370,13 @@ def test_groups_and_records_of_apache_kafka(apache_kafka: Any, elsewhere: None) 
     assert numbers(command("consume", "theirs", "--group", "g", "--to-end")) == [9]
     command("records", "delete", "theirs", "--before", "8", "--execute")
     assert numbers(command("consume", "theirs", "--to-end")) == [8, 9]
+    assert "did you mean theirs?" in str(command("produce", "theris", stdin="1\n", fails=True).exception)
+    assert command("produce", "theris", "--create", stdin="1\n").stderr.startswith("topic theris is created\n")
+    command("topics", "create", "compacted", "--config", "cleanup.policy=compact")
+    failed = command("produce", "compacted", stdin="1\n", fails=True)
+    assert "line 1 has no key, and topic compacted is compacted" in str(failed.exception)
+    for arguments in (("describe", "thiers"), ("alter", "thiers", "--config", "retention.ms=9"), ("delete", "thiers")):
+        assert "no such topic: thiers; did you mean" in str(command("topics", *arguments, fails=True).exception)
 
 
 def test_the_first_record_at_a_time_is_found(command: Command) -> None:
