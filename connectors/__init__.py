@@ -48,6 +48,12 @@ CONNECTORS: Final = (
         "connectors.http.sink:AivenHttpSinkConnector",
         ("io.aiven.kafka.connect.http.HttpSinkConnector",),
     ),
+    _sink(
+        "connectors.iceberg.sink:IcebergSinkConnector",
+        ("org.apache.iceberg.connect.IcebergSinkConnector", "io.tabular.iceberg.connect.IcebergSinkConnector"),
+        needs=("pyiceberg", "sqlalchemy"),
+        extra="iceberg",
+    ),
     _source(
         "connectors.jdbc.source:JdbcSourceConnector",
         ("io.confluent.connect.jdbc.JdbcSourceConnector", "io.aiven.connect.jdbc.JdbcSourceConnector"),

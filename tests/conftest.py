@@ -1,11 +1,14 @@
 """Fixtures for all tests."""
 
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 from tests.servers.fetch import folder
 from tests.servers.fixtures import (  # noqa: F401 - pytest finds fixtures by their names here
@@ -38,6 +41,7 @@ os.environ.setdefault("TIDEGATE_CONTEXTS", os.path.join(tempfile.mkdtemp(prefix=
 os.environ.setdefault("TIDEGATE_CONNECT_TOKEN", "never")
 
 _LONG = (
+    "tests/pyspark_tidegate/",
     "tests/proofs/",
     "tests/connectors/spark/",
     "tests/examples/",
@@ -62,6 +66,33 @@ _LONG = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take long go first, so that no process is left with one of them when the others are done."""
     items.sort(key=lambda item: next((n for n, path in enumerate(_LONG) if item.nodeid.startswith(path)), len(_LONG)))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests are there to the end: the garbage collector need not look at them each time."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
+
+
+_ONE_PROCESS = ("tests/pyspark_tidegate/",)
+"""Folders whose files share what is costly to start, such as a Spark: one process runs all of them."""
+
+
+class Scheduling(LoadFileScheduling):
+    """``--dist=loadfile``, with some folders in place of their files."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return next((folder for folder in _ONE_PROCESS if file.startswith(folder)), file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 _EVERYDAY_BYTES = 4_000_000

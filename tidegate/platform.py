@@ -91,11 +91,13 @@ class State:
 
     @property
     def running(self) -> bool:
-        """Whether that process is still running: after a crash or a reboot its id may belong to another program."""
+        """Whether that process is still running: after a crash or a reboot its id may belong to another program, and in a
+        container it may stay listed for ever, because nobody waits for it."""
         import psutil
 
         with contextlib.suppress(psutil.NoSuchProcess):
-            return psutil.Process(self.pid).create_time() <= self.started + 1
+            process = psutil.Process(self.pid)
+            return process.create_time() <= self.started + 1 and process.status() != psutil.STATUS_ZOMBIE
         return False
 
 

@@ -210,6 +210,11 @@ class Herder:
         await self.group.require_owner(Item(name, number))
         return await self._worker.run_job((name, number))
 
+    async def cancel_job(self, name: str, number: int) -> bool:
+        """Have the run of a job's task end; False if none is under way. Raises Elsewhere where another worker runs the task."""
+        await self.group.require_owner(Item(name, number))
+        return await self._worker.cancel_job((name, number))
+
     async def _stop_parts(
         self, name: str, *, connector: bool, tasks: Sequence[int], tell: Status | None = None
     ) -> None:

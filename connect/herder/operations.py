@@ -198,6 +198,13 @@ class Operations:
                 f"Connector {name} has no job that runs: only a sink that runs in jobs, such as Spark's, has one"
             )
 
+    async def cancel_job(self, name: str) -> None:
+        """Have the run of a job end that is under way. Raises BadRequest where there is none."""
+        stored = self._stored(name)
+        ordered = [await self._herder.cancel_job(name, number) for number in range(len(stored.tasks or []))]
+        if not any(ordered):
+            raise BadRequest(f"Connector {name} has no run of a job under way that could be cancelled")
+
     async def offsets(self, name: str) -> dict[str, Any]:
         """How far a connector has come."""
         stored = self._stored(name)

@@ -96,6 +96,10 @@ class ConnectorRoutes:
         await self._operations.run_job(_name(request))
         return Response(status_code=202)
 
+    async def cancel_job(self, request: Request) -> Response:
+        await self._operations.cancel_job(_name(request))
+        return Response(status_code=202)
+
     async def tasks(self, request: Request) -> Response:
         return json_response(self._operations.tasks(_name(request)))
 

@@ -63,6 +63,8 @@ class TaskControl:
         self.gate = CommitGate()
         self.job_ordered = threading.Event()
         """Somebody wants a job to run before its time."""
+        self.job_cancelled = threading.Event()
+        """Somebody wants the run of a job that is under way to end."""
         self._paused = paused
         self._deadline = float("inf")
         self._changed = threading.Condition()

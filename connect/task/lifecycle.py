@@ -120,6 +120,10 @@ class Lifecycle:
         self._control.gate.close(timeout_s)
         self._task.cancel()
 
+    def end_call(self) -> None:
+        """From another thread: the call that runs is to end, and the task goes on with what it does after an error."""
+        self._task.cancel()
+
     def statistics(self) -> dict[str, Any]:
         return self._runner.statistics()
 

@@ -316,10 +316,17 @@ class Worker:
 
     async def run_job(self, task: TaskId) -> bool:
         """Have a job run before its time; False for a task that is no job, or does not run."""
+        return await self._order_job("run_job", task)
+
+    async def cancel_job(self, task: TaskId) -> bool:
+        """Have the run of a job end that is under way; False where there is none."""
+        return await self._order_job("cancel_job", task)
+
+    async def _order_job(self, order: str, task: TaskId) -> bool:
         for host in list(self._hosts):
             if task in host.tasks:
                 with contextlib.suppress(HostDied):
-                    return bool(await self._order(host, "run_job", connector=task[0], task=task[1]))
+                    return bool(await self._order(host, order, connector=task[0], task=task[1]))
         return False
 
     async def stop_task(self, task: TaskId) -> None:

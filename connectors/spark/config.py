@@ -5,44 +5,57 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from connect.api import Problem, at_least, config, family, key, non_empty, one_of
+from connect.api import Problem, at_least, config, family, key, one_of
+from connectors.spark.job import TABLES
 
 __all__ = ["REGISTERED", "SparkSinkConfig"]
 
 REGISTERED: Final = ("avro", "protobuf", "json-schema")
 """The formats of values whose schemas are in a registry."""
+_WITHOUT_RENAME: Final = ("s3", "s3a", "s3n")
 
 
 @config
 class SparkSinkConfig:
     """The topics to read, the transform, the target, and the Spark to run on."""
 
-    path: str = key(
+    path: str | None = key(
         "spark.output.path",
-        doc="Folder to write to, as Spark takes it: an absolute path, file:, hdfs: or s3a: URI. ${topic} stands for the topic.",
+        default=None,
+        doc="Folder to write to, as Spark takes it: an absolute path, file:, hdfs: or s3a: URI. ${topic} stands for the topic. A table "
+        "of iceberg or delta is at this path, unless spark.output.table names it.",
         importance="high",
-        check=non_empty,
+        group="Output",
+    )
+    table: str | None = key(
+        "spark.output.table",
+        default=None,
+        doc="For iceberg and delta: the name of the table in a catalog of Spark: catalog.namespace.table. ${topic} stands for the topic, "
+        "with _ for characters other than letters and digits. The catalog is configured by spark.conf.spark.sql.catalog.*. A table that "
+        "does not exist is created.",
+        importance="high",
         group="Output",
     )
     format: str = key(
         "spark.output.format",
         default="parquet",
-        doc="Format of the files.",
-        check=one_of("parquet", "orc", "json", "csv", "avro"),
+        doc="Format of the files, or of the table: iceberg or delta.",
+        check=one_of("parquet", "orc", "json", "csv", "avro", *TABLES),
         group="Output",
     )
     mode: str = key(
         "spark.output.mode",
         default="append",
-        doc="'append': each job adds files. 'overwrite': a job's files replace those of earlier jobs, in the folders that it writes to; "
-        "other folders of spark.output.partition.by stay as they are.",
-        check=one_of("append", "overwrite"),
+        doc="'append': each job adds its rows. 'overwrite': a job's rows replace those of earlier jobs, in the partitions that it has rows "
+        "for. 'merge' (iceberg and delta): each record inserts, updates or deletes the row of its key.",
+        check=one_of("append", "overwrite", "merge"),
         group="Output",
     )
     partition_by: list[str] = key(
         "spark.output.partition.by",
         default=[],
-        doc="Columns that become folders (column=value), in this order.",
+        doc="Columns that become folders (column=value), in this order. For a table: how it is partitioned when it is created; Iceberg takes "
+        "transforms such as days(time) and bucket(16, id) too.",
         group="Output",
     )
     files: int = key(
@@ -64,6 +77,54 @@ class SparkSinkConfig:
         "spark.output.option.",
         doc="Options of Spark's writer for the format, prefix removed: spark.output.option.compression=zstd. CSV has a header unless "
         "spark.output.option.header=false.",
+    )
+    table_properties: dict[str, str] = family(
+        "spark.table.property.",
+        doc="Properties of a table that is created, prefix removed: spark.table.property.format-version=2.",
+    )
+    evolution: str = key(
+        "spark.output.schema.evolution",
+        default="widen",
+        doc="What a table's columns may become when records have others: 'none', 'add' (new columns), or 'widen' (new columns, and wider "
+        "numbers). Anything else fails the job, before it writes.",
+        check=one_of("none", "add", "widen"),
+        group="Output",
+    )
+    merge_keys: list[str] = key(
+        "spark.merge.keys",
+        default=[],
+        doc="For spark.output.mode=merge: the columns that tell rows apart. By default the fields of the records' keys, in "
+        "spark.key.format.",
+        group="Merge",
+    )
+    merge_envelope: str = key(
+        "spark.merge.envelope",
+        default="auto",
+        doc="What the values are: 'debezium' (before, after and op), 'none' (rows), or 'auto': debezium where the schema has these fields.",
+        check=one_of("auto", "debezium", "none"),
+        group="Merge",
+    )
+    merge_history: str = key(
+        "spark.merge.history",
+        default="none",
+        doc="'scd2': each change adds a version of its row, in a table with the columns valid_from, valid_to and is_current (slowly changing "
+        "dimension, type 2). 'none': rows are updated and deleted.",
+        check=one_of("none", "scd2"),
+        group="Merge",
+    )
+    maintenance_schedule: str | None = key(
+        "spark.maintenance.schedule",
+        default=None,
+        doc="When a table is maintained, as cron in UTC: small files become large ones, and what no version within "
+        "spark.maintenance.keep.hours needs is deleted. It is done after the first job that writes at that time or later.",
+        group="Maintenance",
+    )
+    maintenance_keep_hours: int = key(
+        "spark.maintenance.keep.hours",
+        default=168,
+        doc="How long versions of a table are kept by maintenance.",
+        check=at_least(1),
+        group="Maintenance",
     )
     metadata_columns: bool = key(
         "spark.metadata.columns",
@@ -107,6 +168,26 @@ class SparkSinkConfig:
         doc="The full name of the Protobuf message that values are read as; by default the first of the schema.",
         group="Input",
     )
+    key_format: str = key(
+        "spark.key.format",
+        default="binary",
+        doc="What the records' keys are, for spark.output.mode=merge: avro, protobuf, json-schema, json (give spark.key.schema), string or "
+        "binary.",
+        check=one_of(*REGISTERED, "json", "string", "binary"),
+        group="Input",
+    )
+    key_schema: str | None = key(
+        "spark.key.schema",
+        default=None,
+        doc="The schema that keys are read as, like spark.value.schema.",
+        group="Input",
+    )
+    key_message: str | None = key(
+        "spark.key.message",
+        default=None,
+        doc="The full name of the Protobuf message that keys are read as; by default the first of the schema.",
+        group="Input",
+    )
     master: str = key(
         "spark.master",
         default="local[*]",
@@ -130,24 +211,104 @@ class SparkSinkConfig:
     conf: dict[str, str] = family("spark.conf.", doc="Passed to Spark's configuration, prefix removed.")
 
     def problems(self) -> Iterable[Problem]:
-        if not self.path.startswith("/") and ":" not in self.path.partition("/")[0]:
-            yield Problem(
-                "spark.output.path",
-                f"spark.output.path is {self.path!r}, and a job has no folder of its own: give an absolute path or a URI",
-            )
+        yield from self._problems_of_target()
+        if self.mode == "merge":
+            yield from self._problems_of_merge()
         if self.value_format == "json" and not self.value_schema:
             yield Problem(
                 "spark.value.schema",
                 'spark.value.format "json" needs spark.value.schema, e.g. "id BIGINT, name STRING"',
             )
+        if self.key_format == "json" and not self.key_schema:
+            yield Problem("spark.key.schema", 'spark.key.format "json" needs spark.key.schema, e.g. "id BIGINT"')
         if self.files and self.file_bytes:
             yield Problem(
                 "spark.output.file.bytes",
                 f"spark.output.files is {self.files}, and spark.output.file.bytes {self.file_bytes}: give one of the two",
             )
-        if self.sql and "${topic}" in self.path:
-            yield Problem(
-                "spark.output.path", "with spark.sql there is one result: spark.output.path cannot hold ${topic}"
-            )
         if not self.sql and self.lookup_topics:
             yield Problem("spark.lookup.topics", "spark.lookup.topics is used by spark.sql, which is not set")
+
+        if self.maintenance_schedule is not None:
+            from apscheduler.triggers.cron import CronTrigger
+
+            try:
+                CronTrigger.from_crontab(self.maintenance_schedule, timezone="UTC")
+            except ValueError as error:
+                yield Problem(
+                    "spark.maintenance.schedule",
+                    f"spark.maintenance.schedule is {self.maintenance_schedule!r}, no cron expression of five fields ({error})",
+                )
+
+    def _problems_of_target(self) -> Iterable[Problem]:
+        is_table = self.format in TABLES
+        name, target = ("spark.output.table", self.table) if self.table else ("spark.output.path", self.path)
+        if not target:
+            more = ", or spark.output.table the name of a table" if is_table else ""
+            yield Problem("spark.output.path", f"spark.output.path is missing: give the folder to write to{more}")
+        elif self.table and self.path:
+            yield Problem(
+                "spark.output.table", "spark.output.path and spark.output.table are both set: give one of the two"
+            )
+        elif self.sql and "${topic}" in target:
+            yield Problem(name, f"with spark.sql there is one result: {name} cannot hold ${{topic}}")
+        elif self.path and not self.path.startswith("/") and ":" not in self.path.partition("/")[0]:
+            yield Problem(
+                "spark.output.path",
+                f"spark.output.path is {self.path!r}, and a job has no folder of its own: give an absolute path or a URI",
+            )
+        if self.table and not is_table:
+            yield Problem(
+                "spark.output.table",
+                f"spark.output.format is {self.format}, whose files have no table: give spark.output.path, or the format iceberg or delta",
+            )
+        elif self.table and self.format == "iceberg" and self.table.count(".") < 2:
+            yield Problem(
+                "spark.output.table", f"spark.output.table is {self.table!r}: give catalog.namespace.table for iceberg"
+            )
+        if self.format == "iceberg" and self.path and self.path.partition(":")[0] in _WITHOUT_RENAME:
+            yield Problem(
+                "spark.output.path",
+                f"spark.output.path is {self.path!r}, where no file can be renamed if no other has the name, which Iceberg needs without a "
+                "catalog: give spark.output.table, and the catalog by spark.conf.spark.sql.catalog.*",
+            )
+        if not is_table:
+            for key_name, given in {
+                "spark.output.mode": self.mode == "merge",
+                "spark.maintenance.schedule": self.maintenance_schedule is not None,
+            }.items():
+                if given:
+                    yield Problem(
+                        key_name, f"{key_name} needs a table: spark.output.format iceberg or delta, not {self.format}"
+                    )
+        elif self.options:
+            yield Problem(
+                "spark.output.format",
+                f"spark.output.option.{next(iter(self.options))} is for files: give spark.table.property.* for a table that is created",
+            )
+        if (
+            self.format == "iceberg"
+            and self.path
+            and not self.path.rstrip("/").partition("${")[0].rpartition("/")[0].strip("/")
+        ):
+            yield Problem(
+                "spark.output.path",
+                f"spark.output.path is {self.path!r}: a table of iceberg can't be at the root, give a folder below",
+            )
+        if self.format == "delta" and any("(" in column for column in self.partition_by):
+            yield Problem(
+                "spark.output.partition.by",
+                f"spark.output.partition.by is {', '.join(self.partition_by)}: Delta takes columns, not transforms of them",
+            )
+
+    def _problems_of_merge(self) -> Iterable[Problem]:
+        if not self.merge_keys and self.key_format in ("binary", "string"):
+            yield Problem(
+                "spark.merge.keys",
+                f"spark.output.mode is merge, and nothing says which rows are the same: give spark.merge.keys, or in spark.key.format "
+                f"(now {self.key_format}) a format of keys with fields",
+            )
+        if self.value_format == "string":
+            yield Problem(
+                "spark.value.format", "spark.output.mode is merge, which needs records with fields: string has none"
+            )

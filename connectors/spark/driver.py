@@ -3,22 +3,25 @@
 ``python -m connectors.spark.driver``: each line of standard input is the path of a ``Job``'s description; the first one's
 master and configuration make the session, which the others share. Standard output carries one JSON object a line:
 ``{"event": "progress", "done": 3, "total": 8, "unit": "tasks", "note": "..."}``, and at a job's end
-``{"event": "done", "rows": {"topic": n}, "files": n, "left_out": n, "records": null}`` or ``{"event": "failed", "message": "...", "passing": false}``,
+``{"event": "done", "rows": {"topic": n}, "files": n, "left_out": n, "records": null, "note": ""}`` or ``{"event": "failed", "message": "...", "passing": false}``,
 ``passing`` where the same job may succeed later, ``records`` a file with records that can't be decoded, as an Arrow stream; Spark's own words go to standard error. The driver ends with its standard
-input; SIGTERM cancels the job first.
+input; that and SIGTERM cancel a job that runs.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
 import itertools
 import json
 import os
+import queue
 import re
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +29,9 @@ import pyarrow as pa
 
 from connectors.spark import files, topics
 from connectors.spark.failures import first_words, is_passing
-from connectors.spark.job import LEFT_OUT, Input, Job
+from connectors.spark.job import LEFT_OUT, TABLES, Input, Job
+from connectors.spark.tables import writing
+from connectors.spark.tables.commits import Committed
 from tidegate.kit.errors import UsageError
 from tidegate.kit.files import write_whole
 
@@ -36,23 +41,60 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _ROWS_AT_ONCE: Final = 1000
+_EXTENSIONS: Final = "spark.sql.extensions"
 _UNKNOWN_NAMES: Final = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "FIELD_NOT_FOUND")
 
 
 def main() -> int:
     """Run jobs until standard input ends."""
+    descriptions = _Descriptions()
+    threading.Thread(target=descriptions.read, daemon=True).start()
     spark: SparkSession | None = None
-    for line in sys.stdin:
-        description = Path(line.strip())
+    while (line := descriptions.next()) is not None:
+        description = Path(line)
         job = Job.load(description)
         description.unlink()  # it may hold a password
         if spark is None:
             spark = _session(job)
             signal.signal(signal.SIGTERM, functools.partial(_cancel, spark))
-        _run_and_say(spark, job)
+        with descriptions.running(spark):
+            _run_and_say(spark, job)
     if spark is not None:
         spark.stop()
     return 0
+
+
+class _Descriptions:
+    """The lines of standard input. Where it ends in the middle of a job, the worker is gone, and the job is cancelled: the next
+    worker repeats it."""
+
+    def __init__(self) -> None:
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._lock = threading.Lock()
+        self._ended = False
+        self._spark: SparkSession | None = None
+
+    def read(self) -> None:
+        for line in sys.stdin:
+            self._lines.put(line.strip())
+        with self._lock:
+            self._ended = True
+            if self._spark is not None:
+                _cancel(self._spark)
+        self._lines.put(None)
+
+    def next(self) -> str | None:
+        return self._lines.get()
+
+    @contextlib.contextmanager
+    def running(self, spark: SparkSession) -> Iterator[None]:
+        with self._lock:
+            if self._ended:
+                _cancel(spark)
+            self._spark = spark
+        yield
+        with self._lock:
+            self._spark = None
 
 
 def _run_and_say(spark: SparkSession, job: Job) -> None:
@@ -92,10 +134,11 @@ def _session(job: Job) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1" if job.master.startswith("local") else None,
         "spark.jars": ",".join(job.jars),
     }
+    defaults |= writing.session_settings(job)
     _write_defaults(Path("conf"), job.conf)
     builder = SparkSession.builder.appName(job.name).master(job.master)
     for name, value in defaults.items():
-        if value is not None and name not in job.conf:
+        if value is not None and (name not in job.conf or name == _EXTENSIONS):
             builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
@@ -144,25 +187,90 @@ def _watch(spark: SparkSession, ended: threading.Event) -> None:
 
 
 def _run(spark: SparkSession, job: Job) -> dict[str, Any]:
+    if job.format in TABLES:
+        return _run_into_tables(spark, job)
     read = {input_.topic: topics.read(spark, job, input_) for input_ in job.inputs}
+    written = sum(files.write(spark, job, frames, path) for path, (frames, _) in _targets(spark, job, read).items())
+    return _done(job, read, files=written)
+
+
+def _run_into_tables(spark: SparkSession, job: Job) -> dict[str, Any]:
+    """Each table gets what it lacks of the run: a run that is repeated may be in all of them already, or in some."""
+    tables = {target: writing.table_of(spark, job, target) for target in _target_names(job)}
+    before = {target: table.committed() if table.exists() else Committed() for target, table in tables.items()}
+    if job.merges:
+        inputs = [i if i.lookup else before[_target_of(job, i)].without_older(i) for i in job.inputs]
+        job = dataclasses.replace(job, inputs=inputs)
+    read = {input_.topic: topics.read(spark, job, input_) for input_ in job.inputs}
+    notes, there = [], set[str]()
+    for target, (frames, names) in _targets(spark, job, read).items():
+        of_target = [i for i in job.inputs if not i.lookup and i.topic in names]
+        if before[target].run_id == job.run_id:
+            there |= names
+            notes.append(f"{target} has the run already")
+            continue
+        keys = _keys(job, {name: read[name].keys for name in names})
+        notes.append(
+            writing.write(spark, job, tables[target], frames, inputs=of_target, keys=keys, before=before[target])
+        )
+        _say(event="progress", done=1, total=1, unit="commits", note=f"committed to {target}")
+    return _done(job, read, there=there) | {"note": "; ".join(note for note in notes if note)}
+
+
+def _target_of(job: Job, input_: Input) -> str:
+    return job.table.replace("${topic}", input_.view) or job.path.replace("${topic}", input_.topic)
+
+
+def _target_names(job: Job) -> list[str]:
+    return list(dict.fromkeys(_target_of(job, input_) for input_ in job.inputs if not input_.lookup))
+
+
+def _targets(
+    spark: SparkSession, job: Job, read: Mapping[str, topics.Topic]
+) -> dict[str, tuple[list[DataFrame], set[str]]]:
+    """What comes into each target: the frames, and the topics they are made of."""
+    of_run = [input_ for input_ in job.inputs if not input_.lookup]
     if job.sql:
-        written = files.write(spark, job, [_queried(spark, job.sql, _views(job.inputs, read))], job.path)
-    else:
-        frames: dict[str, list[DataFrame]] = {}
-        for name, topic in read.items():
-            frames.setdefault(job.path.replace("${topic}", name), []).append(topic.frame)
-        written = sum(files.write(spark, job, of_path, path) for path, of_path in frames.items())
-    observed = {name: topic.observed.get for name, topic in read.items()}
+        frames = [_queried(spark, job.sql, _views(job.inputs, read))]
+        return {_target_of(job, of_run[0]): (frames, {input_.topic for input_ in of_run})}
+    targets: dict[str, tuple[list[DataFrame], set[str]]] = {}
+    for input_ in of_run:
+        frames, names = targets.setdefault(_target_of(job, input_), ([], set()))
+        frames.append(read[input_.topic].frame)
+        names.add(input_.topic)
+    return targets
+
+
+def _keys(job: Job, of_topics: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """The columns that tell the rows of a table apart, by the keys of its topics. Raises UsageError where they differ."""
+    if not job.merges:
+        return ()
+    first, *others = sorted(of_topics)
+    different = next((name for name in others if list(of_topics[name]) != list(of_topics[first])), None)
+    if different is not None:
+        raise UsageError(
+            f"the records of {first} have the key ({', '.join(of_topics[first])}) and those of {different} "
+            f"({', '.join(of_topics[different])}): set spark.merge.keys, or give each topic a table"
+        )
+    return of_topics[first]
+
+
+def _done(job: Job, read: Mapping[str, topics.Topic], *, files: int = 0, there: Collection[str] = ()) -> dict[str, Any]:
+    """What the job's end says. Topics that are ``there``, in their table, are read once more for what can't be decoded alone."""
+    counts = {name: (0, 0) if name in there else topic.counts() for name, topic in read.items()}
     failed = [
         topic.bad
         for input_ in job.inputs
-        if (topic := read[input_.topic]).bad is not None and observed[input_.topic]["bad"] and not input_.lookup
+        if (topic := read[input_.topic]).bad is not None
+        and (input_.topic in there or counts[input_.topic][1])
+        and not input_.lookup
     ]
     return {
-        "rows": {name: int(counts["rows"]) for name, counts in observed.items()},
-        "files": written,
-        "left_out": sum(int(counts["bad"]) for counts in observed.values()),
+        "rows": {name: rows for name, (rows, _) in counts.items()},
+        "files": files,
+        "left_out": sum(bad for _, bad in counts.values()),
         "records": str(_saved(failed)) if failed else None,
+        "note": "",
     }
 
 

@@ -15,6 +15,7 @@ _MOST_CAUSES: Final = 20
 _MOST_WORDS: Final = 2000
 _PASSING: Final = frozenset(
     {
+        "io.delta.exceptions.DeltaConcurrentModificationException",
         "java.net.SocketException",
         "java.net.SocketTimeoutException",
         "java.net.UnknownHostException",
@@ -24,9 +25,12 @@ _PASSING: Final = frozenset(
         "org.apache.hadoop.net.ConnectTimeoutException",
     }
 )
-"""Exceptions of the JVM, and all below them, of a server that is away. ConnectException is a SocketException."""
+"""Exceptions of the JVM, and all below them, of a server that is away or a table that others change. ConnectException is a
+SocketException."""
 
-_PYTHON_ERROR: Final = re.compile(r"^((?:broker|registry|pyspark_tidegate|tidegate)(?:\.\w+)+): (.+)$", re.MULTILINE)
+_PYTHON_ERROR: Final = re.compile(
+    r"^((?:broker|connectors|registry|pyspark_tidegate|tidegate)(?:\.\w+)+): (.+)$", re.MULTILINE
+)
 """The last line of a traceback with an error of ours: in Spark's words it stands between lines of the JVM."""
 
 
@@ -45,6 +49,8 @@ def is_passing(error: Exception) -> bool:
 
     A stage that failed has that of its last task.
     """
+    if isinstance(error, TidegateError):
+        return error.retriable
     if ours := _PYTHON_ERROR.findall(str(getattr(error, "desc", None) or error)):
         return _is_retriable(ours[-1][0])
     return _has_passing_cause(error)

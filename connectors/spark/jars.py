@@ -18,8 +18,12 @@ __all__ = ["PACKAGES", "Package", "fetch_jars"]
 Package = tuple[str, str, str]
 """Organisation, module and version on Maven Central."""
 
-PACKAGES: Final[Mapping[str, Sequence[Package]]] = {"avro": (("org.apache.spark", "spark-avro_2.13", "4.1.1"),)}
-"""What formats of output need; the others need nothing. The versions are those of the pyspark that is pinned."""
+PACKAGES: Final[Mapping[str, Sequence[Package]]] = {
+    "avro": (("org.apache.spark", "spark-avro_2.13", "4.1.1"),),
+    "iceberg": (("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.12.0"),),
+    "delta": (("io.delta", "delta-spark_4.1_2.13", "4.3.1"), ("io.delta", "delta-storage", "4.3.1")),
+}
+"""What formats of output need; the others need nothing. They are for the pyspark that is pinned: Spark's version is in their names."""
 
 
 def cache_folder() -> Path:

@@ -12,8 +12,10 @@ import pyarrow as pa
 
 from tidegate.kit.files import write_whole
 
-__all__ = ["LEFT_OUT", "Input", "Job"]
+__all__ = ["LEFT_OUT", "TABLES", "Input", "Job", "Maintenance", "Merge"]
 
+TABLES: Final = ("iceberg", "delta")
+"""The formats of output that are tables, with commits."""
 LEFT_OUT: Final = pa.schema(
     [
         ("topic", pa.string()),
@@ -42,10 +44,41 @@ class Input:
     value_message: str | None = None
     lookup: bool = False
     """Whether the topic is a table: read whole in every job, the newest record of each key."""
+    topic_id: str = ""
+    """The id of the topic: one that was made anew has another."""
+    key_format: str = "binary"
+    key_schema: str | None = None
+    """As ``value_schema``, for the keys."""
+    key_message: str | None = None
+
+    @property
+    def value_is_ddl(self) -> bool:
+        return self.value_format == "json" and not (self.value_schema or "").lstrip().startswith("{")
+
+    @property
+    def key_is_ddl(self) -> bool:
+        return self.key_format == "json" and not (self.key_schema or "").lstrip().startswith("{")
 
     @property
     def view(self) -> str:
         return re.sub(r"\W", "_", self.topic)
+
+
+@dataclass(frozen=True)
+class Merge:
+    """How changes become rows. ``keys`` are columns; empty: the fields of the record's key."""
+
+    keys: list[str] = field(default_factory=list)
+    envelope: str = "auto"
+    history: str = "none"
+
+
+@dataclass(frozen=True)
+class Maintenance:
+    """When a table is maintained, as cron (empty: never), and how long what it no longer needs is kept."""
+
+    schedule: str = ""
+    keep_hours: int = 168
 
 
 @dataclass(frozen=True)
@@ -75,6 +108,22 @@ class Job:
     """The address of the cluster (``bootstrap.servers``) and the settings of its clients."""
     registry: dict[str, str] = field(repr=False)
     """The settings of a client of the schema registry; empty without one."""
+    connector: str = ""
+    """The name under which the offsets stand in a table's commits."""
+    table: str = ""
+    """The name of the table in a catalog of Spark; empty: the table is at ``path``."""
+    properties: dict[str, str] = field(default_factory=dict)
+    """Properties of a table that the job creates."""
+    evolution: str = "widen"
+    """What may be done to the table's columns: ``none``, ``add``, ``widen`` (and add)."""
+    merge: Merge = field(default_factory=Merge)
+    maintenance: Maintenance = field(default_factory=Maintenance)
+    preview_rows: int = 0
+    """Show so many rows of the result, and write nothing; 0: the job is done."""
+
+    @property
+    def merges(self) -> bool:
+        return self.mode == "merge"
 
     def save(self, path: Path) -> None:
         write_whole(path, json.dumps(asdict(self)), mode=0o600)  # the settings may hold a password
@@ -83,4 +132,6 @@ class Job:
     def load(cls, path: Path) -> Job:
         document = json.loads(path.read_text())
         document["inputs"] = [Input(**item) for item in document["inputs"]]
+        document["merge"] = Merge(**document["merge"])
+        document["maintenance"] = Maintenance(**document["maintenance"])
         return cls(**document)

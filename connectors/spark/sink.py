@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from connect.api import ConnectError, DataError, JobTask, OffsetRange, Origin, P
 from connectors.spark.client import SparkDriver
 from connectors.spark.config import REGISTERED, SparkSinkConfig
 from connectors.spark.jars import PACKAGES
-from connectors.spark.job import Input, Job
+from connectors.spark.job import TABLES, Input, Job, Maintenance, Merge
 from connectors.spark.parsing import Unchecked, problem_of
 from tidegate.kit.logs import get_logger
 
@@ -36,12 +37,21 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
         self._driver.kill()
 
     def run(self, ranges: Sequence[OffsetRange], run_id: str) -> None:
-        inputs = [self._input(topic, of_topic) for topic, of_topic in _by_topic(ranges).items()]
+        ids = self._topic_ids(_by_topic(ranges)) if self.config.format in TABLES else {}
+        inputs = [self._input(topic, of_topic, ids.get(topic, "")) for topic, of_topic in _by_topic(ranges).items()]
         inputs += [self._lookup(topic) for topic in self.config.lookup_topics]
         done = self._driver.run(self._job(inputs, run_id), self._tell, self._leave_out)
         rows = sum(done["rows"].get(topic, 0) for topic in _by_topic(ranges))
         left_out = f", left {done['left_out']} records out" if done["left_out"] else ""
-        self.context.progress(rows, rows, unit="rows", note=f"wrote {done['files']} files{left_out}")
+        wrote = f"committed to {self._target}" if self.config.format in TABLES else f"wrote {done['files']} files"
+        note = f"; {done['note']}" if done["note"] else ""
+        if "maintenance failed" in done["note"]:
+            logger.warning("a table was not maintained", connector=self.context.connector, reason=done["note"])
+        self.context.progress(rows, rows, unit="rows", note=f"{wrote}{left_out}{note}")
+
+    @property
+    def _target(self) -> str:
+        return self.config.table or self.config.path or ""
 
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
         rows = sum(len(batch) for batch in batches)
@@ -71,17 +81,25 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
 
     def _job(self, inputs: list[Input], run_id: str) -> Job:
         config, registry = self.config, self.context.registry_properties
-        if config.value_format in REGISTERED and not registry:
-            raise ConnectError(
-                f"spark.value.format is {config.value_format}, and the worker has no schema registry: set schema.registry.url in its "
-                "configuration, or another format"
-            )
+        formats = {"spark.value.format": config.value_format, "spark.key.format": config.key_format}
+        for name, format_ in formats.items():
+            if format_ in REGISTERED and not registry:
+                raise ConnectError(
+                    f"{name} is {format_}, and the worker has no schema registry: set schema.registry.url in its configuration, or "
+                    "another format"
+                )
         return Job(
             run_id=run_id,
             name=f"tidegate {self.context.connector}",
             inputs=inputs,
             sql=config.sql,
-            path=config.path,
+            path=config.path or "",
+            table=config.table or "",
+            connector=self.context.connector,
+            properties=config.table_properties,
+            evolution=config.evolution,
+            merge=Merge(config.merge_keys, config.merge_envelope, config.merge_history),
+            maintenance=Maintenance(config.maintenance_schedule or "", config.maintenance_keep_hours),
             format=config.format,
             mode=config.mode,
             options=config.options,
@@ -97,10 +115,15 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
             registry=dict(registry),
         )
 
-    def _input(self, topic: str, ranges: Sequence[OffsetRange]) -> Input:
-        return self._read(
-            topic, {r.partition.partition: r.start for r in ranges}, {r.partition.partition: r.stop for r in ranges}
-        )
+    def _topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        from broker.client.blocking import Admin
+
+        with Admin(self.context.kafka) as admin:
+            return {name: str(described.topic_id) for name, described in admin.describe_topics(list(topics)).items()}
+
+    def _input(self, topic: str, ranges: Sequence[OffsetRange], topic_id: str) -> Input:
+        starts, stops = ({r.partition.partition: getattr(r, end) for r in ranges} for end in ("start", "stop"))
+        return dataclasses.replace(self._read(topic, starts, stops), topic_id=topic_id)
 
     def _lookup(self, topic: str) -> Input:
         from broker.client import TopicPartition
@@ -124,6 +147,9 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
             value_format=self.config.value_format,
             value_schema=self.config.value_schema,
             value_message=self.config.value_message,
+            key_format=self.config.key_format,
+            key_schema=self.config.key_schema,
+            key_message=self.config.key_message,
             lookup=lookup,
         )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from connectors.spark.job import Input, Job
+from connectors.spark.tables.changes import changes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -22,26 +24,41 @@ _NOT_JSON: Final = "the value is not JSON with the columns of spark.value.schema
 @dataclass(frozen=True)
 class Topic:
     """The records of a topic. ``bad`` are those that can't be decoded, as they lie in the log and with the reason in ``error``; None
-    where the first ends the job. ``observed`` counts ``rows`` and ``bad`` once ``frame`` was computed."""
+    where the first ends the job. ``keys`` are the columns that tell rows apart, where the job merges."""
 
     frame: DataFrame
     bad: DataFrame | None
     observed: Observation
+    keys: Sequence[str] = ()
+
+    def counts(self) -> tuple[int, int]:
+        """How many records became rows, and how many could not be decoded, after ``frame`` was computed. Rows that Spark saw no
+        need to compute, as of a query that has no rows whatever its input is, are not counted."""
+        self.frame.sparkSession.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        row = self.observed._jo.getRowOrEmpty()
+        if row.isEmpty() or not row.get().length():
+            return 0, 0
+        counted = self.observed.get
+        return int(counted["rows"]), int(counted["bad"])
 
 
 def read(spark: SparkSession, job: Job, input_: Input) -> Topic:
-    """The records of one topic as columns; tombstones are left out. Of a lookup's records with a key, the newest of each key."""
+    """The records of one topic as columns; tombstones are left out. Of a lookup's records with a key, the newest of each key.
+
+    With the mode merge they are changes of rows (``tables.changes``), tombstones among them.
+    """
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 
     records = _records(spark, job, input_)
     bad = None
-    if _is_ddl(input_):
+    if input_.value_is_ddl:
         records = _parsed(records, input_.value_schema or "", tolerates=job.tolerates_errors)
     failed = f.col("error").isNotNull() if job.tolerates_errors else f.lit(False)
     observed = Observation(input_.topic)
-    if not input_.lookup:
+    merges = job.merges and not input_.lookup
+    if not input_.lookup and not merges:
         records = records.where(f.col("value").isNotNull() | failed)
     if job.tolerates_errors:
         bad = records.where(failed).select(
@@ -49,8 +66,11 @@ def read(spark: SparkSession, job: Job, input_: Input) -> Topic:
         )
     if input_.lookup:
         records = _newest(records, failed)
-    rows = ~failed & f.col("value").isNotNull()
+    rows = ~failed if merges else ~failed & f.col("value").isNotNull()
     records = records.observe(observed, f.count_if(rows).alias("rows"), f.count_if(failed).alias("bad")).where(rows)
+    if merges:
+        frame, keys = changes(records, job, input_)
+        return Topic(frame, bad, observed, keys)
     of_struct = isinstance(records.schema["value"].dataType, StructType)
     columns: list[Column | str] = ["value.*" if of_struct else "value"]
     if job.metadata_columns:
@@ -78,17 +98,17 @@ def _records(spark: SparkSession, job: Job, input_: Input) -> DataFrame:
         "startingOffsets": json.dumps({input_.topic: input_.starts}),
         "endingOffsets": json.dumps({input_.topic: input_.stops}),
         "minPartitions": str(cores if offsets >= _DIVIDED_ROWS else 0),
-        "value.format": "binary" if _is_ddl(input_) else input_.value_format,
+        "value.format": "binary" if input_.value_is_ddl else input_.value_format,
         "value.errors": "null" if job.tolerates_errors else "fail",
         "includeHeaders": str(job.tolerates_errors).lower(),
     }
-    if not _is_ddl(input_):
+    if not input_.value_is_ddl:
         options |= {"value.schema": input_.value_schema or "", "value.message": input_.value_message or ""}
+    if job.merges and not input_.lookup:
+        options["key.format"] = "binary" if input_.key_is_ddl else input_.key_format
+        if not input_.key_is_ddl:
+            options |= {"key.schema": input_.key_schema or "", "key.message": input_.key_message or ""}
     return spark.read.format("tidegate").options(**job.registry, **options).load()
-
-
-def _is_ddl(input_: Input) -> bool:
-    return input_.value_format == "json" and not (input_.value_schema or "").lstrip().startswith("{")
 
 
 def _parsed(records: DataFrame, ddl: str, *, tolerates: bool) -> DataFrame:

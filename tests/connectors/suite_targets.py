@@ -17,14 +17,16 @@ import pytest
 from connect.api import Record, Schema, SchemaType
 from connectors.files.sink import FileStreamSinkConnector
 from connectors.hdfs.sink import HdfsSinkConnector
+from connectors.iceberg.sink import IcebergSinkConnector
 from connectors.local.sink import LocalSinkConnector
 from connectors.s3.sink import S3SinkConnector
 from events.model.payloads import unframe
 from tests.servers.hdfs import HdfsServer
 from tests.servers.s3 import S3Server
 from tests.support.events import EventsThread
+from tests.support.iceberg import iceberg_rows, local_catalog
 
-__all__ = ["EventTarget", "FileTarget", "HdfsTarget", "LocalTarget", "S3Target", "published"]
+__all__ = ["EventTarget", "FileTarget", "HdfsTarget", "IcebergTarget", "LocalTarget", "S3Target", "published"]
 
 
 class FileTarget:
@@ -54,6 +56,24 @@ class LocalTarget:
     def read_back(self, properties: Mapping[str, str]) -> list[Any]:
         files = Path(properties["store.url"].removeprefix("file://")).rglob("*.parquet")
         return [number for path in files for number in pq.ParquetFile(path).read().column("id").to_pylist()]
+
+
+class IcebergTarget:
+    """Rows of a table in a catalog on SQLite, with its files on this disk."""
+
+    connector_class = IcebergSinkConnector
+    exactly_once = True
+
+    @pytest.fixture
+    def properties(self, tmp_path: Path) -> Mapping[str, str]:
+        return local_catalog(tmp_path) | {
+            "iceberg.tables": "suite.rows",
+            "iceberg.tables.auto-create-enabled": "true",
+            "iceberg.control.commit.interval-ms": "0",
+        }
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        return iceberg_rows(properties, "suite.rows", "id").column("id").to_pylist()
 
 
 class S3Target:

@@ -118,6 +118,7 @@ class Shell:
             text = text.replace("tidegate up ", "tidegate up --broker-listen 127.0.0.1:0 ", 1)
         deadline = time.monotonic() + _PATIENCE_S
         while True:
+            asked = time.monotonic()
             done = self._once(text)
             if text.startswith("tidegate up ") and done.returncode == 0:
                 self._move_to_free_ports()
@@ -125,7 +126,7 @@ class Shell:
             fits = done.returncode == 0 and (not expected or _fits(expected, done.stdout.strip()))
             if fits or not _LOOKING.match(text) or time.monotonic() > deadline:
                 break
-            time.sleep(0.3)
+            time.sleep(max(0.3, time.monotonic() - asked))  # leaves the processor to others half of the time
         shown = f"$ {text}\n{done.stdout}{done.stderr}"
         assert done.returncode == 0, f"exit status {done.returncode}:\n{shown}"
         assert fits, f"the page shows\n{expected}\nbut it prints\n{shown}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -178,12 +179,21 @@ class RowsConnector(SinkConnector[RowsConfig]):
 
 
 class RangesTask(JobTask[RowsConfig]):
+    def start(self) -> None:
+        self._ended = threading.Event()
+
+    def cancel(self) -> None:
+        self._ended.set()
+
     def run(self, ranges: Sequence[OffsetRange], run_id: str) -> None:
+        self._ended.clear()
         with Path(self.config.file).open("a") as output:
             for part in ranges:
                 output.write(json.dumps([str(part.partition), part.start, part.stop, run_id]) + "\n")
         while self.config.fail_until and not Path(self.config.fail_until).exists():
             _sleep()
+            if self._ended.is_set():
+                raise ConnectError("the run was ended")
 
 
 class RangesConnector(SinkConnector[RowsConfig]):

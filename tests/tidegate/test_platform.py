@@ -5,6 +5,9 @@ import os
 import re
 import signal
 import stat
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -13,7 +16,7 @@ import requests
 
 from tests.support.platform import tidegate, until
 from tidegate.kit.errors import UsageError
-from tidegate.platform import make_plan
+from tidegate.platform import State, make_plan
 
 
 def status(data):
@@ -26,6 +29,18 @@ def data(tmp_path_factory):
     tidegate("up", "--detach", "--data", folder, "--broker-listen", "127.0.0.1:0")
     yield folder
     tidegate("down", "--data", folder)
+
+
+def test_a_process_that_nobody_waits_for_does_not_run():
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        state = State(process.pid, time.time(), "127.0.0.1:1")
+        assert state.running
+        process.stdin.close()
+        until(
+            lambda: psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE,
+            "a process that has ended, and is listed",
+        )
+        assert not state.running
 
 
 def test_every_face_answers_and_says_its_address(data):

@@ -37,6 +37,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "dlq": ("tidegate.cli.dead_letters:dlq", "Look at dead letters by cause, edit them, send them back."),
     "loggers": ("tidegate.cli.loggers:loggers", "List and set levels of loggers of a worker or broker."),
     "events": ("tidegate.cli.events:events", "Define, list, publish and follow platform events."),
+    "sql": ("tidegate.cli.sql:sql", "Query topics with Spark SQL and print the result."),
     "spark": ("tidegate.cli.spark:spark", "Ship the Spark data source to executors."),
     "secure": ("tidegate.cli.secure:secure", "TLS, users and rights for all faces of a platform."),
     "users": ("tidegate.cli.secure:users", "Who may log in to the platform, and do what."),

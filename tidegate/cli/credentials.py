@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
     from registry.client import RegistryClient
 
-__all__ = ["Credentials", "connect_credentials", "credentials_for", "naming_subjects", "registry_client"]
+__all__ = [
+    "Credentials",
+    "connect_credentials",
+    "credentials_for",
+    "naming_subjects",
+    "registry_client",
+    "registry_properties",
+]
 
 _USER, _PASSWORD, _CA = "TIDEGATE_USER", "TIDEGATE_PASSWORD", "TIDEGATE_CA"
 _NO_SUBJECT: Final = re.compile(r"Subject '(.*)' not found")
@@ -104,12 +111,16 @@ def connect_credentials(data: Path, address: Any = None) -> Credentials:
     return known if token is None else Credentials(INTERNAL_USER, token)
 
 
+def registry_properties(data: Path, address: str | None = None) -> dict[str, str]:
+    """Settings of a client for the registry at an address, or for the platform's."""
+    return {**credentials_for(data, address).registry, "schema.registry.url": address_of("registry", data, address)}
+
+
 def registry_client(data: Path, address: str | None = None) -> RegistryClient:
     """A client for the registry at an address, or for the platform's."""
     from registry.client import RegistryClient
 
-    settings = credentials_for(data, address).registry
-    return RegistryClient.from_properties({**settings, "schema.registry.url": address_of("registry", data, address)})
+    return RegistryClient.from_properties(registry_properties(data, address))
 
 
 @contextmanager

@@ -1,27 +1,32 @@
-"""``tidegate jobs``: sinks that work in jobs, such as Spark's: their runs, and a run before its time."""
+"""``tidegate jobs``: sinks that work in jobs, such as Spark's: their runs, a run before its time, and the end of one."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
+from tidegate.cli.connectors.logs import logs
 from tidegate.cli.connectors.looking import workers_in
 from tidegate.cli.connectors.reach import connect_options, connector_argument, path_of, rest_of, statistics_of
 from tidegate.cli.options import done, done_option, json_option, print_json, print_table, time_text
 from tidegate.cli.rest import Rest
-from tidegate.kit.errors import UsageError
+from tidegate.kit.errors import TidegateError, UsageError
 
 __all__ = ["jobs"]
+
+_LONGEST_RESTART_S: Final = 60.0
+_PAUSE_S: Final = 0.2
 
 
 @click.group()
 def jobs() -> None:
-    """List the jobs of sinks such as Spark's, show their runs, and have them run now.
+    """List the jobs of sinks such as Spark's, show their runs and logs, run them now, cancel and retry them.
 
-    A job is a connector: `tidegate connectors` pauses, restarts and deletes it, and shows its log.
+    A job is a connector: `tidegate connectors` pauses and deletes it.
     """
 
 
@@ -94,6 +99,60 @@ def run(names: tuple[str, ...], data: Path, connect: str | None) -> None:
     for name in names:
         rest.call("POST", f"/tidegate/v1{path_of(name)}/run")
         done(f"{name} runs now", name=name, action="run")
+
+
+@jobs.command()
+@connector_argument(nargs=-1, required=True)
+@connect_options
+@done_option
+def cancel(names: tuple[str, ...], data: Path, connect: str | None) -> None:
+    """End the runs of jobs that are under way. Each is run again, over the same records, when the job is due next.
+
+    `tidegate connectors pause` keeps a job from running again.
+
+    Example: tidegate jobs cancel flights
+    """
+    rest = rest_of(data, connect)
+    for name in names:
+        rest.call("DELETE", f"/tidegate/v1{path_of(name)}/run")
+        done(f"{name} is cancelled", name=name, action="cancelled")
+
+
+@jobs.command()
+@connector_argument(nargs=-1, required=True)
+@connect_options
+@done_option
+def retry(names: tuple[str, ...], data: Path, connect: str | None) -> None:
+    """Restart jobs that have failed and have them run now, first over the records of the run that failed.
+
+    Example: tidegate jobs retry flights
+    """
+    rest = rest_of(data, connect)
+    for name in names:
+        rest.call("POST", path_of(name, "/restart"), includeTasks="true", onlyFailed="true")
+        _run_once_restarted(rest, name)
+        done(f"{name} runs again", name=name, action="retry")
+
+
+jobs.add_command(logs)
+
+
+def _run_once_restarted(rest: Rest, name: str) -> None:
+    """Have a job run that is being restarted. Raises TidegateError with the reason where its task fails again."""
+    deadline, restarted = time.monotonic() + _LONGEST_RESTART_S, False
+    while True:
+        try:
+            rest.call("POST", f"/tidegate/v1{path_of(name)}/run")
+        except TidegateError:
+            failed = [task for task in rest.call("GET", path_of(name, "/status"))["tasks"] if task["state"] == "FAILED"]
+            if failed and (restarted or time.monotonic() > deadline):
+                raise TidegateError(f"{name} failed again:\n{failed[0].get('trace', '').strip()}") from None
+            restarted = restarted or not failed  # the status follows the restart a moment later
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            return
 
 
 def _jobs(rest: Rest, data: Path, connect: str | None) -> dict[str, dict[str, Any]]:

@@ -158,8 +158,8 @@ def _is_named(parameter: str) -> bool:
     )
 
 
-def as_json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+def as_json(value: Any, *, indent: int | None = 2) -> str:
+    return json.dumps(value, indent=indent, ensure_ascii=False, default=str)
 
 
 def done_option(function: F) -> F:

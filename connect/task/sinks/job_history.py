@@ -38,7 +38,8 @@ class JobHistory:
         )
 
     def ends(self, state: str, error: BaseException | None = None) -> None:
-        """The run that is under way is ``done``, has ``failed``, or is to be repeated (``retried``)."""
+        """The run that is under way is ``done``, has ``failed``, or is to be repeated at once (``retried``) or at the time of the next
+        one (``cancelled``)."""
         ended = round(time.time() * 1000)
         said = None if error is None else str(error)
         self._runs[0] = {**self._runs[0], "state": state, "ended_ms": ended, "error": said}

@@ -134,18 +134,25 @@ class JobRunner:
         for topic in sorted({range_.partition.topic for range_ in run.ranges} - self._topics):
             self._topics.add(topic)
             self._on_topic(topic)
+        self._control.job_cancelled.clear()  # an order that came too late for the run before
         self._history.begins(run.id, records=run.records, partitions=len(run.ranges), repeated=repeated)
         try:
             self._task.run(run.ranges, run.id)
             if self._dead_letters is not None:
                 self._dead_letters.wait_until_written()
-        except RetriableError as error:
+        except BaseException as error:
+            if self._control.job_cancelled.is_set() and not self._control.stopping.is_set():
+                self._history.ends("cancelled")
+                logger.info("job cancelled", connector=self._connector, run=run.id)
+                return self._next_due()
+            if not isinstance(error, RetriableError):
+                self._history.ends("failed", error)
+                raise
             self._history.ends("retried", error)
             logger.warning("job will be run again", connector=self._connector, error=str(error))
             return time.time() + _RETRY_S
-        except BaseException as error:
-            self._history.ends("failed", error)
-            raise
+        finally:
+            self._control.job_cancelled.clear()
         with self._control.gate.passing():
             self._log.commit({range_.partition: range_.stop for range_ in run.ranges})
         self._history.ends("done")

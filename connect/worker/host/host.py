@@ -59,6 +59,7 @@ class TaskHost:
                 "pause_task",
                 "resume_task",
                 "run_job",
+                "cancel_job",
                 "shutdown",
             )
         }
@@ -202,6 +203,10 @@ class TaskHost:
     def run_job(self, connector: str, task: int) -> bool:
         """Whether the task is a job, which runs now."""
         return (connector, task) in self._tasks and self._tasks[connector, task].run_job()
+
+    def cancel_job(self, connector: str, task: int) -> bool:
+        """Whether a run of the task's job was under way, which ends now."""
+        return (connector, task) in self._tasks and self._tasks[connector, task].cancel_job()
 
     def shutdown(self) -> None:
         """End this process; tasks were stopped before."""

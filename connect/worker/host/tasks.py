@@ -7,7 +7,7 @@ import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from connect.api.plugins import Plugin, PluginType
 from connect.config.cloud_keys import with_cloud_keys
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["HostedTask", "TaskSetup", "trace_of"]
 
 logger = get_logger(__name__)
+
+_CANCEL_EVERY_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,32 @@ class HostedTask:
             return False
         self._control.job_ordered.set()
         return True
+
+    def cancel_job(self) -> bool:
+        """Have the run of a job that is under way end; False where there is none."""
+        lifecycle, job = self._lifecycle, self.statistics().get("job", {})
+        if (
+            not self._thread.is_alive()
+            or lifecycle is None
+            or not any(run["state"] == "running" for run in job.get("runs", ()))
+        ):
+            return False
+        self._control.job_cancelled.set()
+        # A plugin's own code, which may itself not return.
+        threading.Thread(
+            target=self._cancel_job, args=(lifecycle,), name=f"cancel the job of {self._name}", daemon=True
+        ).start()
+        return True
+
+    def _cancel_job(self, lifecycle: Lifecycle) -> None:
+        """Repeated until the run has ended: an engine that is still starting has nothing yet that could be ended."""
+        with about(**self._about), knowing(self._secrets):
+            while self._control.job_cancelled.is_set() and self._thread.is_alive():
+                try:
+                    lifecycle.end_call()
+                except BaseException as error:
+                    logger.exception("a job could not be cancelled", error=str(error))
+                self._control.stopping.wait(_CANCEL_EVERY_S)
 
     def stop(self, timeout_s: float) -> bool:
         """Have it end in order within the time, and cancel it where it does not; whether it has ended."""

@@ -14,17 +14,16 @@ import fastavro
 import psutil
 import pyarrow.dataset as ds
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect.api import ConnectError, RetriableConnectError
 from connectors.spark.client import SparkDriver
 from connectors.spark.jars import PACKAGES
-from connectors.spark.job import Input, Job
+from connectors.spark.job import Input
 from registry.client import RegistryClient
 from tests.servers.process import free_ports
 from tests.support.platform import until
 from tests.support.registry import RegistryThread
+from tests.support.spark import fill, make_job
 
 pytestmark = [pytest.mark.servers, pytest.mark.proof]  # half a minute to start; every day a page runs a job of Spark
 
@@ -50,40 +49,6 @@ def framed(schema_id, schema, value):
     body = io.BytesIO()
     fastavro.schemaless_writer(body, schema, value)
     return b"\x00" + struct.pack(">I", schema_id) + body.getvalue()
-
-
-def fill(bootstrap, topic, values, partitions=2):
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # kept until its future is done
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
-    producer = Producer({"bootstrap.servers": bootstrap})
-    for n, value in enumerate(values):
-        key, value = value if isinstance(value, tuple) else (None, value)
-        producer.produce(topic, value, key=key, partition=n % partitions)
-    assert producer.flush(60) == 0
-
-
-def make_job(bootstrap, inputs, path, **changes):
-    job = {
-        "run_id": "abc",
-        "name": "test",
-        "inputs": inputs,
-        "sql": None,
-        "path": str(path),
-        "format": "parquet",
-        "partition_by": [],
-        "mode": "append",
-        "options": {},
-        "files": 0,
-        "file_bytes": 0,
-        "metadata_columns": False,
-        "master": "local[2]",
-        "jars": [],
-        "tolerates_errors": False,
-        "conf": {},
-        "kafka": {"bootstrap.servers": bootstrap},
-        "registry": {},
-    }
-    return Job(**(job | changes))
 
 
 @pytest.fixture(scope="module")

@@ -48,3 +48,36 @@ def test_a_job_is_listed_shown_and_run_before_its_time(platform: RunningPlatform
         "error: connector plain has no job that runs; jobs are: yearly\n"
     )
     assert "Connector none not found" in jobs(platform, "show", "none", check=False)
+
+
+def test_a_run_is_cancelled_and_comes_again_and_a_failed_job_is_retried(
+    platform: RunningPlatform, tmp_path: Path
+) -> None:
+    (tmp_path / "in").write_text("1\n2\n3\n")
+    tidegate("produce", "cancelled", tmp_path / "in", "--data", platform.data)
+    job = {"connector__class": "tests.support.toys:RangesConnector", "topics": "cancelled", "file": tmp_path / "out"}
+    platform.create("slow", **job, job__schedule="0 0 1 1 *", fail__until=tmp_path / "gate")
+    assert "has no run of a job under way" in jobs(platform, "cancel", "slow", check=False)
+
+    def runs() -> list[dict[str, Any]]:
+        told: list[dict[str, Any]] = json.loads(
+            jobs(platform, "list", "--json")
+        )  # without a job that is being restarted
+        return next((job["runs"] for job in told if job["name"] == "slow"), [])
+
+    jobs(platform, "run", "slow")
+    until(lambda: [run["state"] for run in runs()] == ["running"], "a run")
+    assert jobs(platform, "cancel", "slow") == "slow is cancelled\n"
+    until(lambda: [run["state"] for run in runs()] == ["cancelled"], "a run that is cancelled")
+    assert platform.runs("slow")
+    (tmp_path / "out").unlink()
+    (tmp_path / "out").mkdir()  # the next run fails
+    jobs(platform, "run", "slow")
+    until(lambda: "FAILED" in jobs(platform, "list"), "a job that has failed")
+    (tmp_path / "out").rmdir()
+    (tmp_path / "gate").touch()
+    assert jobs(platform, "retry", "slow") == "slow runs again\n"
+    until(lambda: (tmp_path / "out").exists() and [run["state"] for run in runs()] == ["done"], "a run that is done")
+    (again,) = runs()
+    assert (again["repeated"], again["records"]) == (True, 3)
+    assert "job cancelled" in jobs(platform, "logs", "slow")

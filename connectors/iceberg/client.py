@@ -1,0 +1,174 @@
+"""Catalogs and tables by pyiceberg, and its errors in our words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+from connect.api import ConnectError, MissingExtra, RetriableConnectError, TidegateError, require_file
+from connectors.iceberg.catalog_properties import catalog_properties
+from connectors.iceberg.config import IcebergSinkConfig
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+__all__ = ["CommitConflict", "Tables", "iceberg_errors"]
+
+_FOR_GOOD: Final = re.compile(
+    r"ACCESS_DENIED|NO_SUCH_BUCKET|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN_ID|"
+    r"HTTP status 40[0135]"
+)
+"""Errors of an object store, as pyarrow writes them, that a repeated request would get again."""
+_NEEDS: Final = {"hive": "thrift", "glue": "boto3", "dynamodb": "boto3", "bigquery": "google-cloud-bigquery"}
+
+
+class CommitConflict(RetriableConnectError):
+    """Another commit came first: nothing was written."""
+
+
+class Tables:
+    """The tables of a catalog."""
+
+    def __init__(self, config: IcebergSinkConfig) -> None:
+        self._config = config
+        self._catalog: Catalog | None = None
+
+    @property
+    def catalog(self) -> Catalog:
+        """It connects at its first use."""
+        if self._catalog is None:
+            self._catalog = _loaded(self._config)
+        return self._catalog
+
+    def load(self, name: str) -> Table | None:
+        """The table as it is now; None if there is none."""
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+        with iceberg_errors("load", name):
+            try:
+                table = self.catalog.load_table(name)
+            except (NoSuchTableError, NoSuchNamespaceError):
+                return None
+        self._require_files(table)
+        return table
+
+    def create(self, name: str, schema: Any, spec: Any) -> Table:
+        """Create a table and its namespace. Another task may have been faster: then the table is its."""
+        from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
+
+        namespace = tuple(name.split(".")[:-1])
+        with iceberg_errors("create", name):
+            if not self.catalog.namespace_exists(namespace):
+                with suppress(NamespaceAlreadyExistsError):
+                    self.catalog.create_namespace(namespace)
+            try:
+                made = self.catalog.create_table(
+                    name, schema, partition_spec=spec, properties=self._config.create_props
+                )
+            except TableAlreadyExistsError:
+                made = self.catalog.load_table(name)
+        self._require_files(made)
+        return made
+
+    def names(self) -> Iterator[str]:
+        """The names of all tables of the catalog."""
+        with iceberg_errors("list", self._config.catalog_name):
+            for namespace in self.catalog.list_namespaces():
+                for identifier in self.catalog.list_tables(namespace):
+                    yield ".".join(identifier)
+
+    def close(self) -> None:
+        catalog, self._catalog = self._catalog, None
+        if catalog is not None:
+            catalog.close()
+
+    def _require_files(self, table: Table) -> None:
+        for location in (
+            table.location(),
+            table.properties.get("write.data.path", ""),
+            table.properties.get("write.metadata.path", ""),
+        ):
+            _require_local(location)
+
+
+def _require_local(location: str) -> None:
+    parts = urlsplit(location)
+    if location and parts.scheme in ("", "file"):
+        try:
+            require_file(unquote(parts.path), writing=True)
+        except PermissionError as error:
+            raise ConnectError(str(error.strerror)) from error
+
+
+def _loaded(config: IcebergSinkConfig) -> Catalog:
+    properties = catalog_properties(config.catalog, config.hadoop)
+    if "/" in properties.get("warehouse", ""):
+        _require_local(properties["warehouse"])
+    try:
+        from pyiceberg.catalog import load_catalog
+    except ImportError as error:
+        raise MissingExtra("Iceberg tables", "iceberg") from error
+    with iceberg_errors("open", f"catalog {config.catalog_name}"):
+        try:
+            return load_catalog(config.catalog_name, **properties)
+        except ImportError as error:
+            package = _NEEDS.get(properties["type"], str(error))
+            raise ConnectError(
+                f"a catalog of type {properties['type']} needs a package: pip install {package}"
+            ) from error
+
+
+@contextmanager
+def iceberg_errors(doing: str, what: str) -> Iterator[None]:
+    """Turns errors of catalogs and file stores into ours."""
+    from pyiceberg.exceptions import CommitFailedException, ValidationException
+
+    try:
+        yield
+    except TidegateError:
+        raise
+    except (CommitFailedException, ValidationException) as error:
+        raise CommitConflict(f"cannot {doing} {what}: {_first_line(error)}") from error
+    except Exception as error:
+        kind = RetriableConnectError if _may_pass(error) else ConnectError
+        raise kind(f"cannot {doing} {what}: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether the same may succeed later."""
+    from pyiceberg.exceptions import (
+        CommitStateUnknownException,
+        ServerError,
+        ServiceUnavailableError,
+        TooManyRequestsError,
+        WaitingForLockException,
+    )
+    from requests import RequestException
+    from sqlalchemy.exc import OperationalError
+
+    if isinstance(error, PermissionError | FileNotFoundError | NotADirectoryError):
+        return False
+    if isinstance(error, RequestException):
+        return error.response is None or error.response.status_code >= 500
+    if isinstance(error, OSError):
+        return _FOR_GOOD.search(str(error)) is None
+    if isinstance(error, OperationalError):
+        text = str(error)
+        return "no such table" not in text and "unable to open" not in text and "password" not in text
+    return isinstance(
+        error,
+        CommitStateUnknownException
+        | ServerError
+        | ServiceUnavailableError
+        | TooManyRequestsError
+        | WaitingForLockException,
+    )

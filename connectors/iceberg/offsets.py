@@ -1,0 +1,75 @@
+"""How far a table has a connector's records: offsets in the summaries of the table's snapshots.
+
+Each commit of a sink adds rows and states, in the same snapshot, the next offset of every partition of the connector. So
+whoever reads the newest of these snapshots knows which records the table has, whatever was killed between the commit and
+the consumer group's. A commit is only made on top of the snapshot whose offsets were read (compare and set), so a task
+whose partition was taken over can neither repeat rows nor take offsets back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from connect.api import TopicPartition
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
+__all__ = ["Mark", "Offsets", "offsets_property", "offsets_text", "stored_offsets"]
+
+_PREFIX: Final = "tidegate.offsets."
+
+
+class Mark(NamedTuple):
+    """Every record before ``next_offset`` is in the table. ``timestamp_ms`` is that of the last of them."""
+
+    next_offset: int
+    timestamp_ms: int | None = None
+
+
+Offsets: TypeAlias = Mapping[TopicPartition, Mark]
+
+
+def offsets_property(connector: str) -> str:
+    """The property of summaries with a connector's offsets.
+
+    The table has it too, for a table whose snapshots with it were all expired by others.
+    """
+    return f"{_PREFIX}{connector}"
+
+
+def stored_offsets(table: Table, branch: str, connector: str) -> dict[TopicPartition, Mark]:
+    """The offsets in the newest snapshot of the branch that has some."""
+    metadata, name = table.metadata, offsets_property(connector)
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    snapshot = metadata.snapshot_by_name(branch) or metadata.current_snapshot()
+    while snapshot is not None:
+        if text := _property(snapshot, name):
+            return _read(text)
+        snapshot = by_id.get(snapshot.parent_snapshot_id or -1)
+    if any(_property(other, name) for other in metadata.snapshots):
+        return {}  # rolled back to before the first of them
+    return _read(metadata.properties.get(name, "{}"))
+
+
+def _property(snapshot: Snapshot, name: str) -> str | None:
+    return snapshot.summary.get(name) if snapshot.summary is not None else None
+
+
+def offsets_text(offsets: Offsets) -> str:
+    """As JSON: topic, partition, and the next offset with the timestamp of the record before it."""
+    topics: dict[str, dict[str, list[int | None]]] = {}
+    for partition in sorted(offsets):
+        topics.setdefault(partition.topic, {})[str(partition.partition)] = list(offsets[partition])
+    return json.dumps(topics, separators=(",", ":"))
+
+
+def _read(text: str) -> dict[TopicPartition, Mark]:
+    return {
+        TopicPartition(topic, int(partition)): Mark(*mark)
+        for topic, partitions in json.loads(text).items()
+        for partition, mark in partitions.items()
+    }

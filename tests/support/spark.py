@@ -1,0 +1,61 @@
+"""Topics and jobs for tests of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from connectors.spark.job import Input, Job
+
+__all__ = ["create_topic", "fill", "make_job", "produce"]
+
+Bytes = bytes | str | None
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int = 2) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # kept until its future is done
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
+
+
+def produce(bootstrap: str, topic: str, records: Iterable[tuple[int, Bytes, Bytes]], at_ms: int | None = None) -> None:
+    """Records are partition, key and value; all have the same time."""
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for partition, key, value in records:
+        producer.produce(topic, value, key=key, partition=partition, timestamp=at_ms or 0)
+    assert producer.flush(60) == 0
+
+
+def fill(bootstrap: str, topic: str, values: Sequence[Bytes | tuple[Bytes, Bytes]], partitions: int = 2) -> None:
+    """A new topic with these values, or keys and values, over its partitions in turn."""
+    create_topic(bootstrap, topic, partitions)
+    pairs = [value if isinstance(value, tuple) else (None, value) for value in values]
+    produce(bootstrap, topic, [(n % partitions, key, value) for n, (key, value) in enumerate(pairs)])
+
+
+def make_job(bootstrap: str, inputs: list[Input], path: Path | str, **changes: Any) -> Job:
+    """A job that writes Parquet below ``path`` with two cores, but for the changes."""
+    job: dict[str, Any] = {
+        "run_id": "abc",
+        "name": "test",
+        "inputs": inputs,
+        "sql": None,
+        "path": str(path),
+        "format": "parquet",
+        "partition_by": [],
+        "mode": "append",
+        "options": {},
+        "files": 0,
+        "file_bytes": 0,
+        "metadata_columns": False,
+        "master": "local[2]",
+        "jars": [],
+        "tolerates_errors": False,
+        "conf": {},
+        "kafka": {"bootstrap.servers": bootstrap},
+        "registry": {},
+    }
+    return Job(**(job | changes))
