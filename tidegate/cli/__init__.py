@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import click
+from click.utils import PacifyFlushWrapper
 
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.scrubbing import Secrets, knowing
@@ -100,6 +101,11 @@ def main() -> None:
         with knowing(secrets):
             status = tidegate(standalone_mode=False)  # the argument of click.exceptions.Exit, else None
         sys.exit(status if isinstance(status, int) else 0)
+    except SystemExit:
+        if isinstance(sys.stdout, PacifyFlushWrapper):
+            # click ends with 1 where the reader of our output is gone (`consume TOPIC | head -n 1`): nothing is wrong
+            sys.exit(0)
+        raise
     except click.Abort:
         sys.exit(130)
     except click.ClickException as error:

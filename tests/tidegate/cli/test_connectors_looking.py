@@ -176,7 +176,7 @@ def test_the_shell_completes_names_of_connectors_and_classes(
         shell = ShellComplete(command_line, {}, "tidegate", "_TIDEGATE_COMPLETE")
         return [item.value for item in shell.get_completions(list(words[:-1]), words[-1])]
 
-    assert completed("connectors", "show", "t") == ["tolerant"]
+    assert completed("connectors", "show", "t") == completed("dlq", "show", "t") == ["tolerant"]
     assert completed("connectors", "pause", "lines", "") == ["strict", "tolerant"]
     assert "JdbcSinkConnector" in completed("connectors", "help", "JdbcS")
     monkeypatch.setenv("TIDEGATE_DATA", "/nowhere")

@@ -202,6 +202,10 @@ def test_produce_takes_keys_headers_and_a_partition_from_options(command: Comman
 def test_produce_takes_the_key_from_a_field(command: Command) -> None:
     command("produce", "fields", "--key-field", "id", stdin='{"id": 7}\n{"id": "x"}\n')
     assert [r["key"] for r in shown(command("consume", "fields", "--to-end"))] == [7, "x"]
+    for partition in ("x", True, 0.5, -1):
+        line = json.dumps({"value": 1, "partition": partition})
+        failed = command("produce", "fields", stdin=line, fails=True)
+        assert f'line 1: "partition" must be the number of one, not {json.dumps(partition)}' in str(failed.exception)
     failed = command("produce", "fields", "--key-field", "id", stdin='{"id": 7}\n{"name": 1}\n', fails=True)
     assert "line 2 has no field id, which --key-field takes as the key" in str(failed.exception)
 
@@ -249,8 +253,12 @@ def test_a_misspelt_topic_or_group_is_answered_with_the_nearest(command: Command
         failed = command(*arguments, fails=True)
         assert "no such topic: temperaturs; did you mean temperatures?" in str(failed.exception), arguments
     assert len(shown(command("consume", "temperatures", "--to-end"))) == 10, "nothing is deleted"
-    failed = command("groups", "describe", "thermometer", fails=True)
-    assert str(failed.exception) == "there is no group thermometer; did you mean thermometers?"
+    for arguments in (("describe", "thermometer"), ("delete", "thermometers", "thermometer")):
+        failed = command("groups", *arguments, fails=True)
+        assert str(failed.exception) == "there is no group thermometer; did you mean thermometers?"
+    failed = command("groups", "reset", "thermometer", "--to", "end", fails=True)
+    assert str(failed.exception).endswith("with --topic, or did you mean thermometers?")
+    command("groups", "delete", "thermometers")
 
 
 @pytest.mark.parametrize(("position", "expected"), [("beginning", 0), ("end", 10), ("4", 4), ("-3", 7), ("-1h", 0)])
@@ -362,6 +370,13 @@ def test_groups_and_records_of_apache_kafka(apache_kafka: Any, elsewhere: None) 
     assert numbers(command("consume", "theirs", "--group", "g", "--to-end")) == [9]
     command("records", "delete", "theirs", "--before", "8", "--execute")
     assert numbers(command("consume", "theirs", "--to-end")) == [8, 9]
+    assert "did you mean theirs?" in str(command("produce", "theris", stdin="1\n", fails=True).exception)
+    assert command("produce", "theris", "--create", stdin="1\n").stderr.startswith("topic theris is created\n")
+    command("topics", "create", "compacted", "--config", "cleanup.policy=compact")
+    failed = command("produce", "compacted", stdin="1\n", fails=True)
+    assert "line 1 has no key, and topic compacted is compacted" in str(failed.exception)
+    for arguments in (("describe", "thiers"), ("alter", "thiers", "--config", "retention.ms=9"), ("delete", "thiers")):
+        assert "no such topic: thiers; did you mean" in str(command("topics", *arguments, fails=True).exception)
 
 
 def test_the_first_record_at_a_time_is_found(command: Command) -> None:

@@ -108,6 +108,16 @@ def test_of_a_file_with_a_wrong_line_nothing_is_written_and_of_standard_input_th
     assert [record["value"] for record in platform.consume("whole")] == [1, 2]
 
 
+def test_a_reader_that_takes_the_first_lines_only_is_no_error(platform, tmp_path):
+    (tmp_path / "lines").write_text("".join(f"{n}\n" for n in range(20_000)))
+    tidegate("produce", "plenty", tmp_path / "lines", "--data", platform.data)
+    command = [sys.executable, "-m", "tidegate.cli", "consume", "plenty", "--to-end", "--data", str(platform.data)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reading:
+        assert json.loads(reading.stdout.readline())["value"] == 0
+        reading.stdout.close()
+        assert (reading.wait(60), reading.stderr.read()) == (0, "")
+
+
 def test_an_unknown_connector_class_is_answered_with_the_nearest(platform, tmp_path):
     (tmp_path / "x.json").write_text('{"connector.class": "org.example.FileStreamSuorceConnector", "topic": "t"}')
     failed = tidegate("connectors", "apply", tmp_path / "x.json", "--data", platform.data, check=False)

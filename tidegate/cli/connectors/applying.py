@@ -369,7 +369,8 @@ def _apply_edited(rest: Rest, name: str, before: Mapping[str, Any], path: Path, 
 def validate(files: tuple[Path, ...], data: Path, connect: str | None, as_json: bool) -> None:
     """Say what is wrong with connector files, or folders of them, as the worker sees it; exit status 1 if anything is.
 
-    The JSON of a single FILE is the worker's answer; of more it is a list of objects of file, name and answer.
+    A key that looks misspelt is wrong, too, although the worker would take it. The JSON of a single FILE is the worker's
+    answer; of more it is a list of objects of file, name and answer.
 
     Example: tidegate connectors validate connectors/
     """
@@ -389,21 +390,27 @@ def validate(files: tuple[Path, ...], data: Path, connect: str | None, as_json: 
             click.echo(f"{path}: {error}", err=True)
             wrong = True
             continue
-        wrong = wrong or answer["error_count"] > 0
+        unknown = _unknown(rest, plugin, whole)
+        misspelt = {key: near for key, near in unknown.items() if near is not None}
+        wrong = wrong or answer["error_count"] > 0 or bool(misspelt)
         answers.append({"file": str(path), "name": name, "answer": answer})
         if not as_json:
-            _print_answer(path, name, answer, several=several)
-            for key, near in _unknown(rest, plugin, whole).items():
-                where = f"{path}: " if several else ""
-                click.echo(f"{where}nobody knows the key {key}" + (f"; is {near} meant?" if near else ""), err=True)
+            _print_answer(path, name, answer, misspelt, several=several)
+        for key in unknown.keys() - misspelt.keys():
+            click.echo(f"{path}: nobody knows the key {key}", err=True)
     if as_json:
         print_json(answers if several or files[0].is_dir() else answers[0]["answer"])
     if wrong:
         raise click.exceptions.Exit(1)
 
 
-def _print_answer(path: Path, name: str, answer: Mapping[str, Any], *, several: bool) -> None:
+def _print_answer(
+    path: Path, name: str, answer: Mapping[str, Any], misspelt: Mapping[str, str], *, several: bool
+) -> None:
     wrong = [[e["value"]["name"], error] for e in answer["configs"] for error in e["value"]["errors"]]
+    wrong += [
+        [key, f"nobody knows this key; is {near} meant? (apply --force takes it)"] for key, near in misspelt.items()
+    ]
     if not wrong:
         click.echo(f"{name}: valid")
         return

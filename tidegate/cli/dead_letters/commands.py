@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 import click
 
-from tidegate.cli.connectors.reach import path_of, rest_of
+from tidegate.cli.connectors.reach import connector_names, path_of, rest_of
 from tidegate.cli.credentials import registry_client
 from tidegate.cli.dead_letters.causes import common_message, shape_of
 from tidegate.cli.dead_letters.letter_queue import Queue
@@ -93,7 +93,7 @@ def list_queues(connect: str | None, as_json: bool, data: Path, **where: Any) ->
 
 
 @dlq.command()
-@click.argument("connector")
+@click.argument("connector", shell_complete=connector_names)
 @_start_option
 @click.option("--records", is_flag=True, help="Print every record as a JSON line, which `dlq replay --edits` takes.")
 @_dlq_options
@@ -148,7 +148,7 @@ def show(
 
 
 @dlq.command()
-@click.argument("connector")
+@click.argument("connector", shell_complete=connector_names)
 @_start_option
 @click.option(
     "--edits",

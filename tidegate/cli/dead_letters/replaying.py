@@ -148,10 +148,13 @@ class Plan:
         outgoing, stays = self._decided(letter)
         partition, offset = letter.topic_partition, letter.record.offset
         now_ms = int(time.time() * 1000)
-        for again in self._kinds:
-            open_here = stays and again == letter.is_again
-            noted = self._noted[partition][again]
-            self._noted[partition][again] = noted.having(self._cursor[partition], offset + (not open_here), now_ms)
+        for again in (False, True):
+            noted, cursor = self._noted[partition][again], self._cursor[partition]
+            if again in self._kinds:
+                open_here = stays and again == letter.is_again
+                self._noted[partition][again] = noted.having(cursor, offset + (not open_here), now_ms)
+            elif again != letter.is_again and noted.position >= cursor:  # no letter of this kind is behind it
+                self._noted[partition][again] = noted.having(cursor, offset + 1, noted.at_ms)
         self._cursor[partition] = offset + 1
         return outgoing
 

@@ -66,9 +66,7 @@ def describe_group(group: str, as_json: bool, **where: Any) -> None:
     async def ask(admin: Admin) -> dict[str, Any]:
         description = await admin.describe_group(group)
         if description.state == "Dead":  # Kafka's answer for an unknown group
-            near = nearest_name(group, [listing.group_id for listing in await admin.list_groups()])
-            hint = f"did you mean {near}?" if near else "`tidegate groups list` shows those there are"
-            raise UsageError(f"there is no group {group}; {hint}")
+            raise await _no_group(admin, group)
         members = [{"member": m.member_id, "client": m.client_id, "host": m.client_host} for m in description.members]
         return {
             "group": group,
@@ -95,8 +93,15 @@ def describe_group(group: str, as_json: bool, **where: Any) -> None:
 @kafka_options
 @done_option
 def delete_groups(names: tuple[str, ...], **where: Any) -> None:
-    """Delete groups with their committed offsets."""
-    with_admin(client_config(**where), lambda admin: admin.delete_groups(names))
+    """Delete groups with their committed offsets. If one of them does not exist, none is deleted."""
+
+    async def change(admin: Admin) -> None:
+        known = {listing.group_id for listing in await admin.list_groups()}
+        if missing := next((name for name in names if name not in known), None):
+            raise await _no_group(admin, missing)
+        await admin.delete_groups(names)
+
+    with_admin(client_config(**where), change)
     for name in names:
         done(f"group {name} is deleted", group=name, action="deleted")
 
@@ -136,7 +141,9 @@ def reset_group(
         committed = await admin.group_offsets(group)
         partitions = await _named_partitions(admin, topics) if topics else sorted(committed)
         if not partitions:
-            raise UsageError(f"group {group} has no offsets; name the topics it is to read with --topic")
+            near = nearest_name(group, [listing.group_id for listing in await admin.list_groups()])
+            hint = f", or did you mean {near}?" if near not in (None, group) else ""
+            raise UsageError(f"group {group} has no offsets; name the topics it is to read with --topic{hint}")
         moved = await resolve(admin, position, partitions, exactly=True)
         if execute:
             await admin.alter_group_offsets(group, {p: offset for p, (_, offset, _) in moved.items()})
@@ -167,6 +174,12 @@ async def _named_partitions(admin: Admin, texts: Sequence[str]) -> list[TopicPar
             raise UsageError(f"--topic {topic}:{number}: topic {topic} has the partitions 0 to {max(there)}")
         partitions |= {TopicPartition(topic, p) for p in ([int(number)] if number else there)}
     return sorted(partitions)
+
+
+async def _no_group(admin: Admin, group: str) -> UsageError:
+    near = nearest_name(group, [listing.group_id for listing in await admin.list_groups()])
+    hint = f"did you mean {near}?" if near else "`tidegate groups list` shows those there are"
+    return UsageError(f"there is no group {group}; {hint}")
 
 
 def _topic_and_partition(text: str) -> tuple[str, str]:

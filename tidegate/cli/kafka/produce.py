@@ -204,6 +204,9 @@ def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
         headers = message.get("headers") or {}
         if not isinstance(headers, dict):
             raise UsageError(f'line {number}: "headers" must be an object, not {json.dumps(headers)}')
+        partition = message.get("partition", form.partition)
+        if partition is not None and (isinstance(partition, bool) or not isinstance(partition, int) or partition < 0):
+            raise UsageError(f'line {number}: "partition" must be the number of one, not {json.dumps(partition)}')
         key, value = message.get("key", form.key), message["value"]
         if form.key_field is not None and "key" not in message:
             if not isinstance(value, dict) or form.key_field not in value:
@@ -223,7 +226,7 @@ def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
                 'give --key-field or --key, or a "key" in the line'
             )
         named = [(name, None if text is None else _key_bytes(text)) for name, text in headers.items()]
-        yield encoded_key, encoded, common + named, message.get("partition", form.partition)
+        yield encoded_key, encoded, common + named, partition
 
 
 async def _produce(
