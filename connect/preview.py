@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.api import ConnectError, RecordBatch, SinkTask, SourceConnector, SourceTask
+from connect.api import ConnectError, JobTask, RecordBatch, SinkTask, SourceConnector, SourceTask
 from connect.bench import Bench
 from connect.config.cloud_keys import with_cloud_keys
 from connect.config.connector import CommonConfig, SinkConfig
@@ -24,7 +24,7 @@ from connect.plugins.registry import PluginRegistry
 from connect.task.assembly import converter
 from connect.task.clients import worker_client
 from connect.task.error_policy import ErrorPolicy, Failure
-from connect.task.sinks.pipeline import SinkPipeline
+from connect.task.sinks.pipeline import SinkPipeline, raw_batch
 from connect.task.sources.conversion import Conversion
 from connect.transforms.chain import TransformChain
 from tidegate.kit.config import parse
@@ -46,7 +46,7 @@ class Preview:
 
     ``left_out`` are records that could not be handled, with the place; a worker would treat them as ``errors.*`` says,
     or fail the task. ``schemas`` are those that a source would look up or register. ``actions`` are those of a sink,
-    one line each.
+    one line each. Of a job (``JobTask``) there are actions only.
     """
 
     batches: list[RecordBatch] = field(default_factory=list)
@@ -95,6 +95,8 @@ def preview(
             conversion = Conversion(keys, values, policy, headers=headers)
             bench = Bench(connector, connector.preview_properties(config))
             _of_source(result, bench, chain, policy, conversion, rows, timeout_s)
+        elif issubclass(connector.task_class, JobTask):
+            _of_job(result, Bench(connector, {**worker, **config}), worker, rows)
         else:
             pipeline = SinkPipeline(chain, keys, values, policy, headers=headers)
             _of_sink(result, Bench(connector, config), worker, pipeline, rows)
@@ -134,14 +136,34 @@ def _of_source(
 
 def _of_sink(result: Preview, bench: Bench, worker: Mapping[str, str], pipeline: SinkPipeline, rows: int) -> None:
     sink = parse(SinkConfig, bench.properties)
-    fetched = _fetched(worker, sink, rows)
-    if not fetched:
-        raise ConnectError(f"there are no records to show in {', '.join(sink.topics) or sink.topics_regex}")
-    for batch in pipeline.receive(fetched):
+    for batch in pipeline.receive(_some_fetched(worker, sink, rows)):
         if result.rows < rows:
             result.batches.append(batch.slice(0, rows - result.rows))
     task: SinkTask[Any] = bench.unstarted()
     result.actions = list(task.preview(result.batches))
+
+
+def _of_job(result: Preview, bench: Bench, worker: Mapping[str, str], rows: int) -> None:
+    """The engine reads the records by itself, so no converter of ours can show them: only its actions are shown."""
+    task: JobTask[Any] = bench.unstarted()
+    task.context.kafka = worker_client(worker, "consumer")  # type: ignore[misc]
+    batches, left = [], rows
+    for part in _some_fetched(worker, parse(SinkConfig, bench.properties), rows):
+        if len(batch := raw_batch(part).slice(0, left)):
+            batches.append(batch)
+            left -= len(batch)
+    try:
+        result.actions = list(task.preview(batches))
+    finally:
+        task.stop()
+
+
+def _some_fetched(worker: Mapping[str, str], sink: SinkConfig, rows: int) -> list[FetchedBatches]:
+    """As ``_fetched``; raises ConnectError where there is nothing."""
+    fetched = _fetched(worker, sink, rows)
+    if not fetched:
+        raise ConnectError(f"there are no records to show in {', '.join(sink.topics) or sink.topics_regex}")
+    return fetched
 
 
 def _fetched(worker: Mapping[str, str], sink: SinkConfig, rows: int) -> list[FetchedBatches]:

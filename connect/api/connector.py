@@ -368,7 +368,9 @@ class JobTask(Task[ConfigT]):
         """
 
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
-        """A description of what a run over these records would do, as in ``SinkTask.preview``."""
+        """A description of what a run over these records would do, as in ``SinkTask.preview``. Keys and values are bytes, as they lie
+        in the log: the records' ``origin`` and ``offsets`` say what to read.
+        """
         return ()
 
 

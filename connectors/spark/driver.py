@@ -187,6 +187,8 @@ def _watch(spark: SparkSession, ended: threading.Event) -> None:
 
 
 def _run(spark: SparkSession, job: Job) -> dict[str, Any]:
+    if job.preview_rows:
+        return {"records": None, "preview": _previewed(spark, job)}
     if job.format in TABLES:
         return _run_into_tables(spark, job)
     read = {input_.topic: topics.read(spark, job, input_) for input_ in job.inputs}
@@ -215,6 +217,28 @@ def _run_into_tables(spark: SparkSession, job: Job) -> dict[str, Any]:
         )
         _say(event="progress", done=1, total=1, unit="commits", note=f"committed to {target}")
     return _done(job, read, there=there) | {"note": "; ".join(note for note in notes if note)}
+
+
+def _previewed(spark: SparkSession, job: Job) -> list[str]:
+    """For each target its columns, its first rows, Spark's plan, and what would be done with a table. Nothing is written."""
+    read = {input_.topic: topics.read(spark, job, input_) for input_ in job.inputs}
+    shown = []
+    for target, (frames, names) in _targets(spark, job, read).items():
+        if job.format in TABLES:
+            keys = _keys(job, {name: read[name].keys for name in names})
+            frame, statements = writing.preview(job, writing.table_of(spark, job, target), frames, keys)
+        else:
+            frame, statements = functools.reduce(lambda left, right: left.unionByName(right, True), frames), []
+        explained = spark._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "simple")
+        parts = {
+            "before": statements,
+            "columns": [f"{name} {type_.upper()}" for name, type_ in frame.dtypes],
+            "rows": frame.toJSON().take(job.preview_rows),
+            "plan": [line for line in explained.splitlines() if line.strip()],
+        }
+        told = [f"{part}:\n" + "\n".join(f"  {line}" for line in lines) for part, lines in parts.items() if lines]
+        shown.append("\n".join([target, *told]))
+    return shown
 
 
 def _target_of(job: Job, input_: Input) -> str:

@@ -79,6 +79,8 @@ class Maintenance:
 
     schedule: str = ""
     keep_hours: int = 168
+    now: float = 0.0
+    """The time of the job by the worker's clock, in seconds since the epoch."""
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect.api import ConnectError, DataError, JobTask, OffsetRange, Origin, Problem, RecordBatch, SinkConnector
+from connect.api import (
+    ConnectError,
+    DataError,
+    JobTask,
+    OffsetRange,
+    Origin,
+    Problem,
+    RecordBatch,
+    SinkConnector,
+    TopicPartition,
+)
 from connectors.spark.client import SparkDriver
 from connectors.spark.config import REGISTERED, SparkSinkConfig
 from connectors.spark.jars import PACKAGES
@@ -54,11 +65,18 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
         return self.config.table or self.config.path or ""
 
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
-        rows = sum(len(batch) for batch in batches)
-        config = self.config
-        by = f", in folders by {', '.join(config.partition_by)}" if config.partition_by else ""
-        asked = f" of what the query makes of them ({config.sql})" if config.sql else ""
-        yield f"Spark job on {config.master}: {rows} rows to {config.format} files below {config.path}{by}{asked}"
+        """Spark reads the records and says what it would do: that takes as long as a job."""
+        config, rows = self.config, sum(len(batch) for batch in batches)
+        by = f", partitioned by {', '.join(config.partition_by)}" if config.partition_by else ""
+        yield f"{rows} records by Spark on {config.master} to {config.format} at {self._target}{by}, mode {config.mode}"
+        driver = SparkDriver(stopping=self.context.stopping, idle_s=0, packages=PACKAGES.get(config.format, ()))
+        inputs = [self._input(topic, of_topic, "") for topic, of_topic in _by_topic(_ranges(batches)).items()]
+        inputs += [self._lookup(topic) for topic in config.lookup_topics]
+        try:
+            job = dataclasses.replace(self._job(inputs, "preview"), preview_rows=max(1, rows))
+            yield from driver.run(job, lambda said: None)["preview"]
+        finally:
+            driver.close()
 
     def _leave_out(self, batch: pa.RecordBatch) -> None:
         for row in range(len(batch)):
@@ -99,7 +117,7 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
             properties=config.table_properties,
             evolution=config.evolution,
             merge=Merge(config.merge_keys, config.merge_envelope, config.merge_history),
-            maintenance=Maintenance(config.maintenance_schedule or "", config.maintenance_keep_hours),
+            maintenance=Maintenance(config.maintenance_schedule or "", config.maintenance_keep_hours, time.time()),
             format=config.format,
             mode=config.mode,
             options=config.options,
@@ -171,6 +189,18 @@ class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
             return
         if problem is not None:
             yield Problem("spark.sql", f"spark.sql is no query that Spark can parse: {problem}")
+
+
+def _ranges(batches: Sequence[RecordBatch]) -> list[OffsetRange]:
+    """From the first to the last record of each partition."""
+    ends: dict[TopicPartition, tuple[int, int]] = {}
+    for batch in batches:
+        assert batch.origin is not None and batch.offsets is not None
+        first, last = batch.offsets[0].as_py(), batch.offsets[-1].as_py()
+        partition = TopicPartition(batch.origin.topic, batch.origin.partition)
+        start, stop = ends.get(partition, (first, 0))
+        ends[partition] = (min(start, first), max(stop, last + 1))
+    return [OffsetRange(partition, start, stop) for partition, (start, stop) in ends.items()]
 
 
 def _by_topic(ranges: Sequence[OffsetRange]) -> dict[str, list[OffsetRange]]:

@@ -102,3 +102,24 @@ def test_a_sink_is_shown_what_it_would_store(plugins, tidegate_broker, tmp_path)
     assert not (tmp_path / "out").exists()
     with Admin(config) as admin:
         assert not [group for group in admin.list_groups() if group.group_id == "connect-out"]
+
+
+def test_a_job_is_shown_records_as_they_lie_in_the_log(tidegate_broker, tmp_path):
+    config = ClientConfig(tidegate_broker.bootstrap_servers)
+    with Admin(config) as admin, BatchProducer(config) as producer:
+        admin.create_topics([NewTopic("preview-ranges", 1, 1)])
+        for value in (b"\x00\x01", b"{", b"more"):
+            producer.send("preview-ranges", None, value, partition=0)
+        producer.flush()
+    job = {
+        "name": "ranges",
+        "connector.class": "org.toys.RangesConnector",
+        "topics": "preview-ranges",
+        "file": str(tmp_path / "out"),
+        "value.converter": JSON,
+    }
+    plugins = load_plugins(["tests.support.toy_plugins"])
+    seen = preview(plugins, {"bootstrap.servers": tidegate_broker.bootstrap_servers}, job, rows=2)
+    assert (seen.batches, seen.left_out) == ([], [])
+    assert seen.actions == [f"0 [0, 1] {[bytes([0, 1]), b'{']} at {tidegate_broker.bootstrap_servers}"]
+    assert not (tmp_path / "out").exists()

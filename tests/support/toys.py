@@ -195,6 +195,12 @@ class RangesTask(JobTask[RowsConfig]):
             if self._ended.is_set():
                 raise ConnectError("the run was ended")
 
+    def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
+        for batch in batches:
+            assert batch.origin is not None and batch.offsets is not None
+            values = [bytes(value.as_py()) for value in batch.values]
+            yield f"{batch.origin.partition} {batch.offsets.to_pylist()} {values} at {self.context.kafka.bootstrap_servers}"
+
 
 class RangesConnector(SinkConnector[RowsConfig]):
     config_class, task_class = RowsConfig, RangesTask

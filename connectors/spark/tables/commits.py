@@ -24,7 +24,7 @@ class Committed:
     offsets: dict[str, dict[str, int]] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
     maintained: float = 0.0
-    """When the table was maintained last, in seconds since the epoch; 0: never."""
+    """When the table was maintained last, or first written to, in seconds since the epoch; 0: that is not known."""
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), sort_keys=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -24,7 +23,7 @@ from tidegate.kit.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["Table", "planned_changes", "session_settings", "table_of", "write"]
+__all__ = ["Table", "planned_changes", "preview", "session_settings", "table_of", "write"]
 
 
 _VERSIONS: Final = StructType(
@@ -86,19 +85,11 @@ def write(
 
     Raises SchemaConflict where the table can't take the rows; nothing is written then.
     """
-    from pyspark.sql.types import NullType
-
-    frame = frames[0]
-    for more in frames[1:]:
-        frame = frame.unionByName(more, allowMissingColumns=True)
-    void = [field.name for field in frame.schema if isinstance(field.dataType, NullType)]
-    if void:
-        raise UsageError(f"the column {void[0]} has no type: cast it in spark.sql (CAST(NULL AS STRING) AS {void[0]})")
+    frame = _united(frames)
     after = before.after(job.run_id, inputs)
     due = _maintenance_is_due(job, before)
-    after = dataclasses.replace(after, maintained=time.time() if due or not before.maintained else before.maintained)
-    if job.merges:
-        frame = _with_marks(frame, keys)
+    if due or not before.maintained:
+        after = dataclasses.replace(after, maintained=job.maintenance.now)
     if not table.exists():
         table.create(columns_ddl(_table_columns(job, frame)), partitioned_ddl(job.partition_by))
     _evolve(spark, table, planned_changes(spark, job, table, frame))
@@ -108,6 +99,39 @@ def write(
     else:
         _insert(job, table, after, frame, there)
     return _maintained(table) if due else ""
+
+
+def preview(job: Job, table: Table, frames: Sequence[DataFrame], keys: Sequence[str]) -> tuple[DataFrame, list[str]]:
+    """The rows that a run would write (of a merge, the changes), and what it would do with the table before. Nothing is done."""
+    frame = _united(frames)
+    columns = _table_columns(job, frame)
+    if not table.exists():
+        return _changed(job, frame, keys), [
+            f"CREATE TABLE {table.name} ({columns_ddl(columns)}) {partitioned_ddl(job.partition_by)}".rstrip()
+        ]
+    changes = planned_changes(frame.sparkSession, job, table, frame)
+    return _changed(job, frame, keys), [f"ALTER TABLE {table.name} {change.action}" for change in changes]
+
+
+def _changed(job: Job, frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows, or what a merge makes of the changes."""
+    if not job.merges:
+        return frame
+    frame = checked(_with_marks(frame, keys), keys)
+    return history(frame, keys) if job.merge.history == "scd2" else newest(frame, keys)
+
+
+def _united(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows in one frame. Raises UsageError for a column that no table can have."""
+    from pyspark.sql.types import NullType
+
+    frame = frames[0]
+    for more in frames[1:]:
+        frame = frame.unionByName(more, allowMissingColumns=True)
+    void = [field.name for field in frame.schema if isinstance(field.dataType, NullType)]
+    if void:
+        raise UsageError(f"the column {void[0]} has no type: cast it in spark.sql (CAST(NULL AS STRING) AS {void[0]})")
+    return frame
 
 
 def planned_changes(spark: SparkSession, job: Job, table: Table, frame: DataFrame) -> list[Change]:
@@ -201,8 +225,7 @@ def _merge(
     keys: Sequence[str],
 ) -> None:
     scd2 = job.merge.history == "scd2"
-    frame = checked(frame, keys)
-    source = history(frame, keys) if scd2 else newest(frame, keys)
+    source = _changed(job, frame, keys)
     given = {name.casefold() for name in _table_columns(job, frame).names}
     columns = [column for column in there if column.name.casefold() in given]
     marks = [DELETED, "__first"] if scd2 else [DELETED]
@@ -265,7 +288,7 @@ def _maintenance_is_due(job: Job, before: Committed) -> bool:
     trigger = CronTrigger.from_crontab(job.maintenance.schedule, timezone="UTC")
     last = dt.datetime.fromtimestamp(before.maintained, dt.UTC) + dt.timedelta(milliseconds=1)
     due = trigger.get_next_fire_time(None, last)
-    return due is not None and due.timestamp() <= time.time()
+    return due is not None and due.timestamp() <= job.maintenance.now
 
 
 def _maintained(table: Table) -> str:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 import uuid
 
+import duckdb
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyiceberg.table import StaticTable
 
+from connect.plugins.registry import load_plugins
+from connect.preview import preview
 from tests.servers.process import wait_until
+from tests.support.pages import ROOT, blocks
+from tests.support.spark import create_topic, produce
 from tests.support.worker import ConnectWorker
 
 pytestmark = [pytest.mark.servers, pytest.mark.proof]
@@ -117,3 +124,89 @@ def test_without_tolerance_the_task_fails_and_names_the_record(worker, topic, tm
     wait_until(lambda: state(worker, topic)["state"] == "FAILED", "the task failed", timeout_s=120)
     assert f"topic {topic} partition 0 offset 1" in state(worker, topic)["trace"]
     assert offset(worker, topic) == 0
+
+
+ROW = "STRUCT<id: BIGINT, name: STRING>"
+CHANGES = [
+    (1, None, "a", "c"),
+    (2, None, "b", "c"),
+    (1, "a", "A", "u"),
+    (2, "b", None, "d"),
+    (3, None, "c", "r"),
+]
+
+
+def of_page(format_, folder):
+    """The connector of the page that writes this format, with its files below a folder and values in JSON."""
+    page = ROOT / "docs/how-to/connectors/spark.md"
+    configs = [json.loads(block.text)["config"] for block in blocks(page, "json")]
+    (config,) = [config for config in configs if config.get("spark.output.format") == format_]
+    of_page = {name: value.replace("/data/", f"{folder}/") for name, value in config.items()}
+    ddl = {"spark.value.schema": f"before {ROW}, after {ROW}, op STRING"}
+    return of_page | BASE | ddl | {"spark.key.format": "json", "spark.key.schema": "id BIGINT"}
+
+
+def files_of_delta(folder):
+    files = set()
+    for commit in sorted((folder / "_delta_log").glob("*.json")):
+        for action in map(json.loads, commit.read_text().splitlines()):
+            files |= {action["add"]["path"]} if "add" in action else set()
+            files -= {action["remove"]["path"]} if "remove" in action else set()
+    return [str(folder / file) for file in files]
+
+
+def iceberg_table(folder):
+    newest = max(folder.glob("metadata/v*.metadata.json"), key=lambda path: int(path.name.split(".")[0][1:]))
+    return StaticTable.from_metadata(str(newest))
+
+
+@pytest.fixture
+def changes(worker):
+    name = f"changes-{uuid.uuid4().hex[:8]}"
+    bootstrap = worker.properties["bootstrap.servers"]
+    records = []
+    for key, before, after, operation in CHANGES:
+        rows = [None if text is None else {"id": key, "name": text} for text in (before, after)]
+        value = {"before": rows[0], "after": rows[1], "op": operation}
+        records.append((0, json.dumps({"id": key}), json.dumps(value)))
+    create_topic(bootstrap, name, 1)
+    produce(bootstrap, name, records)
+    return name
+
+
+@pytest.mark.parametrize("format_", ["iceberg", "delta"])
+def test_the_connectors_of_the_page_make_tables_that_others_read(worker, changes, tmp_path, format_):
+    config = of_page(format_, tmp_path) | {"topics": changes}
+    worker.ask("POST", "/connectors", {"name": changes, "config": config}, expect=201)
+    wait_until(lambda: offset(worker, changes) == len(CHANGES), "the run committed", timeout_s=240)
+    progress = json.dumps(worker.ask("GET", f"/tidegate/v1/connectors/{changes}/progress"))
+    assert "committed to" in progress
+    if format_ == "iceberg":
+        table = iceberg_table(tmp_path / "lake/shop/customers")
+        rows = table.scan().to_arrow()
+        stored = json.loads(table.current_snapshot().summary[f"tidegate.{changes}"])
+        assert stored["offsets"] == {changes: {"0": len(CHANGES)}}
+        wanted = [(1, "A"), (3, "c")]
+    else:
+        rows = ds.dataset(files_of_delta(tmp_path / "customer_history")).to_table()
+        wanted = [(1, "A"), (1, "a"), (2, "b"), (3, "c")]
+        assert sorted(rows.filter(pa.compute.field("is_current"))["id"].to_pylist()) == [1, 3]
+    with duckdb.connect() as connection:
+        connection.register("customers", rows)
+        assert sorted(connection.sql("SELECT id, name FROM customers").fetchall()) == wanted
+
+
+def test_a_preview_shows_what_spark_would_do_and_writes_nothing(worker, changes, tmp_path):
+    config = of_page("iceberg", tmp_path) | {"name": changes, "topics": changes}
+    seen = preview(load_plugins(), worker.properties, config, rows=10)
+    assert seen.batches == [] and seen.left_out == []
+    head, shown = seen.actions
+    assert head.startswith("5 records by Spark on local[1] to iceberg at lake.shop.customers")
+    rows = [json.loads(line) for line in shown.splitlines() if line.startswith("  {")]
+    assert {(row["id"], row["name"], row["__deleted"]) for row in rows} == {
+        (1, "A", False),
+        (2, "b", True),
+        (3, "c", False),
+    }
+    assert "CREATE TABLE" in shown
+    assert not (tmp_path / "lake").exists()

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import random
 import threading
+import time
 import uuid
 
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ import pytest
 from connect.api import ConnectError
 from connectors.spark.client import SparkDriver
 from connectors.spark.jars import PACKAGES
-from connectors.spark.job import Input, Merge
+from connectors.spark.job import Input, Maintenance, Merge
 from connectors.spark.tables.delta import EXTENSION as OF_DELTA
 from connectors.spark.tables.iceberg import EXTENSION as OF_ICEBERG
 from tests.support.spark import create_topic, make_job, produce
@@ -104,6 +105,7 @@ class Loads:
     def run(self, job=None, on_progress=lambda said: None, **changes):
         job = job or self.next(**changes)
         done = self.driver.run(job, on_progress)
+        self.last_run = job.run_id
         self.ends = dict(job.inputs[0].stops)
         return done
 
@@ -288,3 +290,33 @@ def test_a_query_names_its_keys_and_may_mark_deletions(loads, format_):
     twice = f"SELECT id AS code, name FROM {load.topic}"
     with pytest.raises(ConnectError, match=r'the key \(code\) = \{"code":4\} more than once'):
         load.run(merge=Merge(keys=["code"]), sql=twice)
+
+
+@FORMATS
+def test_a_table_is_maintained_after_the_first_job_behind_the_time_of_its_schedule(loads, format_):
+    load, now = loads(format_, files=3), time.time()
+    for hours, wanted in ((0, False), (0.01, False), (25, True), (25.01, False)):
+        load.produce(*({"id": n, "name": "a"} for n in range(20)))
+        done = load.run(maintenance=Maintenance("0 * * * *" if wanted else "0 0 1 1 *", 0, now + 3600 * hours))
+        assert ("maintained" in done["note"]) is wanted, done["note"]
+        if wanted:
+            assert "9 files became 1" in done["note"]
+    job = load.next()
+    repeated = dataclasses.replace(job, run_id=load.last_run)
+    assert "has the run already" in load.run(repeated)["note"], "maintenance leaves the commit that tells the run"
+    assert len(load.rows()) == 80
+
+
+@FORMATS
+def test_a_preview_shows_rows_plan_and_what_becomes_of_the_table_and_writes_nothing(loads, format_):
+    load = loads(format_, mode="merge")
+    load.produce(({"id": 1}, {"id": 1, "name": "a"}), ({"id": 1}, {"id": 1, "name": "b"}), ({"id": 2}, None))
+    (shown,) = load.driver.run(load.next(preview_rows=10), lambda said: None)["preview"]
+    assert "CREATE TABLE" in shown and "id BIGINT" in shown and "BatchScan tidegate" in shown
+    rows = [json.loads(line) for line in shown.splitlines() if line.startswith("  {")]
+    assert sorted((row["id"], row.get("name"), row["__deleted"]) for row in rows) == [(1, "b", False), (2, None, True)]
+    assert "has the run already" not in load.run()["note"]
+    load.produce(({"id": 1}, {"id": 1, "more": 1.5}))
+    (shown,) = load.driver.run(load.next(preview_rows=10, ddl="id BIGINT, more DOUBLE"), lambda said: None)["preview"]
+    assert "ADD COLUMNS (`more` DOUBLE)" in shown
+    assert load.rows() == [{"id": 1, "name": "b"}]

@@ -100,7 +100,7 @@ def preview(
         print_json(_as_json(result))
     else:
         _print(result)
-    if not result.batches:
+    if not result.batches and not result.actions:
         raise TidegateError(f"{name} delivered nothing within {timeout_s:g} s")
 
 
