@@ -21,6 +21,7 @@ from tests.support.platform import RunningPlatform, running_platform, tidegate
 DOCS = ROOT / "docs"
 HELD_ELSEWHERE = {
     "writing-connectors.md": "tests/connect/test_writing_connectors.py",
+    "iceberg.md": "tests/connectors/iceberg/test_docs.py",
     "kafka-client.md": "tests/broker/client/test_docs.py",
     "triggers.md": "tests/events/triggers/test_docs.py",
     "serde.md": "tests/registry/serde/test_docs.py",
