@@ -15,6 +15,7 @@ from tests.servers.fixtures import (  # noqa: F401 - pytest finds fixtures by th
     apache_connect,
     apache_kafka,
     hdfs_server,
+    iceberg_rest,
     kafka_tools,
     mariadb_server,
     postgres_server,

@@ -24,6 +24,7 @@ from tidegate.cli import tidegate as command_line
 DOCS = ROOT / "docs"
 HELD_ELSEWHERE = {
     "writing-connectors.md": "tests/connect/test_writing_connectors.py",
+    "iceberg.md": "tests/connectors/iceberg/test_docs.py",
     "kafka-client.md": "tests/broker/client/test_docs.py",
     "triggers.md": "tests/events/triggers/test_docs.py",
     "serde.md": "tests/registry/serde/test_docs.py",

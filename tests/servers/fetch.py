@@ -122,6 +122,14 @@ def _hdfs(target: Path, pin: dict[str, str]) -> None:
     _maven("hdfs", target / "libs", pin, "hdfs")
 
 
+def _iceberg_rest(target: Path, pin: dict[str, str]) -> None:
+    _maven("iceberg-rest", target / "libs", pin, "iceberg-rest")
+
+
+def _iceberg_connect(target: Path, pin: dict[str, str]) -> None:
+    _maven("iceberg-connect", target / "plugins" / "iceberg", pin, "iceberg-connect")
+
+
 def _s3(target: Path, pin: dict[str, str]) -> None:
     go = shutil.which("go")
     if go is None:
@@ -254,6 +262,7 @@ _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
     "mariadb": _mariadb,
     "s3": _s3,
     "hdfs": _hdfs,
+    "iceberg-rest": _iceberg_rest,
     "avro": _avro,
     "debezium": _debezium,
     "debezium-postgres": _debezium_plugin("debezium-postgres"),
@@ -271,6 +280,7 @@ NAMES: Final = tuple(_FETCHERS)
 _OTHER_DATABASES: Final = ("com.oracle.database.jdbc", "com.mysql", "com.microsoft.sqlserver", "org.mariadb.jdbc")
 BY_NAME_ONLY: Final = {
     "mysql": _mysql,
+    "iceberg-connect": _iceberg_connect,
     "debezium-jdbc": _debezium_plugin("debezium-jdbc", "com.fasterxml.jackson.core", *_OTHER_DATABASES),
 }
 """Large, and needed by long proofs and benchmarks only."""

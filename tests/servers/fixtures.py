@@ -14,6 +14,7 @@ import pytest
 
 from tests.servers.fetch import ServerMissing
 from tests.servers.hdfs import HdfsServer
+from tests.servers.iceberg import IcebergRestServer
 from tests.servers.kafka import KafkaBroker, KafkaConnect, kafka_tool
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.postgres import PostgresServer
@@ -24,6 +25,7 @@ __all__ = [
     "apache_connect",
     "apache_kafka",
     "hdfs_server",
+    "iceberg_rest",
     "kafka_tools",
     "mariadb_server",
     "or_skip",
@@ -106,3 +108,9 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
     """A running HDFS, shared by the session: use folders of your own."""
     yield from _running(lambda: HdfsServer(_folder(tmp_path_factory, "hdfs")))
+
+
+@pytest.fixture(scope="session")
+def iceberg_rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergRestServer]:
+    """A REST catalog of Iceberg, shared by the session: use namespaces of your own."""
+    yield from _running(lambda: IcebergRestServer(_folder(tmp_path_factory, "iceberg")))

@@ -1,0 +1,51 @@
+"""A REST catalog of Iceberg: the server of its own tests, over SQLite and a folder of this disk."""
+
+from __future__ import annotations
+
+import urllib.request
+from pathlib import Path
+
+from tests.servers.fetch import require
+from tests.servers.java import QUICK, java
+from tests.servers.process import ServerProcess, free_ports
+
+__all__ = ["IcebergRestServer"]
+
+
+class IcebergRestServer:
+    """The catalog at ``url``, with its tables' files under ``directory``."""
+
+    def __init__(self, directory: Path) -> None:
+        (port,) = free_ports(1)
+        self.url = f"http://127.0.0.1:{port}"
+        classes = f"{require('iceberg-rest') / 'libs'}/*:{require('hdfs') / 'libs'}/*"
+        main = "org.apache.iceberg.rest.RESTCatalogServer"
+        self.process = ServerProcess(
+            "Iceberg's REST catalog",
+            [java(), "-Xmx256m", *QUICK, "-cp", classes, main],
+            log=directory / "server.log",
+            ready=self._answers,
+            environment={
+                "CATALOG_URI": f"jdbc:sqlite:{directory}/catalog.db",
+                "CATALOG_WAREHOUSE": f"file://{directory}/warehouse",
+                "CATALOG_REST_PORT": str(port),
+            },
+        )
+
+    @property
+    def catalog(self) -> dict[str, str]:
+        """The keys of a connector that reach it."""
+        return {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": self.url}
+
+    def start(self) -> None:
+        self.process.start()
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/v1/config", timeout=2) as response:
+                return bool(response.status == 200)
+        except OSError:
+            return False
