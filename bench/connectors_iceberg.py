@@ -61,7 +61,9 @@ def total(config: dict[str, str]) -> int:
         snapshot = iceberg_table(config, config["iceberg.tables"]).current_snapshot()
     except Exception:
         return 0
-    return int(snapshot.summary["total-records"]) if snapshot is not None else 0
+    if snapshot is None or snapshot.summary is None:
+        return 0
+    return int(snapshot.summary["total-records"] or 0)
 
 
 def appended(rows: int) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Final
 
 import click
-from click.utils import PacifyFlushWrapper
 
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.scrubbing import Secrets, knowing
@@ -101,8 +100,8 @@ def main() -> None:
         with knowing(secrets):
             status = tidegate(standalone_mode=False)  # the argument of click.exceptions.Exit, else None
         sys.exit(status if isinstance(status, int) else 0)
-    except SystemExit:
-        if isinstance(sys.stdout, PacifyFlushWrapper):
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):
             # click ends with 1 where the reader of our output is gone (`consume TOPIC | head -n 1`): nothing is wrong
             sys.exit(0)
         raise
