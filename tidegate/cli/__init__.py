@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -48,6 +48,10 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
+class _ReaderGone(Exception):
+    """The reader of our output has ended (`consume TOPIC | head -n 1`): nothing is wrong."""
+
+
 class _Commands(click.Group):
     """The commands of the table above; a family's module is imported when it is called."""
 
@@ -60,6 +64,12 @@ class _Commands(click.Group):
         module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:  # click would end with 1
+            raise _ReaderGone from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -100,11 +110,6 @@ def main() -> None:
         with knowing(secrets):
             status = tidegate(standalone_mode=False)  # the argument of click.exceptions.Exit, else None
         sys.exit(status if isinstance(status, int) else 0)
-    except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):
-            # click ends with 1 where the reader of our output is gone (`consume TOPIC | head -n 1`): nothing is wrong
-            sys.exit(0)
-        raise
     except click.Abort:
         sys.exit(130)
     except click.ClickException as error:
@@ -115,8 +120,8 @@ def main() -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output is gone: print and flush nothing more
+    except _ReaderGone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be flushed goes nowhere
         sys.exit(0)
     except Exception as error:
         if os.environ.get("TIDEGATE_DEBUG"):
