@@ -61,9 +61,9 @@ def total(config: dict[str, str]) -> int:
         snapshot = iceberg_table(config, config["iceberg.tables"]).current_snapshot()
     except Exception:
         return 0
-    if snapshot is None or snapshot.summary is None:
-        return 0
-    return int(snapshot.summary["total-records"] or 0)
+    return (
+        int(snapshot.summary.get("total-records") or 0) if snapshot is not None and snapshot.summary is not None else 0
+    )
 
 
 def appended(rows: int) -> None:
@@ -137,7 +137,7 @@ def fill(bootstrap: str, rows: int) -> None:
         for start in range(0, rows, _PUT_ROWS):
             each = batch(start, min(_PUT_ROWS, rows - start))
             values = converter.from_connect("events", each.value_schema, each.values)
-            for made in encode_batches(None, values, compression="lz4", max_bytes=500_000):
+            for made in encode_batches(None, values, max_bytes=500_000):
                 producer.send_batch("events", 0, made)
         producer.flush()
 

@@ -56,6 +56,8 @@ def catalog_properties(given: Mapping[str, str], hadoop: Mapping[str, str]) -> d
         made.setdefault("s3.force-virtual-addressing", "false" if path_style.lower() == "true" else "true")
     if kind == "jdbc":
         made["uri"] = _database_url(made.get("uri", ""), made.pop("jdbc.user", ""), made.pop("jdbc.password", ""))
+    if urlsplit(made.get("warehouse", "")).scheme == "file" or made.get("warehouse", "").startswith("/"):
+        made["py-io-impl"] = "connectors.iceberg.local_files.SyncedFileIO"
     endpoint = made.get("s3.endpoint", "")
     if endpoint and "://" not in endpoint:
         made["s3.endpoint"] = f"https://{endpoint}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,13 +21,14 @@ from pyiceberg.table.locations import load_location_provider
 from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
+from connect.api import RetriableConnectError
 from connectors.iceberg.client import iceberg_errors
 from connectors.iceberg.columns import arrow_schema, arrow_type, list_offsets, null_mask
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask, Table
 
-__all__ = ["DataFileWriter", "projected", "read_rows"]
+__all__ = ["DataFileWriter", "FilesIncomplete", "projected", "read_rows"]
 
 _TARGET: Final = "write.target-file-size-bytes"
 _TARGET_BYTES: Final = 512 * 1024 * 1024
@@ -57,8 +59,15 @@ class _OpenFile:
         return int(self.writer._fos.tell()) if self.writer._fos is not None else 0
 
 
+class FilesIncomplete(RetriableConnectError):
+    """A file could not be written: rows that it should have are delivered again."""
+
+
 class DataFileWriter:
-    """Writes files for one table, in its schema and default partitioning at this moment."""
+    """Writes files for one table, in its schema and default partitioning at this moment.
+
+    Once a write has failed, every later call raises FilesIncomplete: nobody knows what the file has.
+    """
 
     def __init__(self, table: Table, write_props: Mapping[str, str]) -> None:
         metadata = table.metadata
@@ -74,19 +83,33 @@ class DataFileWriter:
         self._open: dict[str, _OpenFile] = {}
         self._finished: list[DataFile] = []
         self._paths: list[str] = []
+        self._failed = False
 
     def write(self, rows: pa.Table) -> None:
         """Append rows, which have ``arrow_schema`` of the table's columns."""
-        with iceberg_errors("write files of", ".".join(self._table.name())):
+        with self._writing():
             for partition, some in self._partitioned(rows):
                 self._write(partition, some)
 
     def finish(self) -> list[DataFile]:
         """Close all files. They are not part of the table before a commit."""
-        with iceberg_errors("write files of", ".".join(self._table.name())):
+        with self._writing():
             for folder in list(self._open):
                 self._close(folder)
         return self._finished
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        name = ".".join(self._table.name())
+        if self._failed:
+            raise FilesIncomplete(f"a file of {name} is incomplete")
+        self._failed = True
+        try:
+            with iceberg_errors("write files of", name):
+                yield
+        except RetriableConnectError as error:
+            raise FilesIncomplete(str(error)) from error
+        self._failed = False
 
     def discard(self, *, delete: bool) -> None:
         """Close all files, and delete them if no snapshot can have them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -34,7 +34,7 @@ __all__ = ["IcebergSinkConnector", "IcebergSinkTask"]
 
 logger = get_logger(__name__)
 
-_SPILL_BYTES: Final = 64 * 1024 * 1024
+_SPILL_BYTES: Final = 32 * 1024 * 1024
 """Bytes of rows in memory after which they are written to data files."""
 _CHANGES_SHARE: Final = 10
 """The part of ``tidegate.commit.bytes`` that changes by key take, which wait in memory."""
@@ -62,6 +62,8 @@ class IcebergSinkTask(SinkTask[IcebergSinkConfig]):
         """Where the records that are not committed begin."""
         self._asked: dict[TopicPartition, Mark] = {}
         """What the one table had of the partitions when they were opened."""
+        self._again: set[TopicPartition] = set()
+        """Partitions that are delivered again: what the present put has of them comes once more."""
         self._began = time.monotonic()
         self._expired_at: dict[str, float] = {}
 
@@ -120,6 +122,7 @@ class IcebergSinkTask(SinkTask[IcebergSinkConfig]):
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
         # What may have to be repeated comes first, before any of the batches is kept.
+        self._again.clear()
         if self._is_due:
             self._commit()
             self.context.request_commit()
@@ -127,7 +130,7 @@ class IcebergSinkTask(SinkTask[IcebergSinkConfig]):
         additions: list[_Addition] = []
         ends: dict[TopicPartition, Mark] = {}
         errors: list[tuple[RecordBatch, int, Exception]] = []
-        filled = [batch for batch in batches if len(batch)]
+        filled = [batch for batch in batches if len(batch) and _partition_of(batch) not in self._again]
         for batch in filled:
             refused: dict[int, Exception] = {}
             additions += self._additions(batch, ends, refused)
@@ -146,8 +149,7 @@ class IcebergSinkTask(SinkTask[IcebergSinkConfig]):
     def _spill(self) -> None:
         waiting = sum(rows.waiting_bytes for rows in self._writers.values())
         if waiting >= _SPILL_BYTES:
-            for rows in self._writers.values():
-                rows.spill()
+            self._or_go_back(lambda rows: rows.spill())
 
     def _additions(
         self, batch: RecordBatch, ends: dict[TopicPartition, Mark], refused: dict[int, Exception]
@@ -219,19 +221,29 @@ class IcebergSinkTask(SinkTask[IcebergSinkConfig]):
 
     def _commit(self) -> None:
         """Commit all tables. Raises RetriableConnectError where it may succeed later; nothing of it is lost then."""
+
+        def commit(rows: TableRows) -> None:
+            if rows.pending:
+                rows.commit(self._ends, self.context.stopping.wait)
+
+        if self._or_go_back(commit):
+            self._safe.update({partition: mark.next_offset for partition, mark in self._ends.items()})
+            self._ends, self._first = {}, {}
+            self._expire()
+
+    def _or_go_back(self, act: Callable[[TableRows], None]) -> bool:
+        """Do something with each table's rows. Where rows have to be delivered again, forget them; returns False then."""
+        from connectors.iceberg.data_files import FilesIncomplete
         from connectors.iceberg.table_rows import OffsetsMoved
 
         try:
             for rows in self._writers.values():
-                if rows.pending:
-                    rows.commit(self._ends, self.context.stopping.wait)
-        except OffsetsMoved as error:
+                act(rows)
+        except (FilesIncomplete, OffsetsMoved) as error:
             logger.warning("going back", connector=self.context.connector, reason=str(error))
             self._go_back(set())
-            return
-        self._safe.update({partition: mark.next_offset for partition, mark in self._ends.items()})
-        self._ends, self._first = {}, {}
-        self._expire()
+            return False
+        return True
 
     def _go_back(self, leaving: set[TopicPartition]) -> None:
         """Forget what is not committed, and have it delivered again."""
@@ -249,6 +261,7 @@ class IcebergSinkTask(SinkTask[IcebergSinkConfig]):
             self._safe.pop(partition, None)
         self._asked.clear()
         self._ends, self._first = {}, {}
+        self._again |= back.keys()
         self.context.rewind(back)
 
     def _discard(self) -> None:
@@ -270,6 +283,7 @@ class IcebergSinkTask(SinkTask[IcebergSinkConfig]):
             self._commit()
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        self._again.clear()
         if self._is_due or (self._pending and self.context.stopping.is_set()):
             try:
                 self._commit()
@@ -277,8 +291,7 @@ class IcebergSinkTask(SinkTask[IcebergSinkConfig]):
                 logger.warning("not committed yet", connector=self.context.connector, reason=str(error))
         if not self._pending:
             self._ends, self._first = {}, {}
-            self._safe.update(positions)
-            return positions
+            self._safe.update({partition: at for partition, at in positions.items() if partition not in self._again})
         return {partition: self._safe[partition] for partition in positions if partition in self._safe}
 
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:

@@ -130,7 +130,11 @@ class TableRows:
         spec = self.table.spec().spec_id
         if any(writer is not None and writer.spec.spec_id != spec for writer in (*self._writers, self._rows_file)):
             raise OffsetsMoved(f"table {self.name} has another partitioning: its files are written anew")
-        text = offsets_text({**stored, **ends})
+        # A table may be ahead of what is delivered again: its offsets never go back.
+        for partition, mark in ends.items():
+            if partition not in stored or mark.next_offset > stored[partition].next_offset:
+                stored[partition] = mark
+        text = offsets_text(stored)
         properties = {offsets_property(self._connector): text}
         commit_files(self.table, self.branch, self._file_changes(), properties, self._outcome)
 

@@ -131,6 +131,9 @@ def at_hand(tmp_path, request):
 
     def replace(text: str) -> str:
         text = text.replace("FOLDER", str(tmp_path)).replace("file:///data", f"file://{tmp_path}")
+        text = text.replace("/lake/", f"{tmp_path}/")
+        if "https://catalog.example.com" in text:
+            text = text.replace("https://catalog.example.com", request.getfixturevalue("iceberg_rest").url)
         if "jdbc:sqlite:" in text or '"database.path"' in text:
             text = text.replace("shop.db", str(tmp_path / "shop.db")).replace("copy.db", str(tmp_path / "copy.db"))
             with closing(sqlite3.connect(tmp_path / "shop.db")) as database:

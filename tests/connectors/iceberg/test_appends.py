@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from connect.api import ConnectError, RecordBatch, Schema, SchemaType
+from connect.api import ConnectError, RecordBatch, RetriableConnectError, Schema, SchemaType
+from connect.testing import Forwarder
 from tests.connectors.iceberg.records import ORDER, batch, bench, commit, order, partition, rows, sink
 from tests.servers.s3 import S3Server
 from tests.support.buckets import bucket_on
@@ -90,6 +91,33 @@ def test_an_old_task_that_lives_on_neither_repeats_rows_nor_takes_offsets_back(t
     with sink(tmp_path) as new:
         assert new.context.rewinds == {partition(): 29}
     assert ids(tmp_path) == list(range(30))
+
+
+def test_an_old_task_drops_what_it_is_given_while_it_goes_back(tmp_path: Path) -> None:
+    made = bench(tmp_path, control__commit__interval_ms="3600000")
+    made.properties["tidegate.commit.bytes"] = "1"
+    with made.sink(partition()) as old:
+        old.task.put([batch(0, 10)])
+        with sink(tmp_path) as new:
+            commit(new, batch(0, 20))
+        old.task.put([batch(10, 30)])
+        assert old.context.rewinds == {partition(): 20}
+        old.context.rewinds.clear()
+        commit(old, batch(20, 40))
+    assert ids(tmp_path) == list(range(40))
+
+
+def test_an_old_task_commits_no_offsets_of_rows_that_it_dropped(tmp_path: Path) -> None:
+    made = bench(tmp_path, control__commit__interval_ms="3600000", tables="shop.orders,shop.more")
+    made.properties["tidegate.commit.bytes"] = "1"
+    with made.sink(partition()) as old:
+        old.task.put([batch(0, 10)])
+        with sink(tmp_path, tables="shop.orders,shop.more") as new:
+            commit(new, batch(0, 5))
+        assert old.task.pre_commit({partition(): 10}) == {}
+        assert old.context.rewinds == {partition(): 0}, "with several tables it is the group's offset that says where"
+        commit(old, batch(0, 10))
+    assert ids(tmp_path) == ids(tmp_path, "shop.more") == list(range(10))
 
 
 def test_tasks_share_a_table(tmp_path: Path) -> None:
@@ -295,6 +323,42 @@ def test_a_preview_says_what_would_be_created(tmp_path: Path) -> None:
     assert lines[0].endswith("partitioned by day(at)") and lines[1] == "append to shop.orders: 3 records"
     with iceberg_catalog(local_catalog(tmp_path)) as catalog:
         assert catalog.list_namespaces() == []
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_store_that_is_away_for_a_while_neither_loses_nor_repeats_rows(
+    tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, changes: bool
+) -> None:
+    """Files that were begun are incomplete: their rows are delivered again."""
+    monkeypatch.setattr("connectors.iceberg.sink._SPILL_BYTES", 1)
+    with bucket_on(s3_server) as bucket, Forwarder.to(s3_server.port) as forwarder:
+        s3 = {
+            "catalog__warehouse": f"s3://{bucket.name}/warehouse",
+            "catalog__s3.endpoint": f"http://127.0.0.1:{forwarder.port}",
+            "catalog__s3.access_key_id": s3_server.access_key,
+            "catalog__s3.secret_access_key": s3_server.secret_key,
+            "catalog__s3.region": s3_server.region,
+            "control__commit__interval_ms": "3600000",
+            "tables__default_id_columns": "id",
+            "tables__upsert_mode_enabled": str(changes).lower(),
+        }
+        made = bench(tmp_path, **s3)
+        with made.sink(partition()) as running:
+            running.task.put([batch(0, 10)])
+            running.task.flush()
+            running.task.put([batch(10, 20)])
+            running.task.put([])
+            forwarder.cut(refuse=True)
+            with pytest.raises(RetriableConnectError):
+                running.task.flush()
+            assert running.task.pre_commit({partition(): 20}).get(partition(), 0) <= 10
+            forwarder.mend()
+            running.task.flush()
+            running.task.put([batch(running.context.rewinds.get(partition(), 20), 30)])
+            running.task.flush()
+        found = iceberg_rows(made.properties, "shop.orders", "id").column("id").to_pylist()
+    assert sorted(found) == list(range(30))
 
 
 @pytest.mark.servers

@@ -122,7 +122,8 @@ def test_catalogs_are_given_to_pyiceberg_in_its_form() -> None:
         "s3.force-virtual-addressing": "true",
     }
     assert catalog_properties({"type": "jdbc", "uri": "jdbc:sqlite:/a/b.db"}, {})["uri"] == "sqlite:////a/b.db"
-    assert catalog_properties({"type": "sql", "uri": "sqlite:////a/b.db"}, {})["uri"] == "sqlite:////a/b.db"
+    local = {"type": "sql", "uri": "sqlite:////a/b.db", "warehouse": "file:///a/w"}
+    assert catalog_properties(local, {}) == local | {"py-io-impl": "connectors.iceberg.local_files.SyncedFileIO"}
 
 
 def test_partition_fields() -> None:

@@ -109,8 +109,9 @@ def test_a_kill_between_the_commits_of_two_tables_repeats_and_loses_nothing(
     assert ids(tmp_path, "shop.a") == [0, 1, 2, 3] and ids(tmp_path, "shop.b") == [0, 1]
     with sink(tmp_path, tables="shop.a,shop.b") as running:
         assert running.context.rewinds == {}, "the group's offset says where to begin"
-        commit(running, events("x", "y", "z", first=2))
-    assert ids(tmp_path, "shop.a") == ids(tmp_path, "shop.b") == [0, 1, 2, 3, 4]
+        commit(running, events("x", first=2), rows([event(100, "x")], EVENT, part=1))
+        commit(running, events("y", "z", first=3))
+    assert ids(tmp_path, "shop.a") == ids(tmp_path, "shop.b") == [0, 1, 2, 3, 4, 100]
 
 
 def test_changes_are_routed_too(tmp_path: Path) -> None:
