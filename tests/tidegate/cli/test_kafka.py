@@ -190,6 +190,14 @@ def test_bytes_and_documents_that_look_like_bytes_come_back(command: Command) ->
     assert [record.value for record in raw(command, "bytes-again")] == expected
 
 
+def test_text_comes_back_without_quotes_if_asked_for(command: Command) -> None:
+    command("produce", "texts", "--raw", stdin="one {\n2\n")
+    printed = command("consume", "texts", "--to-end").stdout
+    command("produce", "unquoted", "--text", stdin=printed + '{"a": 1}\n')
+    assert [record.value for record in raw(command, "unquoted")] == [b"one {", b"2", b'{"a": 1}']
+    assert "--text is for values that are JSON" in command("produce", "texts", "--text", "--raw", fails=True).output
+
+
 def test_produce_takes_keys_headers_and_a_partition_from_options(command: Command) -> None:
     command("topics", "create", "made", "--partitions", "3")
     options = ["--key", "k", "--header", "source=test", "--partition", "2"]
