@@ -129,7 +129,7 @@ def test_consume_in_a_group_goes_on_where_it_stopped(command: Command) -> None:
 def test_what_consume_prints_can_be_produced(command: Command) -> None:
     filled(command, "there")
     printed = command("consume", "there", "--to-end").stdout
-    assert "10 records written to back" in command("produce", "back", stdin=printed).stderr
+    assert "10 records written to back" in command("produce", "back", "--create", stdin=printed).stderr
     left = [(r["key"], r["value"], r["headers"]) for r in shown(command("consume", "back", "--to-end"))]
     assert left == [(r["key"], r["value"], r["headers"]) for r in map(json.loads, printed.splitlines())]
 
@@ -155,9 +155,9 @@ def test_records_of_schemas_and_bytes_come_back_as_they_were(command: Command) -
         client.register("typed-value", json.dumps(schema))
         where = ("--registry", registry.url)
         lines = "".join(json.dumps({"value": value, "key": {"base64": "/w=="}}) + "\n" for value in values)
-        command("produce", "typed", "--subject", "typed-value", *where, stdin=lines)
+        command("produce", "typed", "--create", "--subject", "typed-value", *where, stdin=lines)
         printed = command("consume", "typed", "--to-end", *where).stdout
-        command("produce", "again", "--subject", "typed-value", *where, stdin=printed)
+        command("produce", "again", "--create", "--subject", "typed-value", *where, stdin=printed)
         first, second = ([r.value for r in raw(command, topic)] for topic in ("typed", "again"))
         assert first == second and [r.key for r in raw(command, "again")] == [b"\xff"] * 3
         assert [record["value"] for record in map(json.loads, printed.splitlines())][:2] == values[:2]
@@ -183,11 +183,22 @@ def raw(command: Command, topic: str) -> list[KafkaRecord]:
 
 def test_bytes_and_documents_that_look_like_bytes_come_back(command: Command) -> None:
     lines = [{"base64": "/wA="}, {"base64": "eyJiYXNlNjQiOiAiQUFBQSJ9"}, {"base64": "no base64"}]
-    command("produce", "bytes", stdin="".join(json.dumps(line) + "\n" for line in lines))
+    command("produce", "bytes", "--create", stdin="".join(json.dumps(line) + "\n" for line in lines))
     expected = [b"\xff\x00", b'{"base64": "AAAA"}', b'{"base64": "no base64"}']
     assert [record.value for record in raw(command, "bytes")] == expected
-    command("produce", "bytes-again", stdin=command("consume", "bytes", "--to-end").stdout)
+    command("produce", "bytes-again", "--create", stdin=command("consume", "bytes", "--to-end").stdout)
     assert [record.value for record in raw(command, "bytes-again")] == expected
+
+
+def test_text_comes_back_without_quotes_if_asked_for(command: Command) -> None:
+    command("produce", "texts", "--create", "--raw", stdin="one {\n2\n")
+    printed = command("consume", "texts", "--to-end").stdout
+    command("produce", "unquoted", "--create", "--text", stdin=printed + '{"a": 1}\n')
+    assert [record.value for record in raw(command, "unquoted")] == [b"one {", b"2", b'{"a": 1}']
+    assert (
+        "--text is for values that are JSON"
+        in command("produce", "texts", "--create", "--text", "--raw", fails=True).output
+    )
 
 
 def test_produce_takes_keys_headers_and_a_partition_from_options(command: Command) -> None:
@@ -200,20 +211,22 @@ def test_produce_takes_keys_headers_and_a_partition_from_options(command: Comman
 
 
 def test_produce_takes_the_key_from_a_field(command: Command) -> None:
-    command("produce", "fields", "--key-field", "id", stdin='{"id": 7}\n{"id": "x"}\n')
+    command("produce", "fields", "--create", "--key-field", "id", stdin='{"id": 7}\n{"id": "x"}\n')
     assert [r["key"] for r in shown(command("consume", "fields", "--to-end"))] == [7, "x"]
     for partition in ("x", True, 0.5, -1):
         line = json.dumps({"value": 1, "partition": partition})
-        failed = command("produce", "fields", stdin=line, fails=True)
+        failed = command("produce", "fields", "--create", stdin=line, fails=True)
         assert f'line 1: "partition" must be the number of one, not {json.dumps(partition)}' in str(failed.exception)
-    failed = command("produce", "fields", "--key-field", "id", stdin='{"id": 7}\n{"name": 1}\n', fails=True)
+    failed = command("produce", "fields", "--create", "--key-field", "id", stdin='{"id": 7}\n{"name": 1}\n', fails=True)
     assert "line 2 has no field id, which --key-field takes as the key" in str(failed.exception)
 
 
 def test_produce_raw_takes_lines_as_they_are(command: Command) -> None:
-    command("produce", "lines", "--raw", stdin="one {\n\n  two\n")
+    command("produce", "lines", "--create", "--raw", stdin="one {\n\n  two\n")
     assert [r["value"] for r in shown(command("consume", "lines", "--to-end"))] == ["one {", "", "  two"]
-    assert "--raw takes lines as they are" in str(command("produce", "lines", stdin="one {\n", fails=True).exception)
+    assert "--raw takes lines as they are" in str(
+        command("produce", "lines", "--create", stdin="one {\n", fails=True).exception
+    )
 
 
 def test_a_record_without_a_key_is_refused_where_the_topic_is_compacted(command: Command, tmp_path: Path) -> None:

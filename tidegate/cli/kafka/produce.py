@@ -59,6 +59,9 @@ class _Form:
 @click.option("--partition", type=click.IntRange(min=0), help="The partition of every record that names none.")
 @click.option("--raw", is_flag=True, help="Each line is a value as it is, not JSON.")
 @click.option(
+    "--text", is_flag=True, help="Write values that are JSON strings without quotes, for topics of plain text."
+)
+@click.option(
     "--create", is_flag=True, help="Create the topic if it does not exist, though its name is like another's."
 )
 @click.option("--registry", metavar="URL", help="The registry that knows the schemas.")
@@ -73,6 +76,7 @@ def produce(
     headers: tuple[str, ...],
     partition: int | None,
     raw: bool,
+    text: bool,
     create: bool,
     registry: str | None,
     data: Path,
@@ -93,11 +97,13 @@ def produce(
 
     if raw and (subject is not None or key_field is not None):
         raise click.UsageError("--raw values have no fields and no schema: leave out --subject and --key-field")
+    if text and (raw or subject is not None):
+        raise click.UsageError("--text is for values that are JSON: leave out --raw and --subject")
     if key is not None and key_field is not None:
         raise click.UsageError("give --key or --key-field, not both")
     config = client_config(data, bootstrap_servers, properties, command_config)
-    encode_key: _Encode = _key_bytes
-    encode_value: _Encode = str.encode if raw else _json_bytes
+    encode_key: _Encode = _text_bytes
+    encode_value: _Encode = str.encode if raw else _text_bytes if text else _json_bytes
     if subject is not None or key_subject is not None:
         with registry_client(data, registry) as client, naming_subjects(client):
             encode_value = encode_value if subject is None else _schema_encoder(client, subject)
@@ -170,7 +176,7 @@ def _json_bytes(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode() if data is None else data
 
 
-def _key_bytes(key: Any) -> bytes:
+def _text_bytes(key: Any) -> bytes:
     return key.encode() if isinstance(key, str) else _json_bytes(key)
 
 
@@ -225,7 +231,7 @@ def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
                 f"line {number} has no key, and topic {form.compacted} is compacted: it keeps the newest record of each key; "
                 'give --key-field or --key, or a "key" in the line'
             )
-        named = [(name, None if text is None else _key_bytes(text)) for name, text in headers.items()]
+        named = [(name, None if text is None else _text_bytes(text)) for name, text in headers.items()]
         yield encoded_key, encoded, common + named, partition
 
 
