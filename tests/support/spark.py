@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from connectors.spark.job import Input, Job
 
-__all__ = ["create_topic", "fill", "make_job", "produce"]
+__all__ = ["collect_connections", "create_topic", "fill", "make_job", "produce"]
 
 Bytes = bytes | str | None
 
@@ -34,6 +36,13 @@ def fill(bootstrap: str, topic: str, values: Sequence[Bytes | tuple[Bytes, Bytes
     create_topic(bootstrap, topic, partitions)
     pairs = [value if isinstance(value, tuple) else (None, value) for value in values]
     produce(bootstrap, topic, [(n % partitions, key, value) for n, (key, value) in enumerate(pairs)])
+
+
+def collect_connections() -> None:
+    """Spark's gateway leaves connections to its JVM to the garbage collector: here, and not in the middle of another test."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def make_job(bootstrap: str, inputs: list[Input], path: Path | str, **changes: Any) -> Job:

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from connectors.spark.job import Job
-from connectors.spark.tables.commits import Committed
+from connectors.spark.tables.commits import Committed, OvertakenCommit
 from connectors.spark.tables.sql import properties_ddl, quoted
-from tidegate.kit.errors import RetriableError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,10 +25,6 @@ EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 _CONF: Final = "spark.databricks.delta."
 _RECENT: Final = 20
 _RUN_BITS: Final = 32
-
-
-class OvertakenCommit(RetriableError):
-    """Another driver of the connector committed to the table meanwhile."""
 
 
 def settings() -> dict[str, str]:

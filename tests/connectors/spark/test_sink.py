@@ -196,6 +196,7 @@ def test_the_connectors_of_the_page_make_tables_that_others_read(worker, changes
         assert sorted(connection.sql("SELECT id, name FROM customers").fetchall()) == wanted
 
 
+@pytest.mark.long
 def test_a_preview_shows_what_spark_would_do_and_writes_nothing(worker, changes, tmp_path):
     config = of_page("iceberg", tmp_path) | {"name": changes, "topics": changes}
     seen = preview(load_plugins(), worker.properties, config, rows=10)
