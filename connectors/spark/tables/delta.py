@@ -45,6 +45,7 @@ class DeltaTable:
         self.name = quoted(*table.split(".")) if table else f"delta.{quoted(path)}"
         self._application = f"tidegate/{job.connector}"
         self._path = path if not table else None
+        self._namespace = table.split(".")[:-1]
 
     def exists(self) -> bool:
         if self._path is None:
@@ -52,6 +53,8 @@ class DeltaTable:
         return int(self._log().update(False, *self._nones()).version()) >= 0
 
     def create(self, columns: str, partitioned: str) -> None:
+        if self._namespace:
+            self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(*self._namespace)}")
         self._spark.sql(
             f"CREATE TABLE IF NOT EXISTS {self.name} ({columns}) USING delta {partitioned} {properties_ddl(self._job.properties)}"
         )

@@ -23,7 +23,7 @@ from tests.support.spark import create_topic, make_job, produce
 pytestmark = [pytest.mark.servers, pytest.mark.proof]
 
 FORMATS = pytest.mark.parametrize("format_", ["iceberg", "delta"])
-KINDS = pytest.mark.parametrize("format_", ["iceberg", "iceberg at a path", "delta"])
+KINDS = pytest.mark.parametrize("format_", ["iceberg", "iceberg at a path", "delta", "delta in a catalog"])
 DDL = "id BIGINT, name STRING"
 
 
@@ -67,7 +67,7 @@ class Loads:
         self.format, self.ddl, self.job = format_.split()[0], ddl, job
         self.topic = f"t{uuid.uuid4().hex[:8]}"
         self.path = str(warehouse / "delta" / self.topic)
-        self.table = f"lake.db.{self.topic}" if format_ == "iceberg" else ""
+        self.table = {"iceberg": f"lake.db.{self.topic}", "delta in a catalog": f"shop.{self.topic}"}.get(format_, "")
         self.name = self.table or (
             f"tidegate.delta.{self.topic}" if self.format == "iceberg" else f"delta.`{self.path}`"
         )
