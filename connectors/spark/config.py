@@ -112,6 +112,13 @@ class SparkSinkConfig:
         check=one_of("none", "scd2"),
         group="Merge",
     )
+    merge_unavailable: str = key(
+        "spark.merge.unavailable.value",
+        default="",
+        doc="The text that a source writes in place of a large value that did not change: the merge keeps the value that the row has. By "
+        "default it is __debezium_unavailable_value in envelopes, and there is none in rows.",
+        group="Merge",
+    )
     maintenance_schedule: str | None = key(
         "spark.maintenance.schedule",
         default=None,

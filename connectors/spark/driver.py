@@ -211,10 +211,8 @@ def _run_into_tables(spark: SparkSession, job: Job) -> dict[str, Any]:
             there |= names
             notes.append(f"{target} has the run already")
             continue
-        keys = _keys(job, {name: read[name].keys for name in names})
-        notes.append(
-            writing.write(spark, job, tables[target], frames, inputs=of_target, keys=keys, before=before[target])
-        )
+        rows = _rows(job, {name: read[name] for name in names}, frames)
+        notes.append(writing.write(spark, job, tables[target], rows, inputs=of_target, before=before[target]))
         _say(event="progress", done=1, total=1, unit="commits", note=f"committed to {target}")
     return _done(job, read, there=there) | {"note": "; ".join(note for note in notes if note)}
 
@@ -225,8 +223,8 @@ def _previewed(spark: SparkSession, job: Job) -> list[str]:
     shown = []
     for target, (frames, names) in _targets(spark, job, read).items():
         if job.format in TABLES:
-            keys = _keys(job, {name: read[name].keys for name in names})
-            frame, statements = writing.preview(job, writing.table_of(spark, job, target), frames, keys)
+            rows = _rows(job, {name: read[name] for name in names}, frames)
+            frame, statements = writing.preview(job, writing.table_of(spark, job, target), rows)
         else:
             frame, statements = functools.reduce(lambda left, right: left.unionByName(right, True), frames), []
         explained = spark._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "simple")
@@ -265,18 +263,19 @@ def _targets(
     return targets
 
 
-def _keys(job: Job, of_topics: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    """The columns that tell the rows of a table apart, by the keys of its topics. Raises UsageError where they differ."""
+def _rows(job: Job, of_topics: Mapping[str, topics.Topic], frames: Sequence[DataFrame]) -> writing.Rows:
+    """The rows of a table, with the columns that tell them apart. Raises UsageError where these differ between topics."""
     if not job.merges:
-        return ()
+        return writing.Rows(frames)
     first, *others = sorted(of_topics)
-    different = next((name for name in others if list(of_topics[name]) != list(of_topics[first])), None)
+    keys = list(of_topics[first].keys)
+    different = next((name for name in others if list(of_topics[name].keys) != keys), None)
     if different is not None:
         raise UsageError(
-            f"the records of {first} have the key ({', '.join(of_topics[first])}) and those of {different} "
-            f"({', '.join(of_topics[different])}): set spark.merge.keys, or give each topic a table"
+            f"the records of {first} have the key ({', '.join(keys)}) and those of {different} "
+            f"({', '.join(of_topics[different].keys)}): set spark.merge.keys, or give each topic a table"
         )
-    return of_topics[first]
+    return writing.Rows(frames, keys, max(topic.unavailable for topic in of_topics.values()))
 
 
 def _done(job: Job, read: Mapping[str, topics.Topic], *, files: int = 0, there: Collection[str] = ()) -> dict[str, Any]:

@@ -71,6 +71,8 @@ class Merge:
     keys: list[str] = field(default_factory=list)
     envelope: str = "auto"
     history: str = "none"
+    unavailable: str = ""
+    """The text in place of one that the source left out; empty: Debezium's, in envelopes."""
 
 
 @dataclass(frozen=True)

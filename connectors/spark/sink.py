@@ -116,7 +116,7 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
             connector=self.context.connector,
             properties=config.table_properties,
             evolution=config.evolution,
-            merge=Merge(config.merge_keys, config.merge_envelope, config.merge_history),
+            merge=Merge(config.merge_keys, config.merge_envelope, config.merge_history, config.merge_unavailable),
             maintenance=Maintenance(config.maintenance_schedule or "", config.maintenance_keep_hours, time.time()),
             format=config.format,
             mode=config.mode,

@@ -30,6 +30,8 @@ class Topic:
     bad: DataFrame | None
     observed: Observation
     keys: Sequence[str] = ()
+    unavailable: str = ""
+    """The text in place of one that the source left out; empty: none."""
 
     def counts(self) -> tuple[int, int]:
         """How many records became rows, and how many could not be decoded, after ``frame`` was computed. Rows that Spark saw no
@@ -69,8 +71,8 @@ def read(spark: SparkSession, job: Job, input_: Input) -> Topic:
     rows = ~failed if merges else ~failed & f.col("value").isNotNull()
     records = records.observe(observed, f.count_if(rows).alias("rows"), f.count_if(failed).alias("bad")).where(rows)
     if merges:
-        frame, keys = changes(records, job, input_)
-        return Topic(frame, bad, observed, keys)
+        frame, keys, unavailable = changes(records, job, input_)
+        return Topic(frame, bad, observed, keys, unavailable)
     of_struct = isinstance(records.schema["value"].dataType, StructType)
     columns: list[Column | str] = ["value.*" if of_struct else "value"]
     if job.metadata_columns:

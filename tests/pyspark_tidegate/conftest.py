@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
-import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from connectors.spark.java import find_java
-from tests.support.broker import BrokerThread, settings
-from tests.support.registry import RegistryThread
+from tests.support.spark import collect_connections
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,34 +50,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     gateway.proc.wait(60)
     SparkContext._gateway = SparkContext._jvm = None
     del session, gateway
-    _collect()
+    collect_connections()
 
 
 @pytest.fixture(autouse=True)
 def _connections_to_the_jvm() -> Iterator[None]:
     yield
-    _collect()
-
-
-def _collect() -> None:
-    """Spark's gateway leaves connections to its JVM to the garbage collector: here, and not in the middle of another test."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
-
-
-@pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerThread]:
-    with BrokerThread(settings(tmp_path_factory.mktemp("broker"))) as started:
-        yield started
-
-
-@pytest.fixture(scope="session")
-def registry() -> Iterator[RegistryThread]:
-    with RegistryThread() as started:
-        yield started
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path
+    collect_connections()

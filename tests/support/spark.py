@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import gc
+import json
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.dataset as ds
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyiceberg.table import StaticTable
 
 from connectors.spark.job import Input, Job
 
-__all__ = ["create_topic", "fill", "make_job", "produce"]
+__all__ = ["collect_connections", "create_topic", "delta_table", "fill", "iceberg_table", "make_job", "produce"]
 
 Bytes = bytes | str | None
 
@@ -34,6 +40,13 @@ def fill(bootstrap: str, topic: str, values: Sequence[Bytes | tuple[Bytes, Bytes
     create_topic(bootstrap, topic, partitions)
     pairs = [value if isinstance(value, tuple) else (None, value) for value in values]
     produce(bootstrap, topic, [(n % partitions, key, value) for n, (key, value) in enumerate(pairs)])
+
+
+def collect_connections() -> None:
+    """Spark's gateway leaves connections to its JVM to the garbage collector: here, and not in the middle of another test."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def make_job(bootstrap: str, inputs: list[Input], path: Path | str, **changes: Any) -> Job:
@@ -59,3 +72,19 @@ def make_job(bootstrap: str, inputs: list[Input], path: Path | str, **changes: A
         "registry": {},
     }
     return Job(**(job | changes))
+
+
+def delta_table(folder: Path) -> pa.Table:
+    """The rows of a Delta table, by its log alone."""
+    files: set[str] = set()
+    for commit in sorted((folder / "_delta_log").glob("*.json")):
+        for action in map(json.loads, commit.read_text().splitlines()):
+            files |= {action["add"]["path"]} if "add" in action else set()
+            files -= {action["remove"]["path"]} if "remove" in action else set()
+    return ds.dataset([str(folder / file) for file in files]).to_table()
+
+
+def iceberg_table(folder: Path) -> StaticTable:
+    """The newest state of an Iceberg table of a Hadoop catalog, by pyiceberg."""
+    newest = max(folder.glob("metadata/v*.metadata.json"), key=lambda path: int(path.name.split(".")[0][1:]))
+    return StaticTable.from_metadata(str(newest))

@@ -7,27 +7,29 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.types import DataType, StructType, TimestampType
+from pyspark.sql.types import DataType, StringType, StructType, TimestampType
 
 from connectors.spark.job import Input, Job
-from connectors.spark.tables.sql import quoted
+from connectors.spark.tables.sql import literal, quoted
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["DELETED", "POSITION", "changes", "checked", "data_columns", "history", "newest"]
+__all__ = ["DELETED", "POSITION", "changes", "checked", "data_columns", "history", "newest", "text_columns"]
 
 POSITION: Final = ("__topic", "__partition", "__offset", "__timestamp")
 DELETED: Final = "__deleted"
 _ENVELOPE: Final = {"before", "after", "op"}
+_UNAVAILABLE: Final = "__debezium_unavailable_value"
+"""Debezium's default of ``unavailable.value.placeholder``."""
 _AT: Final = "__at"
 _NOTHING: Final = "__tombstone"
 
 
-def changes(records: DataFrame, job: Job, input_: Input) -> tuple[DataFrame, list[str]]:
-    """The columns of the rows after each change (before it, where it is a deletion), ``POSITION`` and ``DELETED``; and which columns
-    tell rows apart. Raises UsageError where nothing says which they are.
+def changes(records: DataFrame, job: Job, input_: Input) -> tuple[DataFrame, list[str], str]:
+    """The columns of the rows after each change (before it, where it is a deletion), ``POSITION`` and ``DELETED``; which columns tell
+    rows apart; and the text that stands for one that the source left out. Raises UsageError where nothing says which they are.
     """
     from pyspark.sql import functions as f
 
@@ -70,7 +72,7 @@ def changes(records: DataFrame, job: Job, input_: Input) -> tuple[DataFrame, lis
     )
     if wrapped and not missing:  # a tombstone after a deletion, whose key nothing tells, adds nothing
         changed = changed.where(~(f.col(_NOTHING) & _any_null(keys)))
-    return changed.drop(_NOTHING), keys
+    return changed.drop(_NOTHING), keys, job.merge.unavailable or (_UNAVAILABLE if wrapped else "")
 
 
 def _of_rows(records: DataFrame) -> DataFrame:
@@ -139,31 +141,59 @@ def _order(frame: DataFrame) -> list[str]:
     return list(POSITION) if set(frame.columns) >= set(POSITION) else []
 
 
-def newest(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+def newest(frame: DataFrame, keys: Sequence[str], unavailable: str = "") -> DataFrame:
     """Of each key the newest change: in a partition the one with the highest offset, of several partitions the one whose
-    partition has the newest timestamp. Without positions a key that is there twice ends the job."""
+    partition has the newest timestamp. Without positions a key that is there twice ends the job.
+
+    A text that is ``unavailable`` is the newest one of the key's changes that is not, if there is one: a source puts that text where
+    its database's log leaves out a large value that did not change.
+    """
     from pyspark.sql import functions as f
 
+    names, key = [quoted(name) for name in frame.columns], [f.col(quoted(name)) for name in keys]
+    row = f.struct(*names)
     if not _order(frame):
-        counted = frame.groupBy(*keys).agg(f.count("*").alias("n"), f.first(f.struct(*frame.columns)).alias("row"))
+        counted = frame.groupBy(*key).agg(f.count("*").alias("n"), f.first(row).alias("row"))
         words = f.concat(
             f.lit(f"the result of spark.sql has the key ({', '.join(keys)}) = "),
-            f.to_json(f.struct(*keys)),
+            f.to_json(f.struct(*key)),
             f.lit(f" more than once: keep the columns {', '.join(POSITION)}, or make keys unique"),
         )
         once = f.when(f.col("n") > 1, f.raise_error(words).isNull()).otherwise(f.lit(True))
         return counted.where(once).select("row.*")
-    row = f.struct(*frame.columns)
-    of_partition = frame.groupBy(*keys, "__topic", "__partition").agg(
-        f.max_by(row, "__offset").alias("row"), f.max("__timestamp").alias(_AT)
+    texts = text_columns(frame, keys) if unavailable else []
+    known = [
+        f.expr(
+            f"max_by(struct({quoted(name)}), __offset) FILTER (WHERE NOT {quoted(name)} <=> {literal(unavailable)})"
+        ).alias(f"known{number}")
+        for number, name in enumerate(texts)
+    ]
+    of_partition = frame.groupBy(*key, "__topic", "__partition").agg(
+        f.max_by(row, "__offset").alias("row"), f.max("__timestamp").alias(_AT), *known
     )
+    last = f.struct("row", *(f"known{number}" for number in range(len(texts))))
     order = f.struct(_AT, "__topic", "__partition")
-    return of_partition.groupBy(*keys).agg(f.max_by("row", order).alias("row")).select("row.*")
+    found = of_partition.groupBy(*key).agg(f.max_by(last, order).alias("last")).select("last.*")
+    rows = found.select("row.*", *(f"known{number}" for number in range(len(texts))))
+    for number, name in enumerate(texts):
+        column, other = f.col(quoted(name)), f.col(f"known{number}")
+        lacks = (column == unavailable) & other.isNotNull()
+        rows = rows.withColumn(name, f.when(lacks, other.getField(name)).otherwise(column)).drop(f"known{number}")
+    return rows
 
 
-def history(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+def text_columns(frame: DataFrame, keys: Sequence[str]) -> list[str]:
+    """The columns of text that are no keys."""
+    left = (*keys, *POSITION, DELETED)
+    return [field.name for field in frame.schema if isinstance(field.dataType, StringType) and field.name not in left]
+
+
+def history(frame: DataFrame, keys: Sequence[str], unavailable: str = "") -> DataFrame:
     """Each change as a version of its row: ``valid_from``, ``valid_to`` and ``is_current``, with ``__first`` true for the first
-    change of each key here: its ``valid_from`` ends the version that the table has. Deletions end a version and are none."""
+    change of each key here: its ``valid_from`` ends the version that the table has. Deletions end a version and are none.
+
+    A text that is ``unavailable`` is that of the version before; one whose version before is not here ends the job.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -171,9 +201,17 @@ def history(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
         raise UsageError(
             f"spark.merge.history needs the time of each change: keep the columns {', '.join(POSITION)} in spark.sql"
         )
-    in_partition = Window.partitionBy(*keys, "__topic", "__partition").orderBy("__offset")
-    of_key = Window.partitionBy(*keys).orderBy(_AT, "__topic", "__partition", "__offset")
+    key = [f.col(quoted(name)) for name in keys]
+    in_partition = Window.partitionBy(*key, "__topic", "__partition").orderBy("__offset")
+    of_key = Window.partitionBy(*key).orderBy(_AT, "__topic", "__partition", "__offset")
     timed = frame.withColumn(_AT, f.max("__timestamp").over(in_partition).cast(TimestampType()))
+    for name in text_columns(frame, keys) if unavailable else []:
+        column = f.col(quoted(name))
+        before = f.last(f.when(~column.eqNullSafe(unavailable), f.struct(column)), True).over(of_key)
+        words = f"the column {name} was not changed, and its source left it out: have the source send whole rows (REPLICA IDENTITY FULL)"
+        told = _told(f.col("__topic"), f.col("__partition"), f.col("__offset"), words)
+        filled = f.when(before.isNotNull(), before.getField(name)).otherwise(f.raise_error(told).cast("string"))
+        timed = timed.withColumn(name, f.when(column == unavailable, filled).otherwise(column))
     return (
         timed.withColumn("valid_from", f.col(_AT))
         .withColumn("valid_to", f.lead(_AT).over(of_key))

@@ -9,8 +9,13 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from connectors.spark.job import Input
+from tidegate.kit.errors import RetriableError
 
-__all__ = ["Committed"]
+__all__ = ["Committed", "OvertakenCommit"]
+
+
+class OvertakenCommit(RetriableError):
+    """Another driver of the connector committed a later run to the table meanwhile: this one was given up."""
 
 
 @dataclass(frozen=True)

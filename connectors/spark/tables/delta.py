@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from connectors.spark.job import Job
-from connectors.spark.tables.commits import Committed
+from connectors.spark.tables.commits import Committed, OvertakenCommit
 from connectors.spark.tables.sql import properties_ddl, quoted
-from tidegate.kit.errors import RetriableError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,10 +25,6 @@ EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 _CONF: Final = "spark.databricks.delta."
 _RECENT: Final = 20
 _RUN_BITS: Final = 32
-
-
-class OvertakenCommit(RetriableError):
-    """Another driver of the connector committed to the table meanwhile."""
 
 
 def settings() -> dict[str, str]:
@@ -50,6 +45,7 @@ class DeltaTable:
         self.name = quoted(*table.split(".")) if table else f"delta.{quoted(path)}"
         self._application = f"tidegate/{job.connector}"
         self._path = path if not table else None
+        self._namespace = table.split(".")[:-1]
 
     def exists(self) -> bool:
         if self._path is None:
@@ -57,6 +53,8 @@ class DeltaTable:
         return int(self._log().update(False, *self._nones()).version()) >= 0
 
     def create(self, columns: str, partitioned: str) -> None:
+        if self._namespace:
+            self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(*self._namespace)}")
         self._spark.sql(
             f"CREATE TABLE IF NOT EXISTS {self.name} ({columns}) USING delta {partitioned} {properties_ddl(self._job.properties)}"
         )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from connectors.spark.job import Job
-from connectors.spark.tables.commits import Committed
+from connectors.spark.tables.commits import Committed, OvertakenCommit
 from connectors.spark.tables.sql import literal, properties_ddl, quoted
 from tidegate.kit.errors import RetriableError, UsageError
 
@@ -118,29 +118,39 @@ class IcebergTable:
     def commit(self, after: Committed, write: Callable[[str], None], *, appends: bool) -> bool:
         """Have ``write`` write to the table of that name, and commit. False: a commit of the same run was first.
 
-        Raises ConcurrentCommit after several tries.
+        Raises OvertakenCommit where the table has a later run, and ConcurrentCommit where others committed at each of several tries.
         """
-        self._drop_leftovers()
+        for leftover in self._branches():  # of attempts that were killed, or given up
+            self._drop(leftover)
         run = after.run_id
         branch = self._branched(run)
         with self._properties({self._property: after.to_json()}):
             write(f"{self.name}.{quoted(f'branch_{branch}')}")
         for _ in range(_MOST_TRIES):
-            if self._run_of(self._loaded().snapshot(branch)) != run:  # there were no rows, and no snapshot is of them
-                self._loaded().manageSnapshots().removeBranch(branch).commit()
+            there = branch in self._branches()
+            if (
+                there and self._run_of(self._loaded().snapshot(branch)) != run
+            ):  # there were no rows, and no snapshot of them
+                self._drop(branch)
                 return True
-            if self._published(branch):
+            if there and self._published(branch):
                 return True
-            if self.committed().run_id == run:
-                self._loaded().manageSnapshots().removeBranch(branch).commit()
+            other = self.committed()
+            if other.sequence >= after.sequence and other.run_id == run:
+                self._drop(branch)
                 return False
+            if other.sequence >= after.sequence or not there:  # the next driver drops the branches of those before
+                self._drop(branch)
+                raise OvertakenCommit(
+                    f"another driver of {self._job.connector} works on {self.name} since this one began"
+                )
             again = self._branched(run)
             if appends:
                 self._append_files(branch, again, after)
             else:
                 with self._properties({self._property: after.to_json()}):
                     write(f"{self.name}.{quoted(f'branch_{again}')}")
-            self._loaded().manageSnapshots().removeBranch(branch).commit()
+            self._drop(branch)
             branch = again
         raise ConcurrentCommit(
             f"others committed to {'.'.join(self._parts)} {_MOST_TRIES} times while the run {run} was to be committed"
@@ -175,23 +185,25 @@ class IcebergTable:
     def _prefix(self) -> str:
         return f"tidegate_{uuid.uuid5(uuid.NAMESPACE_OID, self._job.connector).hex[:12]}_"
 
-    def _drop_leftovers(self) -> None:
-        """Drop the branches of attempts that were killed."""
-        table = self._loaded()
-        for name in list(table.refs().keySet()):
-            if name.startswith(self._prefix):
-                table.manageSnapshots().removeBranch(name).commit()
+    def _branches(self) -> list[str]:
+        """The branches of attempts."""
+        return [name for name in self._loaded().refs().keySet() if name.startswith(self._prefix)]
+
+    def _drop(self, branch: str) -> None:
+        if branch in self._branches():
+            self._loaded().manageSnapshots().removeBranch(branch).commit()
 
     def _published(self, branch: str) -> bool:
+        """Whether the branch has become ``main``; it is dropped then."""
         from py4j.protocol import Py4JJavaError
+        from pyspark.errors import IllegalArgumentException
 
         try:
             self._loaded().manageSnapshots().fastForwardBranch("main", branch).removeBranch(branch).commit()
+        except IllegalArgumentException:  # main is not what the branch began with, or the branch was dropped
+            return False
         except Py4JJavaError as error:
-            if error.java_exception.getClass().getSimpleName() in (
-                "IllegalArgumentException",  # main is not what the branch began with
-                "CommitFailedException",
-            ):
+            if error.java_exception.getClass().getSimpleName() == "CommitFailedException":
                 return False
             raise
         return True

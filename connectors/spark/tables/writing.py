@@ -5,25 +5,26 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from pyspark.sql.types import BooleanType, StructField, StructType, TimestampType
 
 from connectors.spark.job import TABLES, Input, Job
 from connectors.spark.tables import delta, iceberg
-from connectors.spark.tables.changes import DELETED, POSITION, checked, data_columns, history, newest
+from connectors.spark.tables.changes import DELETED, POSITION, checked, data_columns, history, newest, text_columns
 from connectors.spark.tables.commits import Committed
 from connectors.spark.tables.delta import DeltaTable
 from connectors.spark.tables.evolution import Added, Change, as_table_type, changes_of, nullable
 from connectors.spark.tables.iceberg import IcebergTable
-from connectors.spark.tables.sql import columns_ddl, ddl, partitioned_ddl, quoted
+from connectors.spark.tables.sql import columns_ddl, ddl, literal, partitioned_ddl, quoted
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["Table", "planned_changes", "preview", "session_settings", "table_of", "write"]
+__all__ = ["Rows", "Table", "planned_changes", "preview", "session_settings", "table_of", "write"]
 
 
 _VERSIONS: Final = StructType(
@@ -37,6 +38,16 @@ _VERSIONS: Final = StructType(
 _VIEW: Final = "tidegate_changes"
 _DENSITY: Final = 4
 """How many bytes of a shuffle become a byte of Parquet, about."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What comes into a table. ``keys`` are the columns that tell rows apart, where the job merges, and ``unavailable`` is the text in
+    place of one that the source left out."""
+
+    frames: Sequence[DataFrame]
+    keys: Sequence[str] = ()
+    unavailable: str = ""
 
 
 class Table(Protocol):
@@ -71,21 +82,13 @@ def table_of(spark: SparkSession, job: Job, target: str) -> Table:
 
 
 def write(
-    spark: SparkSession,
-    job: Job,
-    table: Table,
-    frames: Sequence[DataFrame],
-    *,
-    inputs: Sequence[Input],
-    keys: Sequence[str],
-    before: Committed,
+    spark: SparkSession, job: Job, table: Table, rows: Rows, *, inputs: Sequence[Input], before: Committed
 ) -> str:
-    """Commit the frames as the run of the job, after ``before``. ``keys`` are the columns that tell rows apart, where it merges.
-    Returns words on what else was done.
+    """Commit the rows as the run of the job, after ``before``. Returns words on what else was done.
 
     Raises SchemaConflict where the table can't take the rows; nothing is written then.
     """
-    frame = _united(frames)
+    frame = _united(rows.frames)
     after = before.after(job.run_id, inputs)
     due = _maintenance_is_due(job, before)
     if due or not before.maintained:
@@ -93,32 +96,31 @@ def write(
     if not table.exists():
         table.create(columns_ddl(_table_columns(job, frame)), partitioned_ddl(job.partition_by))
     _evolve(spark, table, planned_changes(spark, job, table, frame))
-    there = spark.table(table.name).schema
     if job.merges:
-        _merge(spark, job, table, after, frame, there, keys)
+        _merge(spark, job, table, after, rows, frame)
     else:
-        _insert(job, table, after, frame, there)
+        _insert(job, table, after, frame, spark.table(table.name).schema)
     return _maintained(table) if due else ""
 
 
-def preview(job: Job, table: Table, frames: Sequence[DataFrame], keys: Sequence[str]) -> tuple[DataFrame, list[str]]:
+def preview(job: Job, table: Table, rows: Rows) -> tuple[DataFrame, list[str]]:
     """The rows that a run would write (of a merge, the changes), and what it would do with the table before. Nothing is done."""
-    frame = _united(frames)
-    columns = _table_columns(job, frame)
-    if not table.exists():
-        return _changed(job, frame, keys), [
-            f"CREATE TABLE {table.name} ({columns_ddl(columns)}) {partitioned_ddl(job.partition_by)}".rstrip()
-        ]
-    changes = planned_changes(frame.sparkSession, job, table, frame)
-    return _changed(job, frame, keys), [f"ALTER TABLE {table.name} {change.action}" for change in changes]
+    frame = _united(rows.frames)
+    if table.exists():
+        changes = planned_changes(frame.sparkSession, job, table, frame)
+        return _changed(job, rows, frame), [f"ALTER TABLE {table.name} {change.action}" for change in changes]
+    columns = columns_ddl(_table_columns(job, frame))
+    return _changed(job, rows, frame), [
+        f"CREATE TABLE {table.name} ({columns}) {partitioned_ddl(job.partition_by)}".rstrip()
+    ]
 
 
-def _changed(job: Job, frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+def _changed(job: Job, rows: Rows, frame: DataFrame) -> DataFrame:
     """The rows, or what a merge makes of the changes."""
     if not job.merges:
         return frame
-    frame = checked(_with_marks(frame, keys), keys)
-    return history(frame, keys) if job.merge.history == "scd2" else newest(frame, keys)
+    frame = checked(_with_marks(frame, rows.keys), rows.keys)
+    return (history if job.merge.history == "scd2" else newest)(frame, rows.keys, rows.unavailable)
 
 
 def _united(frames: Sequence[DataFrame]) -> DataFrame:
@@ -215,68 +217,65 @@ def _arranged(job: Job, rows: DataFrame) -> DataFrame:
     return rows.repartition(job.files) if job.files else rows
 
 
-def _merge(
-    spark: SparkSession,
-    job: Job,
-    table: Table,
-    after: Committed,
-    frame: DataFrame,
-    there: StructType,
-    keys: Sequence[str],
-) -> None:
-    scd2 = job.merge.history == "scd2"
-    source = _changed(job, frame, keys)
+def _merge(spark: SparkSession, job: Job, table: Table, after: Committed, rows: Rows, frame: DataFrame) -> None:
+    source = _changed(job, rows, frame)
     given = {name.casefold() for name in _table_columns(job, frame).names}
-    columns = [column for column in there if column.name.casefold() in given]
-    marks = [DELETED, "__first"] if scd2 else [DELETED]
-    source = source.select(*_as_columns(source, columns), *marks).persist()
+    columns = [column for column in spark.table(table.name).schema if column.name.casefold() in given]
+    names = [column.name for column in columns]
+    scd2 = job.merge.history == "scd2"
+    source = source.select(*_as_columns(source, columns), *([DELETED, "__first"] if scd2 else [DELETED])).persist()
     try:
         source.count()  # the changes are read once, and what is wrong with them is told before the table is touched
-        (_versions if scd2 else _rows)(spark, table, after, source, [column.name for column in columns], keys)
+        same = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in rows.keys)
+        if scd2:
+            _ended(source).createOrReplaceTempView(_VIEW)
+            statement = _versions_sql(same, names)
+        else:
+            source.createOrReplaceTempView(_VIEW)
+            texts = text_columns(source, rows.keys) if rows.unavailable else []
+            statement = _rows_sql(same, names, dict.fromkeys(texts, literal(rows.unavailable)))
+        table.commit(
+            after, lambda name: spark.sql(f"MERGE INTO {name} t USING {_VIEW} s ON {statement}"), appends=False
+        )
     finally:
         spark.catalog.dropTempView(_VIEW)
         source.unpersist()
 
 
-def _rows(
-    spark: SparkSession, table: Table, after: Committed, source: DataFrame, columns: Sequence[str], keys: Sequence[str]
-) -> None:
-    """A column that the rows lack stays as it is in rows that are there, and is null in new ones."""
-    source.createOrReplaceTempView(_VIEW)
-    same = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in keys)
-    sets = ", ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in columns)
-    names, values = ", ".join(map(quoted, columns)), ", ".join(f"s.{quoted(name)}" for name in columns)
+def _rows_sql(same: str, columns: Sequence[str], unavailable: Mapping[str, str]) -> str:
+    """A column that the rows lack stays as it is in rows that are there, and is null in new ones; a text that is unavailable too."""
 
-    def written(name: str) -> None:
-        spark.sql(
-            f"MERGE INTO {name} t USING {_VIEW} s ON {same} "
-            f"WHEN MATCHED AND s.{DELETED} THEN DELETE WHEN MATCHED THEN UPDATE SET {sets} "
-            f"WHEN NOT MATCHED AND NOT s.{DELETED} THEN INSERT ({names}) VALUES ({values})"
+    def value(name: str, otherwise: str) -> str:
+        given = f"s.{quoted(name)}"
+        return (
+            given
+            if name not in unavailable
+            else f"CASE {given} WHEN {unavailable[name]} THEN {otherwise} ELSE {given} END"
         )
 
-    table.commit(after, written, appends=False)
+    sets = ", ".join(f"t.{quoted(name)} = {value(name, f't.{quoted(name)}')}" for name in columns)
+    names, values = ", ".join(map(quoted, columns)), ", ".join(value(name, "NULL") for name in columns)
+    return (
+        f"{same} WHEN MATCHED AND s.{DELETED} THEN DELETE WHEN MATCHED THEN UPDATE SET {sets} "
+        f"WHEN NOT MATCHED AND NOT s.{DELETED} THEN INSERT ({names}) VALUES ({values})"
+    )
 
 
-def _versions(
-    spark: SparkSession, table: Table, after: Committed, source: DataFrame, columns: Sequence[str], keys: Sequence[str]
-) -> None:
+def _ended(versions: DataFrame) -> DataFrame:
     """The first change of a key ends the version that the table has; each change that is no deletion is a new one."""
     from pyspark.sql import functions as f
 
-    ending = source.where("__first").withColumn("__ends", f.lit(True))
-    coming = source.where(~f.col(DELETED)).withColumn("__ends", f.lit(False))
-    ending.unionByName(coming).createOrReplaceTempView(_VIEW)
-    same = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in keys)
+    ending = versions.where("__first").withColumn("__ends", f.lit(True))
+    return ending.unionByName(versions.where(~f.col(DELETED)).withColumn("__ends", f.lit(False)))
+
+
+def _versions_sql(same: str, columns: Sequence[str]) -> str:
     names, values = ", ".join(map(quoted, columns)), ", ".join(f"s.{quoted(name)}" for name in columns)
-
-    def written(name: str) -> None:
-        spark.sql(
-            f"MERGE INTO {name} t USING {_VIEW} s ON s.__ends AND t.is_current AND {same} "
-            "WHEN MATCHED THEN UPDATE SET t.valid_to = greatest(t.valid_from, s.valid_from), t.is_current = false "
-            f"WHEN NOT MATCHED AND NOT s.__ends THEN INSERT ({names}) VALUES ({values})"
-        )
-
-    table.commit(after, written, appends=False)
+    return (
+        f"s.__ends AND t.is_current AND {same} "
+        "WHEN MATCHED THEN UPDATE SET t.valid_to = greatest(t.valid_from, s.valid_from), t.is_current = false "
+        f"WHEN NOT MATCHED AND NOT s.__ends THEN INSERT ({names}) VALUES ({values})"
+    )
 
 
 def _maintenance_is_due(job: Job, before: Committed) -> bool:

@@ -320,6 +320,20 @@ def test_a_job_is_cancelled_soon_after_it_is_asked_to_stop(job_for, flights, tmp
     assert not list((tmp_path / "out").glob("part-*"))
 
 
+@pytest.mark.long
+def test_a_driver_whose_worker_is_gone_ends_in_the_middle_of_its_job(job_for, flights, tmp_path):
+    driver = SparkDriver(stopping=threading.Event(), idle_s=60)
+    endless = f"SELECT count(*) FROM {flights[0].view}, range(1000000000000) r WHERE month + r.id < 0"
+
+    def lose_the_worker(said):
+        if said["unit"] == "tasks" and said["done"] is not None and said["total"]:
+            driver._process.stdin.close()
+
+    with pytest.raises(ConnectError, match="ended with status 143"):
+        driver.run(job_for([flights[0]], sql=endless), lose_the_worker)
+    driver.close()
+
+
 def test_a_driver_that_is_cancelled_while_its_jvm_starts_leaves_no_files(job_for, flights, tmp_path, monkeypatch):
     temporary = tmp_path / "tmp"
     temporary.mkdir()

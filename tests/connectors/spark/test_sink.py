@@ -11,13 +11,12 @@ import pyarrow.dataset as ds
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from pyiceberg.table import StaticTable
 
 from connect.plugins.registry import load_plugins
 from connect.preview import preview
 from tests.servers.process import wait_until
 from tests.support.pages import ROOT, blocks
-from tests.support.spark import create_topic, produce
+from tests.support.spark import create_topic, delta_table, iceberg_table, produce
 from tests.support.worker import ConnectWorker
 
 pytestmark = [pytest.mark.servers, pytest.mark.proof]
@@ -146,20 +145,6 @@ def of_page(format_, folder):
     return of_page | BASE | ddl | {"spark.key.format": "json", "spark.key.schema": "id BIGINT"}
 
 
-def files_of_delta(folder):
-    files = set()
-    for commit in sorted((folder / "_delta_log").glob("*.json")):
-        for action in map(json.loads, commit.read_text().splitlines()):
-            files |= {action["add"]["path"]} if "add" in action else set()
-            files -= {action["remove"]["path"]} if "remove" in action else set()
-    return [str(folder / file) for file in files]
-
-
-def iceberg_table(folder):
-    newest = max(folder.glob("metadata/v*.metadata.json"), key=lambda path: int(path.name.split(".")[0][1:]))
-    return StaticTable.from_metadata(str(newest))
-
-
 @pytest.fixture
 def changes(worker):
     name = f"changes-{uuid.uuid4().hex[:8]}"
@@ -188,7 +173,7 @@ def test_the_connectors_of_the_page_make_tables_that_others_read(worker, changes
         assert stored["offsets"] == {changes: {"0": len(CHANGES)}}
         wanted = [(1, "A"), (3, "c")]
     else:
-        rows = ds.dataset(files_of_delta(tmp_path / "customer_history")).to_table()
+        rows = delta_table(tmp_path / "customer_history")
         wanted = [(1, "A"), (1, "a"), (2, "b"), (3, "c")]
         assert sorted(rows.filter(pa.compute.field("is_current"))["id"].to_pylist()) == [1, 3]
     with duckdb.connect() as connection:
@@ -196,6 +181,7 @@ def test_the_connectors_of_the_page_make_tables_that_others_read(worker, changes
         assert sorted(connection.sql("SELECT id, name FROM customers").fetchall()) == wanted
 
 
+@pytest.mark.long
 def test_a_preview_shows_what_spark_would_do_and_writes_nothing(worker, changes, tmp_path):
     config = of_page("iceberg", tmp_path) | {"name": changes, "topics": changes}
     seen = preview(load_plugins(), worker.properties, config, rows=10)

@@ -23,7 +23,7 @@ from tests.support.spark import create_topic, make_job, produce
 pytestmark = [pytest.mark.servers, pytest.mark.proof]
 
 FORMATS = pytest.mark.parametrize("format_", ["iceberg", "delta"])
-KINDS = pytest.mark.parametrize("format_", ["iceberg", "iceberg at a path", "delta"])
+KINDS = pytest.mark.parametrize("format_", ["iceberg", "iceberg at a path", "delta", "delta in a catalog"])
 DDL = "id BIGINT, name STRING"
 
 
@@ -67,7 +67,7 @@ class Loads:
         self.format, self.ddl, self.job = format_.split()[0], ddl, job
         self.topic = f"t{uuid.uuid4().hex[:8]}"
         self.path = str(warehouse / "delta" / self.topic)
-        self.table = f"lake.db.{self.topic}" if format_ == "iceberg" else ""
+        self.table = {"iceberg": f"lake.db.{self.topic}", "delta in a catalog": f"shop.{self.topic}"}.get(format_, "")
         self.name = self.table or (
             f"tidegate.delta.{self.topic}" if self.format == "iceberg" else f"delta.`{self.path}`"
         )
@@ -199,6 +199,7 @@ def test_random_changes_by_key_give_what_a_dict_gives_also_when_runs_are_repeate
     assert {row["id"]: row["name"] for row in load.rows()} == model, "older changes are not put over newer ones"
 
 
+@pytest.mark.long
 @FORMATS
 def test_a_record_without_its_key_is_named_and_nothing_is_written(loads, format_):
     load = loads(format_, mode="merge", merge=Merge(keys=["id"]))
@@ -227,6 +228,25 @@ def test_envelopes_of_debezium_insert_update_and_delete(loads, format_):
     assert [(row["id"], row["name"]) for row in load.rows()] == [(1, "A"), (3, "c")]
 
 
+@FORMATS
+def test_a_large_value_that_the_source_left_out_stays_as_it_is(loads, format_):
+    load = loads(format_, mode="merge", ddl=ENVELOPE)
+
+    def change(key, name, op="u"):
+        return {"id": key}, {"after": {"id": key, "name": name}, "op": op}
+
+    left_out = "__debezium_unavailable_value"
+    load.produce(change(1, "large", "c"), change(2, "old", "c"))
+    load.run()
+    load.produce(change(1, left_out), change(2, "new"), change(2, left_out), change(3, left_out))
+    load.run()
+    assert [(row["id"], row["name"]) for row in load.rows()] == [(1, "large"), (2, "new"), (3, None)]
+    load.produce(change(1, None))
+    load.run()
+    assert load.rows()[0] == {"id": 1, "name": None}
+
+
+@pytest.mark.long
 @FORMATS
 def test_new_and_wider_columns_change_the_table_and_others_are_refused(loads, format_):
     load = loads(format_, ddl="id INT, name STRING, gone STRING, part STRUCT<x: FLOAT>")
@@ -277,6 +297,7 @@ def test_a_history_has_a_version_for_each_change(loads, format_):
     ]
 
 
+@pytest.mark.long
 @FORMATS
 def test_a_query_names_its_keys_and_may_mark_deletions(loads, format_):
     load = loads(format_, mode="merge", merge=Merge(keys=["code"]))
