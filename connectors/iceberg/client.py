@@ -23,6 +23,8 @@ _FOR_GOOD: Final = re.compile(
     r"HTTP status 40[0135]"
 )
 """Errors of an object store, as pyarrow writes them, that a repeated request would get again."""
+_TIMEOUT_S: Final = (10, 60)
+"""Until a REST catalog takes a connection, and until it says more."""
 _NEEDS: Final = {"hive": "thrift", "glue": "boto3", "dynamodb": "boto3", "bigquery": "google-cloud-bigquery"}
 
 
@@ -114,12 +116,34 @@ def _loaded(config: IcebergSinkConfig) -> Catalog:
         raise MissingExtra("Iceberg tables", "iceberg") from error
     with iceberg_errors("open", f"catalog {config.catalog_name}"):
         try:
+            if properties["type"] == "rest":
+                return _rest_catalog(config.catalog_name, properties)
             return load_catalog(config.catalog_name, **properties)
         except ImportError as error:
             package = _NEEDS.get(properties["type"], str(error))
             raise ConnectError(
                 f"a catalog of type {properties['type']} needs a package: pip install {package}"
             ) from error
+
+
+def _rest_catalog(name: str, properties: dict[str, str]) -> Catalog:
+    """A REST catalog whose requests have a time limit, which pyiceberg's have not: a task must not wait for ever."""
+    from pyiceberg.catalog.rest import RestCatalog
+    from requests import PreparedRequest, Response, Session
+    from requests.adapters import HTTPAdapter
+
+    class Adapter(HTTPAdapter):
+        def send(self, request: PreparedRequest, *args: Any, **more: Any) -> Response:
+            return super().send(request, *args, **more | {"timeout": more.get("timeout") or _TIMEOUT_S})
+
+    class Limited(RestCatalog):
+        def _create_session(self) -> Session:
+            session = super()._create_session()
+            for scheme in ("http://", "https://"):
+                session.mount(scheme, Adapter())
+            return session
+
+    return Limited(name, **properties)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from connect.api import (
@@ -171,6 +171,7 @@ class IcebergSinkTask(SinkTask[IcebergSinkConfig]):
                 if rows is None:
                     continue
                 some, numbers = _unseen(some, numbers, rows.known.get(partition))
+                some, numbers = _unseen(some, numbers, self._ends.get(partition))
                 if len(some):
                     for made in self._maker.rows(rows, some, numbers, refused):
                         yield _Addition(rows, made)
@@ -247,12 +248,10 @@ class IcebergSinkTask(SinkTask[IcebergSinkConfig]):
 
     def _go_back(self, leaving: set[TopicPartition]) -> None:
         """Forget what is not committed, and have it delivered again."""
-        fresh = {
-            table: rows.stored() for table, rows in self._writers.items()
-        }  # which may fail: so nothing is forgotten before
-        for table, rows in self._writers.items():
+        for rows in self._writers.values():
             rows.discard()
-            rows.known = fresh[table]
+            with suppress(RetriableConnectError):  # then the next commit finds out that the offsets have moved
+                rows.known = rows.stored()
         back: dict[TopicPartition, int] = {}
         single = next(iter(self._writers.values()), None) if self._router.is_single else None
         for partition in (self._first.keys() | self._ends.keys()) - leaving:

@@ -82,12 +82,14 @@ class Task(SinkTask):
     def __init__(self, context, do=lambda task, values: None):
         super().__init__(None, context)
         self.do, self.log, self.threads, self.shut, self.unsafe = do, [], set(), 0, 0
+        self.stored = {}
 
     def open(self, partitions):
         if self.shut:
             self.shut -= 1
             raise RetriableConnectError("not yet")
         self.log.append(("open", list(partitions)))
+        self.context.rewind(self.stored)
 
     def close(self, partitions):
         self.log.append(("close", list(partitions)))
@@ -110,7 +112,7 @@ class Task(SinkTask):
 
 @pytest.fixture
 def run():
-    def play(*events, do=lambda task, values: None, shut=0, unsafe=0):
+    def play(*events, do=lambda task, values: None, shut=0, unsafe=0, stored=None):
         control = TaskControl()
         config = parse(SinkConfig, {"name": "c", "connector.class": "x", "topics": "t"})
         policy = ErrorPolicy(config, "c", 0, control.stopping)
@@ -118,7 +120,7 @@ def run():
         context = RunningSinkContext("c", 0, {}, stopping=control.stopping, kafka=None, errant_records=None)
         consumer = Script(control, *events)
         task = Task(context, do)
-        task.shut, task.unsafe, task.control = shut, unsafe, control
+        task.shut, task.unsafe, task.control, task.stored = shut, unsafe, control, stored or {}
         runner = SinkRunner(
             task, context, control, pipeline=SinkPipeline(TransformChain(), string, string, policy), policy=policy,
             consumer=consumer, dead_letters=None, flush_interval_ms=10**9,
@@ -185,6 +187,14 @@ def test_records_fetched_before_a_partition_is_open_wait_until_it_is(run):
     task, consumer = run(("assigned", frozenset({A})), [fetched(A, 0, "a0")], [fetched(A, 1, "a1")], [], [], shut=2)
     assert puts(task) == [(0, "a0"), (0, "a1")]
     assert consumer.committed_offsets == [{A: 2}]
+
+
+def test_records_fetched_before_a_task_says_on_opening_where_it_continues_are_not_delivered(run):
+    task, consumer = run(
+        ("assigned", frozenset({A})), [fetched(A, 4, "a4")], [], [fetched(A, 3, "a3", "a4")], shut=2, stored={A: 3}
+    )
+    assert consumer.sought == [(A, 3)]
+    assert puts(task) == [(0, "a3"), (0, "a4")]
 
 
 def test_waiting_records_of_a_partition_lost_during_a_repeated_put_are_left_to_its_new_owner(run):

@@ -107,10 +107,10 @@ class SinkRunner:
         """Rows that were not committed are delivered again to the next owner of the partitions."""
 
     def step(self) -> None:
-        self._follow_task_pauses()
-        self._follow_rewinds()
         if self._unopened and time.monotonic() >= self._next_open:
             self._open_unopened()
+        self._follow_task_pauses()
+        self._follow_rewinds()  # also those that the task asked for on opening, before what waited for that is delivered
         if self._undelivered is not None:
             self._redeliver()
         else:

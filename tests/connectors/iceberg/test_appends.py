@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -219,6 +221,26 @@ def test_rows_of_partitions_that_leave_are_committed(tmp_path: Path) -> None:
         running.task.put([batch(110, 120, part=1)])
         running.task.flush()
     assert ids(tmp_path) == [*range(10), *range(100, 120)]
+
+
+def test_partitions_that_leave_while_the_catalog_is_away_come_again_once(tmp_path: Path) -> None:
+    uri = f"jdbc:sqlite:{tmp_path}/catalog.db?timeout=0.05"
+    with sink(tmp_path, 0, 1, control__commit__interval_ms="3600000", catalog__uri=uri) as running:
+        running.task.put([batch(0, 10), batch(100, 110, part=1)])
+        running.task.flush()
+        running.task.put([batch(10, 20), batch(110, 120, part=1)])
+        with closing(sqlite3.connect(tmp_path / "catalog.db")) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(RetriableConnectError):
+                running.task.flush()
+            running.task.close([partition(0)])
+        assert running.context.rewinds == {partition(1): 110}
+        running.context.rewinds.clear()
+        running.task.open([partition(0)])
+        assert running.context.rewinds == {partition(0): 9}
+        running.task.put([batch(9, 20), batch(110, 120, part=1)])
+        running.task.flush()
+    assert ids(tmp_path) == [*range(20), *range(100, 120)]
 
 
 def test_many_rows_are_files_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
