@@ -13,6 +13,7 @@ from tests.servers.process import answer_when, wait_until
 from tests.support.troubled import calls_in, offsets_in
 from tests.support.worker import ConnectWorker
 
+LONG = (pytest.mark.proof, pytest.mark.long)
 NUMBERS, SOURCE, SINK = "org.toys.NumbersConnector", "org.toys.TroubledSource", "org.toys.TroubledSink"
 
 
@@ -61,7 +62,14 @@ def shown(worker, name, task=None):
 
 @pytest.mark.parametrize(
     ("order", "slow_ms"),
-    [("stop", 2000), ("stop", 600_000), ("restart", 2000), ("restart", 600_000), ("delete", 2000), ("delete", 600_000)],
+    [
+        ("stop", 2000),
+        ("stop", 600_000),
+        ("restart", 2000),
+        pytest.param("restart", 600_000, marks=LONG),
+        ("delete", 2000),
+        pytest.param("delete", 600_000, marks=LONG),
+    ],
 )
 def test_an_order_in_the_middle_of_a_slow_put_loses_nothing(worker, tmp_path, name, order, slow_ms):
     """With a put that returns within the task's time, and with one that never does."""
@@ -148,7 +156,7 @@ def test_a_start_or_open_that_may_succeed_later_is_repeated(worker, tmp_path, na
 # Connectors that do not return
 
 
-@pytest.mark.parametrize("where", ["start", "plan", "stop"])
+@pytest.mark.parametrize("where", [pytest.param("start", marks=LONG), pytest.param("plan", marks=LONG), "stop"])
 def test_a_connector_that_does_not_return_holds_nobody_up(worker, tmp_path, name, where):
     gate, calls, other = tmp_path / "gate", tmp_path / "calls", f"{name}-other"
     worker.create(other, connector_class=NUMBERS, topic=other, total="1000000", pause_ms="5")

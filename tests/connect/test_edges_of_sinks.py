@@ -14,6 +14,8 @@ from tests.servers.process import wait_until
 from tests.support.buckets import bucket_on
 from tests.support.worker import ConnectWorker
 
+pytestmark = pytest.mark.proof
+
 JSON = {"value.converter": "org.apache.kafka.connect.json.JsonConverter", "value.converter.schemas.enable": "true"}
 """With schemas, which a sink of rows needs."""
 

@@ -17,6 +17,8 @@ from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.toys import rows_of
 from tests.support.worker import ConnectWorker
 
+pytestmark = pytest.mark.proof
+
 NUMBERS, ROWS, RANGES = "org.toys.NumbersConnector", "org.toys.RowsConnector", "org.toys.RangesConnector"
 
 

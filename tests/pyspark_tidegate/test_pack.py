@@ -21,6 +21,7 @@ from tests.support.registry import RegistryThread
 # Confluent's registry client leaves its connection to the garbage collector.
 pytestmark = [
     pytest.mark.servers,
+    pytest.mark.proof,
     pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -31,7 +32,6 @@ def pack(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
 
 
-@pytest.mark.proof
 @pytest.mark.long
 def test_executors_with_nothing_else_read_and_write_by_the_archive(
     broker: BrokerThread, registry: RegistryThread, folder: Path

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Spark's gateway leaves connections to its JVM to the garbage collector.
-pytestmark = [pytest.mark.servers, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.proof,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 def run(

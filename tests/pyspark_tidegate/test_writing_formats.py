@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Spark's gateway leaves connections to its JVM to the garbage collector.
-pytestmark = [pytest.mark.servers, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.proof,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 PROTOBUF, JSON = {"value.format": "protobuf"}, {"value.format": "json-schema"}
 COMMON = "id BIGINT, n INT, price DOUBLE, name STRING, data BINARY, paid BOOLEAN, lines ARRAY<STRUCT<text: STRING>>, sizes MAP<STRING, INT>"

@@ -161,6 +161,7 @@ def test_a_run_that_is_repeated_after_its_commit_is_in_the_table_once(loads, for
     assert [row["id"] for row in load.rows()] == [1, 2, 3]
 
 
+@pytest.mark.long
 @KINDS
 def test_overwrite_replaces_the_partitions_that_a_job_has_rows_for(loads, format_):
     load = loads(format_, mode="overwrite", partition_by=["name"])
@@ -213,6 +214,7 @@ def test_a_record_without_its_key_is_named_and_nothing_is_written(loads, format_
 ENVELOPE = "before STRUCT<id: BIGINT, name: STRING>, after STRUCT<id: BIGINT, name: STRING>, op STRING"
 
 
+@pytest.mark.long
 @FORMATS
 def test_envelopes_of_debezium_insert_update_and_delete(loads, format_):
     load = loads(format_, mode="merge", ddl=ENVELOPE)
@@ -228,6 +230,7 @@ def test_envelopes_of_debezium_insert_update_and_delete(loads, format_):
     assert [(row["id"], row["name"]) for row in load.rows()] == [(1, "A"), (3, "c")]
 
 
+@pytest.mark.long
 @FORMATS
 def test_a_large_value_that_the_source_left_out_stays_as_it_is(loads, format_):
     load = loads(format_, mode="merge", ddl=ENVELOPE)
@@ -266,6 +269,7 @@ def test_new_and_wider_columns_change_the_table_and_others_are_refused(loads, fo
     assert len(load.rows()) == 3
 
 
+@pytest.mark.long
 @FORMATS
 def test_a_history_has_a_version_for_each_change(loads, format_):
     load = loads(format_, mode="merge", merge=Merge(history="scd2"))
@@ -313,6 +317,7 @@ def test_a_query_names_its_keys_and_may_mark_deletions(loads, format_):
         load.run(merge=Merge(keys=["code"]), sql=twice)
 
 
+@pytest.mark.long
 @FORMATS
 def test_a_table_is_maintained_after_the_first_job_behind_the_time_of_its_schedule(loads, format_):
     load, now = loads(format_, files=3), time.time()
@@ -328,6 +333,7 @@ def test_a_table_is_maintained_after_the_first_job_behind_the_time_of_its_schedu
     assert len(load.rows()) == 80
 
 
+@pytest.mark.long
 @FORMATS
 def test_a_preview_shows_rows_plan_and_what_becomes_of_the_table_and_writes_nothing(loads, format_):
     load = loads(format_, mode="merge")

@@ -19,6 +19,9 @@ def run(*arguments, cwd, status=0):
     return done.stderr if status else done.stdout
 
 
+LONG = (pytest.mark.proof, pytest.mark.long)
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Folders of a new source and a new sink."""
@@ -45,7 +48,9 @@ def test_a_preview_is_a_table_with_types(made):
     assert seen[3].split() == ["2", "4"]
 
 
-@pytest.mark.parametrize("path", ["my-feed", pytest.param("my-feed/my-feed.json", marks=pytest.mark.proof), "my-files"])
+@pytest.mark.parametrize(
+    "path", ["my-feed", pytest.param("my-feed/my-feed.json", marks=LONG), pytest.param("my-files", marks=LONG)]
+)
 def test_a_new_connector_passes_the_suite(made, path):
     assert " passed in " in run("test", path, cwd=made)
 
