@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from connectors.spark.java import find_java
-from tests.support.spark import collect_connections
+from tests.support.spark import QUICK_CONF, collect_connections
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,8 +30,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
-        # What takes time here is to compile, not to run: the quick compiler alone, and no threads of collectors.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.driver.extraJavaOptions", QUICK_CONF["spark.driver.extraJavaOptions"])
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.ui.showConsoleProgress", "false")

@@ -7,7 +7,7 @@ import json
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -16,10 +16,23 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyiceberg.table import StaticTable
 
 from connectors.spark.job import Input, Job
+from tests.servers.java import QUICK
 
-__all__ = ["collect_connections", "create_topic", "delta_table", "fill", "iceberg_table", "make_job", "produce"]
+__all__ = [
+    "QUICK_CONF",
+    "collect_connections",
+    "create_topic",
+    "delta_table",
+    "fill",
+    "iceberg_table",
+    "make_job",
+    "produce",
+]
 
 Bytes = bytes | str | None
+
+QUICK_CONF: Final = {"spark.driver.extraJavaOptions": " ".join(QUICK)}
+"""For a Spark that lives for seconds."""
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 2) -> None:
@@ -67,7 +80,7 @@ def make_job(bootstrap: str, inputs: list[Input], path: Path | str, **changes: A
         "master": "local[2]",
         "jars": [],
         "tolerates_errors": False,
-        "conf": {},
+        "conf": QUICK_CONF,
         "kafka": {"bootstrap.servers": bootstrap},
         "registry": {},
     }

@@ -13,7 +13,7 @@ from connectors.spark.tables import delta, iceberg
 from connectors.spark.tables.commits import Committed, OvertakenCommit
 from connectors.spark.tables.delta import DeltaTable
 from connectors.spark.tables.iceberg import IcebergTable
-from tests.support.spark import collect_connections, make_job
+from tests.support.spark import QUICK_CONF, collect_connections, make_job
 
 pytestmark = [
     pytest.mark.proof,
@@ -37,7 +37,7 @@ def spark(tmp_path_factory):
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
         settings = delta.settings() | iceberg.settings(make_job("", [], scratch / "table", format="iceberg"))
-        settings |= {
+        settings |= QUICK_CONF | {
             "spark.jars": ",".join(map(str, jars)),
             "spark.sql.extensions": f"{iceberg.EXTENSION},{delta.EXTENSION}",
             "spark.sql.shuffle.partitions": "1",

@@ -16,7 +16,7 @@ from connect.plugins.registry import load_plugins
 from connect.preview import preview
 from tests.servers.process import wait_until
 from tests.support.pages import ROOT, blocks
-from tests.support.spark import create_topic, delta_table, iceberg_table, produce
+from tests.support.spark import QUICK_CONF, create_topic, delta_table, iceberg_table, produce
 from tests.support.worker import ConnectWorker
 
 pytestmark = [pytest.mark.servers, pytest.mark.proof]
@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.proof]
 BASE = {
     "connector.class": "SparkSink",
     "spark.master": "local[1]",
+    **{f"spark.conf.{name}": value for name, value in QUICK_CONF.items()},
     "spark.value.format": "json",
     "spark.value.schema": "id BIGINT",
     "job.interval.ms": "500",

@@ -18,7 +18,7 @@ from connectors.spark.jars import PACKAGES
 from connectors.spark.job import Input, Maintenance, Merge
 from connectors.spark.tables.delta import EXTENSION as OF_DELTA
 from connectors.spark.tables.iceberg import EXTENSION as OF_ICEBERG
-from tests.support.spark import create_topic, make_job, produce
+from tests.support.spark import QUICK_CONF, create_topic, make_job, produce
 
 pytestmark = [pytest.mark.servers, pytest.mark.proof]
 
@@ -98,7 +98,7 @@ class Loads:
             "format": self.format,
             "table": self.table,
             "connector": f"load of {self.topic}",
-            "conf": self.conf,
+            "conf": QUICK_CONF | self.conf,
         }
         return make_job(self.bootstrap, [input_], self.path, **(job | self.job | changes))
 
