@@ -26,7 +26,9 @@ class IcebergRestServer:
             log=directory / "server.log",
             ready=self._answers,
             environment={
-                "CATALOG_URI": f"jdbc:sqlite:{directory}/catalog.db",
+                # SQLite lets one connection write at a time, and the server waits for minutes where two want to.
+                "CATALOG_URI": f"jdbc:sqlite:{directory}/catalog.db?busy_timeout=20000",
+                "CATALOG_CLIENTS": "1",
                 "CATALOG_WAREHOUSE": f"file://{directory}/warehouse",
                 "CATALOG_REST_PORT": str(port),
             },
