@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -11,7 +12,15 @@ from connect.errors import BadRequest
 if TYPE_CHECKING:
     from broker.client import Admin, TopicPartition
 
-__all__ = ["SinkOffsets", "alter_sink", "as_changes", "done_message", "parsed_sink_offsets", "reset_sink"]
+__all__ = [
+    "SinkOffsets",
+    "alter_sink",
+    "as_changes",
+    "done_message",
+    "parsed_sink_offsets",
+    "require_in_log",
+    "reset_sink",
+]
 
 _TOPIC, _PARTITION, _OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 _IN_USE: Final = (
@@ -93,9 +102,33 @@ def _whole(value: Any, what: str, title: str) -> int:
     return number
 
 
+async def require_in_log(admin: Admin, offsets: SinkOffsets) -> None:
+    """Raises BadRequest for a position in a partition that does not exist, or beyond its end: a sink that keeps its own positions would
+    pass over the records that come."""
+    from broker.client.errors import UnknownTopicOrPartition
+
+    for partition, offset in offsets.items():
+        if offset is None:
+            continue
+        where = f"{partition.topic}-{partition.partition}"
+        try:
+            end = (await admin.end_offsets([partition]))[partition]
+        except UnknownTopicOrPartition as error:
+            raise BadRequest(
+                f"The position {offset} is for {where}, and there is no such topic or partition"
+            ) from error
+        if offset > end:
+            raise BadRequest(f"The position {offset} of {where} is beyond its end, which is {end}: give {end} or less")
+
+
 async def alter_sink(admin: Admin, name: str, group: str, offsets: SinkOffsets) -> None:
     """Set and forget positions of a sink's group. Raises ConnectError where tasks are still in it."""
-    from broker.client.errors import GroupIdNotFound, GroupSubscribedToTopic, UnknownMemberId
+    from broker.client.errors import (
+        GroupIdNotFound,
+        GroupSubscribedToTopic,
+        UnknownMemberId,
+        UnknownTopicOrPartition,
+    )
 
     committed = {partition: offset for partition, offset in offsets.items() if offset is not None}
     forgotten = [partition for partition, offset in offsets.items() if offset is None]
@@ -103,7 +136,8 @@ async def alter_sink(admin: Admin, name: str, group: str, offsets: SinkOffsets) 
         if committed:
             await admin.alter_group_offsets(group, committed)
         if forgotten:
-            await admin.delete_group_offsets(group, forgotten)
+            with contextlib.suppress(UnknownTopicOrPartition):  # the group has no position in a topic that is gone
+                await admin.delete_group_offsets(group, forgotten)
     except GroupIdNotFound:
         return  # it has no positions that could be forgotten
     except (UnknownMemberId, GroupSubscribedToTopic) as error:

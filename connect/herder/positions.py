@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from connect.config.worker import WorkerConfig
 from connect.errors import BadRequest
-from connect.herder.offset_changes import Changes, alter_sink, done_message, parsed_sink_offsets, reset_sink
+from connect.herder.offset_changes import (
+    Changes,
+    alter_sink,
+    done_message,
+    parsed_sink_offsets,
+    require_in_log,
+    reset_sink,
+)
 from connect.stores import OffsetStore
 from connect.stores.configs import StoredConnector
 from connect.stores.offsets import canonical, offset_key
@@ -88,6 +95,7 @@ class Positions:
                 offsets = dict.fromkeys(await admin.group_offsets(group))
             else:
                 offsets = dict(parsed_sink_offsets(changes))
+                await require_in_log(admin, offsets)  # before the connector changes what it keeps itself
             told: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]] = [
                 (
                     {"kafka_topic": partition_.topic, "kafka_partition": partition_.partition},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -35,8 +36,9 @@ class CommitConflict(RetriableConnectError):
 class Tables:
     """The tables of a catalog."""
 
-    def __init__(self, config: IcebergSinkConfig) -> None:
-        self._config = config
+    def __init__(self, config: IcebergSinkConfig, *, creates: bool = True) -> None:
+        """Without ``creates`` a catalog of SQLite whose file does not exist yet has no tables, and stays so."""
+        self._config, self._creates = config, creates
         self._catalog: Catalog | None = None
 
     @property
@@ -50,6 +52,8 @@ class Tables:
         """The table as it is now; None if there is none."""
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
+        if not self._creates and (file := _database_file(self._config)) is not None and not file.exists():
+            return None
         with iceberg_errors("load", name):
             try:
                 table = self.catalog.load_table(name)
@@ -106,7 +110,19 @@ def _require_local(location: str) -> None:
             raise ConnectError(str(error.strerror)) from error
 
 
+def _database_file(config: IcebergSinkConfig) -> Path | None:
+    """The file of a catalog of SQLite. Raises ConnectError where its folder does not exist."""
+    uri = catalog_properties(config.catalog, config.hadoop).get("uri", "")
+    if not uri.startswith("sqlite:///"):
+        return None
+    file = Path(uri.removeprefix("sqlite:///").partition("?")[0])
+    if not file.parent.is_dir():
+        raise ConnectError(f"the folder {file.parent} of the catalog's file {file.name} does not exist: create it")
+    return file
+
+
 def _loaded(config: IcebergSinkConfig) -> Catalog:
+    _database_file(config)
     properties = catalog_properties(config.catalog, config.hadoop)
     if "/" in properties.get("warehouse", ""):
         _require_local(properties["warehouse"])

@@ -296,7 +296,7 @@ class IcebergSinkTask(SinkTask[IcebergSinkConfig]):
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
         from connectors.iceberg.previews import described
 
-        with closing(Tables(self.config)) as tables:
+        with closing(Tables(self.config, creates=False)) as tables:
             return described(self.config, tables, [batch for batch in batches if len(batch)])
 
 
@@ -331,7 +331,7 @@ class IcebergSinkConnector(SinkConnector[IcebergSinkConfig]):
     def check(cls, config: IcebergSinkConfig) -> Iterable[Problem]:
         """Open the catalog, and look for the tables where they are not created."""
         try:
-            with closing(Tables(config)) as tables:
+            with closing(Tables(config, creates=False)) as tables:
                 for name in config.tables:
                     if tables.load(name) is None and not config.auto_create:
                         yield Problem(

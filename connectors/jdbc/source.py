@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from connect.api import (
     ConnectError,
     ConnectorContext,
+    OffsetChanges,
     Problem,
     RecordBatch,
     RetriableConnectError,
@@ -17,10 +18,11 @@ from connect.api import (
     SourceTask,
     TidegateError,
     get_logger,
+    parse,
 )
 from connectors.jdbc.config import JdbcSourceConfig, JdbcSourceTaskConfig, MySqlSourceConfig, MySqlSourceTaskConfig
 from connectors.jdbc.discovery import choose_tables, dialect_for, look
-from connectors.jdbc.offsets import Position, find_position
+from connectors.jdbc.offsets import Position, find_position, require_position
 from connectors.jdbc.queries import Source
 
 if TYPE_CHECKING:
@@ -195,6 +197,15 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
         from connectors.jdbc.validation import problems
 
         return problems(config)
+
+    @classmethod
+    def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:
+        config: JdbcSourceConfig = parse(cls.config_class, properties)
+        changed = any(offset is not None for _, offset in offsets)
+        tables = look(config) if changed and not config.sql_query else []
+        for partition, offset in offsets:
+            require_position(partition, offset, tables)
+        return True
 
     def start(self) -> None:
         if not self.config.sql_query:

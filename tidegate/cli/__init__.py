@@ -31,7 +31,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "acls": ("tidegate.cli.kafka.acls:acls", "List, add and remove access control entries."),
     "quotas": ("tidegate.cli.kafka.quotas:quotas", "List, set and remove quotas of users and clients."),
     "scram": ("tidegate.cli.kafka.scram:scram", "List, set and delete SCRAM passwords."),
-    "schemas": ("tidegate.cli.schemas:schemas", "List, get, register, check, compare and delete schemas."),
+    "schemas": ("tidegate.cli.schemas:schemas", "List, get, register, check, diff and delete schemas."),
     "connectors": ("tidegate.cli.connectors:connectors", "Manage connectors; write, preview and test your own."),
     "jobs": ("tidegate.cli.jobs:jobs", "List the jobs of sinks such as Spark's, show their runs, run them now."),
     "dlq": ("tidegate.cli.dead_letters:dlq", "Look at dead letters by cause, edit them, send them back."),

@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @click.group()
 def schemas() -> None:
-    """List, get, register, check, compare and delete schemas: Avro, JSON Schema and Protobuf."""
+    """List, get, register, check, diff and delete schemas: Avro, JSON Schema and Protobuf."""
 
 
 def registry_options(function: F) -> F:

@@ -38,7 +38,7 @@ def sql(
 
     A topic is a view by its name, with its values' fields as columns. Records without a schema have the columns of their
     JSON, or else the column value. Write a name in backticks that has dots or dashes. Spark starts and ends with the
-    query, which takes seconds. The same text is a Spark sink's spark.sql.
+    query, which takes ten seconds or more. The same text is a Spark sink's spark.sql.
 
     Example: tidegate sql "SELECT carrier, count(*) AS flights FROM flights GROUP BY carrier"
     """

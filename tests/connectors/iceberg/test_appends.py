@@ -11,10 +11,12 @@ import pytest
 
 from connect.api import ConnectError, RecordBatch, RetriableConnectError, Schema, SchemaType
 from connect.testing import Forwarder
+from connectors.iceberg.config import IcebergSinkConfig
 from tests.connectors.iceberg.records import ORDER, batch, bench, commit, order, partition, rows, sink
 from tests.servers.s3 import S3Server
 from tests.support.buckets import bucket_on
-from tests.support.iceberg import duckdb_rows, iceberg_catalog, iceberg_rows, iceberg_table, local_catalog
+from tests.support.iceberg import duckdb_rows, iceberg_rows, iceberg_table, local_catalog
+from tidegate.kit.config import parse
 
 
 def ids(folder: Path, table: str = "shop.orders") -> list[int]:
@@ -343,8 +345,16 @@ def test_a_preview_says_what_would_be_created(tmp_path: Path) -> None:
     lines = list(task.preview([batch(0, 3)]))
     assert lines[0].startswith("create table shop.orders (id long not null, name string,")
     assert lines[0].endswith("partitioned by day(at)") and lines[1] == "append to shop.orders: 3 records"
-    with iceberg_catalog(local_catalog(tmp_path)) as catalog:
-        assert catalog.list_namespaces() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_validation_creates_no_catalog_and_names_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    made = bench(tmp_path, tables__auto_create_enabled="false")
+    (problem,) = made.connector_class.check(parse(IcebergSinkConfig, made.properties))
+    assert "there is no table shop.orders" in problem.message and list(tmp_path.iterdir()) == []
+    elsewhere = bench(tmp_path / "lake")
+    (problem,) = made.connector_class.check(parse(IcebergSinkConfig, elsewhere.properties))
+    assert f"the folder {tmp_path / 'lake'} of the catalog's file catalog.db does not exist" in problem.message
 
 
 @pytest.mark.servers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -107,6 +108,30 @@ def test_a_position_of_the_old_form_is_found(database: Writer, tmp_path: Path) -
     task = started(properties(tmp_path), context)
     assert rows(drain(task)) == [{"id": 3, "word": "w3"}]
     task.stop()
+
+
+@pytest.mark.parametrize(
+    ("partition", "offset", "words"),
+    [
+        ({"protocol": "1", "table": "numbers"}, {"incremental": 3}, "not incremental; is incrementing meant?"),
+        ({"protocol": "1", "table": "numbers"}, {}, "should have incrementing, timestamp or both"),
+        ({"protocol": "1", "table": "numbers"}, {"incrementing": "3"}, "incrementing should be a whole number"),
+        (
+            {"protocol": "1", "table": "nmbers"},
+            {"incrementing": 3},
+            "is of no table of the connector; is numbers meant?",
+        ),
+        ({"query": "query"}, {"incrementing": 3}, "is of no table of the connector"),
+    ],
+)
+def test_a_position_that_no_task_would_look_up_is_refused(
+    database: Writer, tmp_path: Path, partition: dict[str, Any], offset: dict[str, Any], words: str
+) -> None:
+    numbers(database, 1)
+    right = ({"protocol": "1", "table": "numbers"}, {"incrementing": 3})
+    assert JdbcSourceConnector.alter_offsets(properties(tmp_path), [right, ({"table": "gone"}, None)])
+    with pytest.raises(ConnectError, match=re.escape(words)):
+        JdbcSourceConnector.alter_offsets(properties(tmp_path), [right, (partition, offset)])
 
 
 def test_bulk_reads_everything_each_time_and_keeps_no_position(database: Writer, tmp_path: Path) -> None:

@@ -72,6 +72,11 @@ def test_apply_waits_until_the_tasks_run_or_says_why_one_failed(platform: Runnin
     failed = tidegate("connectors", "apply", write(tmp_path, "failing"), "--wait", "--data", platform.data, check=False)
     assert failed.returncode == 1
     assert failed.stderr.startswith("error: failing failed:\n") and "Is a directory" in failed.stderr
+    (tmp_path / "lines.txt").rmdir()
+    (tmp_path / "lines.txt").write_text("a\n")
+    mended = write(tmp_path, "failing", **{"batch.size": 9})
+    repaired = tidegate("connectors", "apply", mended, "--wait", "--data", platform.data)
+    assert repaired.stdout == "failing updated\nfailing runs, 1 task\n"
 
 
 def test_commands_say_what_they_have_done(platform: RunningPlatform, tmp_path: Path) -> None:

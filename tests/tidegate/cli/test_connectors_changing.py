@@ -73,7 +73,14 @@ def test_offsets_change_only_when_told_and_only_of_what_is_stopped(platform: Run
     assert dry.stdout.splitlines()[-1] == "nothing is changed: --execute does it (out is RUNNING: it needs --stop too)"
     refused = command(platform, "offsets", "set", "out", "--at", "lines:0=2", "--execute", check=False)
     assert refused.returncode == 1 and refused.stderr.startswith("error: out is RUNNING: its offsets change only while")
+    for at, words in (
+        ("lines:0=4", "The position 4 of lines-0 is beyond its end, which is 3: give 3 or less"),
+        ("line:0=2", "The position 2 is for line-0, and there is no such topic or partition"),
+    ):
+        wrong = command(platform, "offsets", "set", "out", "--at", at, "--execute", "--stop", check=False)
+        assert (wrong.returncode, wrong.stderr) == (1, f"error: {words}\n")
     assert offsets(platform, "out") == [3] and written(folder) == ["a", "b", "c"]
+    until(lambda: states(platform, "out") == ["RUNNING", "RUNNING"], "the sink runs again")
     command(platform, "offsets", "set", "out", "--at", "lines:0=2", "--execute", "--stop")
     until(lambda: written(folder) == ["a", "b", "c", "c"], "the last line again")
     until(lambda: states(platform, "out") == ["RUNNING", "RUNNING"], "the sink runs again")

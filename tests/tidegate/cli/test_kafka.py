@@ -345,7 +345,7 @@ def test_an_offset_behind_the_end_is_a_slip(command: Command) -> None:
         ("groups", "reset", "g", "--topic", "short", "--to", "999"),
     ):
         failed = command(*arguments, "--execute", fails=True)
-        assert "offset 999 is behind the end of short-0, which is 10" in str(failed.exception)
+        assert "offset 999 is beyond the end of short-0, which is 10" in str(failed.exception)
     assert len(shown(command("consume", "short", "--to-end"))) == 10
 
 

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +34,10 @@ __all__: list[str] = []
 
 _LONGEST_WAIT_S: Final = 120.0
 _PAUSE_S: Final = 0.2
+_STEADY_S: Final = 1.0
+"""How long a connector has to run before it counts as running."""
+_LONGEST_STALE_S: Final = 10.0
+"""How long the status of a connector may still be the one before its change."""
 
 
 @connectors.command()
@@ -76,11 +80,15 @@ def apply(
         _confirm(gone)
     existing = rest.call("GET", "/connectors")
     done: list[dict[str, Any]] = []
+    stale: dict[str, str] = {}
     try:
         for name, (path, config) in read.items():
             try:
                 now = rest.call("GET", path_of(name, "/config")) if name in existing else {}
                 unchanged = now == _as_stored(name, config)
+                if not unchanged and wait and name in existing:
+                    reasons = (part.get("trace", "") for part in _parts(rest, name) if part["state"] == "FAILED")
+                    stale.update((name, reason) for reason in reasons)
                 if not unchanged:
                     now = rest.call("PUT", path_of(name, "/config"), {**config, "name": name})["config"]
             except TidegateError as error:
@@ -104,8 +112,7 @@ def apply(
         for record in records.values():
             record.write()
     if wait:
-        for name in read:
-            _wait_until_running(rest, name, quiet=as_json)
+        _wait_until_running(rest, read, stale, quiet=as_json)
     if as_json:
         print_json(done)
     elif not read:
@@ -183,24 +190,49 @@ def _plugin_of(path: Path | str, config: Mapping[str, Any]) -> str:
     return plugin.rpartition(".")[2]
 
 
-def _wait_until_running(rest: Rest, name: str, *, quiet: bool) -> None:
-    """Return when the connector and all its tasks run. Raises TidegateError with the reason when one fails."""
-    deadline = time.monotonic() + _LONGEST_WAIT_S
-    while True:
-        with contextlib.suppress(NotThere):  # the status follows the configuration a moment later
-            status = rest.call("GET", path_of(name, "/status"))
-            parts = [status["connector"], *status["tasks"]]
-            if failed := next((part for part in parts if part["state"] == "FAILED"), None):
-                raise TidegateError(f"{name} failed:\n{failed.get('trace', '').strip()}")
-            if status["tasks"] and all(part["state"] == "RUNNING" for part in parts):
-                count = len(status["tasks"])
+def _wait_until_running(rest: Rest, names: Iterable[str], stale: dict[str, str], *, quiet: bool) -> None:
+    """Return when the connectors and all their tasks run, and have done so for a moment: many fail at their first record.
+
+    ``stale`` are the reasons why connectors had failed before. Raises TidegateError with the reasons when some fail.
+    """
+    began, waiting, failed = time.monotonic(), list(names), list[str]()
+    running_since: dict[str, float] = {}
+    while waiting:
+        now = time.monotonic()
+        for name in tuple(waiting):
+            parts = _parts(rest, name)
+            trace = next((part.get("trace", "") for part in parts if part["state"] == "FAILED"), None)
+            if trace is not None and trace == stale.get(name) and now - began < _LONGEST_STALE_S:
+                continue  # the status follows the configuration a moment later
+            if trace is not None:
+                failed.append(f"{name} failed:\n{trace.strip()}")
+                waiting.remove(name)
+                continue
+            if parts:
+                stale.pop(name, None)
+            if len(parts) < 2 or any(part["state"] != "RUNNING" for part in parts):
+                running_since.pop(name, None)
+            elif now - running_since.setdefault(name, now) >= _STEADY_S:
+                count = len(parts) - 1
                 click.echo(f"{name} runs, {count} {'task' if count == 1 else 'tasks'}", err=quiet)
-                return
-        if time.monotonic() > deadline:
-            raise TidegateError(
+                waiting.remove(name)
+        if waiting and now - began > _LONGEST_WAIT_S:
+            failed += [
                 f"{name} does not run after {_LONGEST_WAIT_S:.0f} s: `tidegate connectors status {name}` says where it is"
-            )
-        time.sleep(_PAUSE_S)
+                for name in waiting
+            ]
+            break
+        time.sleep(_PAUSE_S if waiting else 0)
+    if failed:
+        raise TidegateError("\n".join(failed))
+
+
+def _parts(rest: Rest, name: str) -> list[dict[str, Any]]:
+    """The statuses of the connector and its tasks; none while it has no status yet."""
+    with contextlib.suppress(NotThere):
+        status = rest.call("GET", path_of(name, "/status"))
+        return [status["connector"], *status["tasks"]]
+    return []
 
 
 @connectors.command()

@@ -62,7 +62,7 @@ async def resolve(
 ) -> dict[TopicPartition, tuple[int, int, int]]:
     """(first offset, position, end offset) of each partition. The position lies between the others.
 
-    ``exactly`` refuses an offset behind the end of a partition, which is a slip in a command that changes something.
+    ``exactly`` refuses an offset beyond the end of a partition, which is a slip in a command that changes something.
     """
     partitions = list(partitions)
     starts, ends = await admin.beginning_offsets(partitions), await admin.end_offsets(partitions)
@@ -77,7 +77,7 @@ async def resolve(
         for partition in partitions:
             if position.offset > ends[partition]:
                 raise UsageError(
-                    f"offset {position.offset} is behind the end of {partition}, which is {ends[partition]}; give an offset up to "
+                    f"offset {position.offset} is beyond the end of {partition}, which is {ends[partition]}; give an offset up to "
                     "that, end, or choose partitions"
                 )
     return {p: (starts[p], min(max(offsets[p], starts[p]), ends[p]), ends[p]) for p in partitions}
