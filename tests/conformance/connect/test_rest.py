@@ -314,6 +314,14 @@ def test_offsets_of_a_stopped_sink_are_changed(url, name, tmp_path):
         negative = [{"partition": {"kafka_topic": name, "kafka_partition": 0}, "offset": {"kafka_offset": -1}}]
         assert change_offsets(url, sink, negative)[0] in (400, 500)
         source_partition = {"kafka_topic": name, "kafka_partition": "0"}
+        # The original takes what no partition has (docs/reference/connect-differences.md).
+        is_ours = "tidegate" in ask(url, "GET", "/").json()["commit"]
+        beyond = [{"partition": source_partition, "offset": {"kafka_offset": 99}}]
+        status, message = change_offsets(url, sink, beyond)
+        assert status == (400 if is_ours else 200), message
+        nowhere = [{"partition": {"kafka_topic": f"{name}-x", "kafka_partition": 0}, "offset": {"kafka_offset": 1}}]
+        status, message = change_offsets(url, sink, nowhere)
+        assert status == (400 if is_ours else 500), message
         done = (200, "The offsets for this connector have been altered successfully")
         assert change_offsets(url, sink, [{"partition": source_partition, "offset": {"kafka_offset": "1"}}]) == done
         known = [{"partition": {"kafka_topic": name, "kafka_partition": 0}, "offset": {"kafka_offset": 1}}]
