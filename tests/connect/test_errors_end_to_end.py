@@ -106,7 +106,7 @@ def test_tolerated_records_go_to_the_dead_letter_queue_with_their_story(worker, 
     assert [header[f"{prefix}offset"] for header in told] == [b"1", b"3"]
     assert told[0][f"{prefix}topic"] == name.encode() and told[0][f"{prefix}partition"] == b"0"
     assert told[0][f"{prefix}connector.name"] == name.encode() and told[0][f"{prefix}task.id"] == b"0"
-    assert b"not JSON" in told[0][f"{prefix}exception.message"]
+    assert b"broken JSON" in told[0][f"{prefix}exception.message"]
     assert told[0][f"{prefix}class.name"] == b"org.apache.kafka.connect.json.JsonConverter"
     assert told[0][f"{prefix}exception.class.name"] == b"org.apache.kafka.connect.errors.DataException"
     assert told[0][f"{prefix}exception.stacktrace"].startswith(b"Traceback (most recent call last)")

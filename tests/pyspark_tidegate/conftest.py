@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from connectors.spark.java import find_java
+from tests.support.broker import BrokerThread, settings
+from tests.support.registry import RegistryThread
 from tests.support.spark import QUICK_CONF, collect_connections
 
 if TYPE_CHECKING:
@@ -56,3 +59,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def _connections_to_the_jvm() -> Iterator[None]:
     yield
     collect_connections()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerThread]:
+    with BrokerThread(settings(tmp_path_factory.mktemp("broker"))) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[RegistryThread]:
+    with RegistryThread() as started:
+        yield started
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path

@@ -26,7 +26,7 @@ __all__ = ["ROOT", "Block", "Command", "Shell", "blocks", "commands", "generated
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _LOOKING = re.compile(
-    r"^(ls|find|cat|head|curl -s http|python count\w*|tidegate (topics|groups|consume|status|(connectors|schemas|events|events triggers) (list|status|get|describe|plugins)))\b"
+    r"^(ls|find|cat|head|curl -s http|python count\w*|tidegate (topics|groups|consume|status|(connectors|connectors offsets|schemas|events|events triggers) (list|status|get|describe|plugins)))\b"
 )
 _PATIENCE_S = 300
 

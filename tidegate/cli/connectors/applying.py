@@ -115,8 +115,8 @@ def apply(
         _wait_until_running(rest, read, stale, quiet=as_json)
     if as_json:
         print_json(done)
-    elif not read:
-        nothing = "" if gone or not prune else ", and nothing that was applied from it is left to delete"
+    elif not read and not gone:
+        nothing = "" if not prune else ", and nothing that was applied from it is left to delete"
         click.echo(f"{', '.join(map(str, files))} has no connector files{nothing}")
 
 

@@ -139,6 +139,8 @@ async def _looked_up(admin: Admin, topic: str, *, create: bool) -> tuple[bool, b
         if not create and (near := _meant(topic, await admin.list_topics())):
             raise UsageError(f"there is no topic {topic}; did you mean {near}? --create makes {topic}") from None
         return False, False
+    except (ClusterAuthorizationFailed, TopicAuthorizationFailed):  # the write says which right is missing
+        return True, False
     try:
         entry = (await admin.describe_configs(topic)).get("cleanup.policy")
     except (ClusterAuthorizationFailed, TopicAuthorizationFailed):  # whoever may write need not see it
