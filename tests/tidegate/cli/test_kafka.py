@@ -167,6 +167,25 @@ def test_records_of_schemas_and_bytes_come_back_as_they_were(command: Command) -
         assert 'line 1 does not fit the schema: field amount: "1.005" is more than a decimal' in str(wrong.exception)
 
 
+def test_numbers_for_decimals_of_a_schema_keep_their_digits(command: Command) -> None:
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 10}
+    fields = [{"name": "v", "type": decimal}, {"name": "d", "type": "double", "default": 0}]
+    with RegistryThread() as registry, RegistryClient(registry.url) as client:
+        client.register("exact-value", json.dumps({"type": "record", "name": "R", "fields": fields}))
+        where = ("--subject", "exact-value", "--registry", registry.url)
+        lines = '{"v": 1234567890123456789.1234567891, "d": 0.1}\n{"value": {"v": 1e-3, "d": NaN}}\n'
+        command("produce", "exact", "--create", *where, stdin=lines)
+        printed = command("consume", "exact", "--to-end", "--values", *where[2:]).stdout
+        first, second = printed.splitlines()
+        assert json.loads(first) == {"v": "1234567890123456789.1234567891", "d": 0.1}
+        assert second == '{"v": "0.0010000000", "d": NaN}', "what consume prints of a double is taken back"
+        wrong = command("produce", "exact", *where, stdin='{"v": 0.12345678901}\n', fails=True)
+        assert "line 1 does not fit the schema: field v: 0.12345678901 is more than a decimal" in str(wrong.exception)
+        assert "1E+400 is too large for a double" in str(
+            command("produce", "exact", *where, stdin='{"v": 1, "d": 1e400}\n', fails=True).exception
+        )
+
+
 def raw(command: Command, topic: str) -> list[KafkaRecord]:
     async def read() -> list[KafkaRecord]:
         async with BatchConsumer(ClientConfig(command.servers)) as consumer:  # type: ignore[attr-defined]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,6 +16,7 @@ import click
 from tidegate.cli.credentials import naming_subjects, registry_client
 from tidegate.cli.kafka.client import client_config, kafka_options, key_values, with_admin
 from tidegate.cli.kafka.decoding import raw_bytes
+from tidegate.cli.kafka.exact_json import json_text, parsed_json
 from tidegate.cli.options import counted
 from tidegate.kit.errors import UsageError
 
@@ -173,7 +173,7 @@ def _schema_encoder(client: RegistryClient, subject: str) -> Callable[[Any], byt
 
 def _json_bytes(value: Any) -> bytes:
     data = raw_bytes(value)
-    return json.dumps(value, ensure_ascii=False).encode() if data is None else data
+    return json_text(value).encode() if data is None else data
 
 
 def _text_bytes(key: Any) -> bytes:
@@ -194,7 +194,7 @@ def _messages(file: TextIO, *, raw: bool) -> Iterator[tuple[int, dict[str, Any]]
         if not line.strip():
             continue
         try:
-            message = json.loads(line)
+            message = parsed_json(line)
         except ValueError as error:
             raise UsageError(f"line {number} is not JSON: {error}; --raw takes lines as they are") from error
         whole = isinstance(message, dict) and "value" in message and set(message) <= _PARTS | _PRINTED
@@ -209,10 +209,10 @@ def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
     for number, message in _messages(file, raw=form.raw):
         headers = message.get("headers") or {}
         if not isinstance(headers, dict):
-            raise UsageError(f'line {number}: "headers" must be an object, not {json.dumps(headers)}')
+            raise UsageError(f'line {number}: "headers" must be an object, not {json_text(headers)}')
         partition = message.get("partition", form.partition)
         if partition is not None and (isinstance(partition, bool) or not isinstance(partition, int) or partition < 0):
-            raise UsageError(f'line {number}: "partition" must be the number of one, not {json.dumps(partition)}')
+            raise UsageError(f'line {number}: "partition" must be the number of one, not {json_text(partition)}')
         key, value = message.get("key", form.key), message["value"]
         if form.key_field is not None and "key" not in message:
             if not isinstance(value, dict) or form.key_field not in value:
