@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from broker.client import Admin, BatchProducer, ClientConfig, NewTopic
+from broker.client import Admin, BatchProducer, ClientConfig, NewTopic, TopicPartition, Transaction
 from tests.support.platform import running_platform, tidegate, until
 from tidegate.cli import tidegate as command_line
+from tidegate.cli.dead_letters.letter_queue import group_of
+from tidegate.cli.dead_letters.sent import NOTHING, Sent, written
 
 Letter = tuple[str | None, str, dict[str, str]]
 """Key, value and headers."""
@@ -65,6 +67,16 @@ class Queue:
             file.write("".join(json.dumps(line) + "\n" for line in edits))
             file.flush()
             return self.dlq("replay", "--edits", file.name, *options, fails=fails)
+
+    def note(self, position: int, note: str) -> None:
+        """What was sent, as ``dlq replay`` notes it."""
+
+        async def commit() -> None:
+            config = ClientConfig(self.servers).with_properties({"transactional.id": "test"})
+            async with BatchProducer(config) as producer, Transaction(producer):
+                await producer.send_offsets({TopicPartition(self.topic, 0): position}, group_of(self.name), note=note)
+
+        asyncio.run(commit())
 
     def read(self, topic: str) -> list[dict[str, Any]]:
         lines = self("consume", topic, "--to-end", "--property", "isolation.level=read_committed").stdout.splitlines()
@@ -241,7 +253,9 @@ def test_edits_send_the_letters_that_they_name_each_once(queue: Callable[[str], 
 
     again = q.replay([lines[0] | {"value": "mended"}, lines[2], lines[4]], "--execute")
     assert again[0] == "1 letter is sent to named-orders"
-    assert again[-1].startswith("2 letters left out (0:2, 0:4): sent back before, the last time at 2")
+    assert again[-1].startswith(
+        "2 letters left out (0:2, 0:4): sent back before (letters of the queue were sent last at 2"
+    )
     assert "--from beginning sends them once more" in again[-1]
     assert [r["offset"] for r in q.open_letters()] == [1, 3, 5]
     assert q.replay([lines[2]], "--from", "beginning", "--execute") == ["1 letter is sent to named-orders"]
@@ -255,6 +269,23 @@ def test_edits_send_the_letters_that_they_name_each_once(queue: Callable[[str], 
     ]
     assert q.open_letters() == [] and q.dlq("replay").stdout.startswith("nothing of named is left")
     assert [r["value"] for r in q.read("named-orders")][4:] == [1, 5]
+
+
+def test_the_time_of_letters_that_were_sent_is_that_of_their_sending(queue: Callable[[str], Queue]) -> None:
+    q = queue("timed")
+    q.create(q.topic, "timed-orders")
+    q.write([(None, str(n), facts("timed-orders", connector_name="timed")) for n in range(4)])
+    lines = q.open_letters()
+    at = "sent back before (letters of the queue were sent last at 2023-11-14 22:13:20 UTC); --from"
+    q.note(*written(Sent(3, ((0, 1),), 1_700_000_000_000), NOTHING))
+    assert at in q.replay(lines[:3])[1], "a dry run that would send one"
+    for _ in range(2):  # neither sends anything
+        assert at in q.replay(lines[1:3], "--execute")[0]
+    assert q.replay(lines[:1], "--execute")[0] == "1 letter is sent to timed-orders"
+    said = q.replay(lines[:3])[0]
+    assert "sent last at 2" in said and at not in said
+    q.note(3, "a note of another program")
+    assert "3 letters left out (0:0, 0:1, 0:2): sent back before; --from" in q.replay(lines[:3])[0]
 
 
 def test_edits_name_letters_that_failed_once_more_too(queue: Callable[[str], Queue]) -> None:

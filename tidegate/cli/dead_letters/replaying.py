@@ -43,6 +43,8 @@ class Plan:
         self._on_purpose = False
         self._noted: dict[TopicPartition, list[Sent]] = {}
         """What was sent the first time, and again."""
+        self._last_ms = 0
+        """When letters of the queue were sent back last, before this command; 0 where that is not known."""
         self._cursor: dict[TopicPartition, int] = {}
         """The first offset that nothing is decided about."""
         self.sent: Counter[str] = Counter()
@@ -116,6 +118,7 @@ class Plan:
         self._on_purpose = start is not None
         log = await self._queue.ranges(admin, Position(offset=0))
         self._noted = {p: list(sent) for p, sent in (await self._queue.sent(admin, log)).items()}
+        self._last_ms = max((kind.at_ms for sent in self._noted.values() for kind in sent), default=0)
         if start is not None:
             ranges = await self._queue.ranges(admin, start)
         elif self._edits is not None:
@@ -152,7 +155,8 @@ class Plan:
             noted, cursor = self._noted[partition][again], self._cursor[partition]
             if again in self._kinds:
                 open_here = stays and again == letter.is_again
-                self._noted[partition][again] = noted.having(cursor, offset + (not open_here), now_ms)
+                at_ms = noted.at_ms if outgoing is None or again != letter.is_again else now_ms
+                self._noted[partition][again] = noted.having(cursor, offset + (not open_here), at_ms)
             elif again != letter.is_again and noted.position >= cursor:  # no letter of this kind is behind it
                 self._noted[partition][again] = noted.having(cursor, offset + 1, noted.at_ms)
         self._cursor[partition] = offset + 1
@@ -182,10 +186,13 @@ class Plan:
             self._edits.see(letter.where)
         if was_sent and not self._on_purpose:
             if self._edits is not None:
+                when = (
+                    f" (letters of the queue were sent last at {time_text(self._last_ms)} UTC)" if self._last_ms else ""
+                )
                 self._skip(
                     letter.where,
-                    f"sent back before, the last time at {time_text(noted.at_ms)} UTC; --from beginning sends them once more, and what "
-                    "failed again lies in the queue as another letter",
+                    f"sent back before{when}; --from beginning sends them once more, and what failed again lies in the queue as "
+                    "another letter",
                 )
             return None, False
         return self._sent(letter), False
