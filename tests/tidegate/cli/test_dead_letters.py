@@ -36,13 +36,13 @@ class Queue:
 
         asyncio.run(create())
 
-    def write(self, letters: Sequence[Letter], topic: str | None = None) -> None:
+    def write(self, letters: Sequence[Letter], topic: str | None = None, partition: int = 0) -> None:
         async def write() -> None:
             async with BatchProducer(ClientConfig(self.servers)) as producer:
                 for key, value, headers in letters:
                     named = [(name, text.encode()) for name, text in headers.items()]
                     encoded = None if key is None else key.encode()
-                    await producer.enqueue(topic or self.topic, encoded, value.encode(), named, partition=0)
+                    await producer.enqueue(topic or self.topic, encoded, value.encode(), named, partition=partition)
                 await producer.flush()
 
         asyncio.run(write())
@@ -178,7 +178,8 @@ def test_edits_are_sent_in_place_of_the_letters(queue: Callable[[str], Queue], t
     (tmp_path / "edits.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines[:2]))
     q.write([("d", "later", letter)])
     said = q.dlq("replay", "--edits", str(tmp_path / "edits.jsonl"), "--execute").stdout
-    assert said == "2 letters are sent to edit-orders\n"
+    stay = "2 letters left out (0:2, 0:3): not in the edits; still to be sent\n"
+    assert said == "2 letters are sent to edit-orders\n" + stay
     assert [(r["key"], r["value"]) for r in q.read("edit-orders")] == [("a", {"n": 0}), ("b", {"n": 1})]
     assert q.dlq("replay", "--execute").stdout == "2 letters are sent to edit-orders\n", (
         "not lost: the edits end before"
@@ -247,7 +248,7 @@ def test_edits_send_the_letters_that_they_name_each_once(queue: Callable[[str], 
     letter = facts("named-orders", connector_name="named")
     q.write([(None, str(n), letter) for n in range(6)])
     lines = q.open_letters()
-    stay = "1 letter left out (0:3): not in the edits; still to be sent"
+    stay = "4 letters left out (0:0, 0:1, 0:3, 0:5): not in the edits; still to be sent"
     assert q.replay([lines[2], lines[4]], "--execute") == ["2 letters are sent to named-orders", stay]
     assert [r["offset"] for r in q.open_letters()] == [0, 1, 3, 5]
 
@@ -258,11 +259,14 @@ def test_edits_send_the_letters_that_they_name_each_once(queue: Callable[[str], 
     )
     assert "--from beginning sends them once more" in again[-1]
     assert [r["offset"] for r in q.open_letters()] == [1, 3, 5]
-    assert q.replay([lines[2]], "--from", "beginning", "--execute") == ["1 letter is sent to named-orders"]
+    assert q.replay([lines[2]], "--from", "beginning", "--execute") == [
+        "1 letter is sent to named-orders",
+        "3 letters left out (0:1, 0:3, 0:5): not in the edits; still to be sent",
+    ]
     assert [r["value"] for r in q.read("named-orders")] == [2, 4, "mended", 2]
 
     strange = q.replay([lines[1] | {"offset": 77}])
-    assert strange[0] == "1 letter left out (0:77): the queue has no such letter there"
+    assert strange[1] == "1 letter left out (0:77): the queue has no such letter there"
     assert q.replay([lines[1], lines[5]], "--skip-others", "--execute") == [
         "2 letters are sent to named-orders",
         "1 letter left out (0:3): not in the edits; --skip-others counts that as done",
@@ -271,16 +275,36 @@ def test_edits_send_the_letters_that_they_name_each_once(queue: Callable[[str], 
     assert [r["value"] for r in q.read("named-orders")][4:] == [1, 5]
 
 
+def test_every_letter_of_the_queue_and_of_the_edits_is_reported_once(queue: Callable[[str], Queue]) -> None:
+    q = queue("report")
+    q.create(q.topic, "report-orders", partitions=2)
+    letter = facts("report-orders", connector_name="report")
+    q.write([(None, str(n), letter) for n in range(4)])
+    q.write([(None, "theirs", facts(connector_name="another")), (None, "9", letter)], partition=1)
+    lines = sorted(q.open_letters(), key=lambda r: (r["partition"], r["offset"]))
+    named = [lines[0] | {"offset": 77}, lines[1], lines[2], lines[0] | {"partition": 5}]
+    for options, verb in (((), "would be"), (("--execute",), "are")):
+        told = q.replay(named, *options)[:3]
+        assert told == [
+            f"2 letters {verb} sent to report-orders",
+            "3 letters left out (0:0, 0:3, 1:1): not in the edits; still to be sent",
+            "2 letters left out (0:77, 5:0): the queue has no such letter there",
+        ]
+    assert {(r["partition"], r["offset"]) for r in q.open_letters()} == {(0, 0), (0, 3), (1, 1)}
+    letters = json.loads(q.replayed([lines[3]], "--again", "--json").stdout)["letters"]
+    assert sorted(letters.values()) == [["0:0", "1:1"], ["0:3"]], "letters that came for the first time, too"
+
+
 def test_the_time_of_letters_that_were_sent_is_that_of_their_sending(queue: Callable[[str], Queue]) -> None:
     q = queue("timed")
     q.create(q.topic, "timed-orders")
-    q.write([(None, str(n), facts("timed-orders", connector_name="timed")) for n in range(4)])
+    q.write([(None, str(n), facts("timed-orders", connector_name="timed")) for n in range(3)])
     lines = q.open_letters()
     at = "sent back before (letters of the queue were sent last at 2023-11-14 22:13:20 UTC); --from"
     q.note(*written(Sent(3, ((0, 1),), 1_700_000_000_000), NOTHING))
     assert at in q.replay(lines[:3])[1], "a dry run that would send one"
     for _ in range(2):  # neither sends anything
-        assert at in q.replay(lines[1:3], "--execute")[0]
+        assert at in q.replay(lines[1:3], "--execute")[1]
     assert q.replay(lines[:1], "--execute")[0] == "1 letter is sent to timed-orders"
     said = q.replay(lines[:3])[0]
     assert "sent last at 2" in said and at not in said
