@@ -362,6 +362,32 @@ def test_letters_without_headers_need_a_topic(queue: Callable[[str], Queue]) -> 
     assert q.dlq("replay", "--to", "plain-orders", "--execute").stdout == "1 letter is sent to plain-orders\n"
 
 
+def test_of_letters_without_headers_what_is_known_is_shown(queue: Callable[[str], Queue]) -> None:
+    q = queue("bare")
+    q.create(q.topic, "bare-orders")
+    q.write([("k", "{bad", {}), (None, "2", {"mine": "x"})])
+    first, blank, why, names, *rows = q.dlq("show").stdout.splitlines()
+    assert (first, blank) == ("2 letters of bare in dlq-bare", "")
+    assert why.startswith(
+        "2 letters without context: with errors.deadletterqueue.context.headers.enable=true the connector"
+    )
+    assert names.split() == ["letter", "time", "value"]
+    assert [(row.split()[0], row.split()[-1]) for row in rows] == [("0:0", '"{bad"'), ("0:1", "2")]
+    lines = q.open_letters()
+    assert [line.keys() for line in lines] == [{"partition", "offset", "timestamp", "replays", "key", "value"}] * 2
+    assert q.replay([lines[0] | {"value": 1}, lines[1]], "--to", "bare-orders", "--execute") == [
+        "2 letters are sent to bare-orders"
+    ]
+    q.write([(None, "3", {"__connect.errors.exception.class.name": "a.NullPointerException"}), (None, "4", {})])
+    said = q.dlq("show").stdout.splitlines()
+    assert "1 time NullPointerException" in said and "None" not in "".join(said), "nor is anything made up"
+    causes = json.loads(q.dlq("show", "--json").stdout)["causes"]
+    assert [(cause["stage"], cause["error"], cause["message"], cause["count"]) for cause in causes] == [
+        ("", "NullPointerException", "", 1),
+        (None, None, None, 1),
+    ]
+
+
 def test_letters_of_a_sink_on_a_worker_are_repaired(tmp_path: Path) -> None:
     with running_platform(tmp_path) as platform:
         where = ("--data", platform.data)
