@@ -192,7 +192,14 @@ def test_edits_that_are_none_are_refused_before_anything_is_sent(queue: Callable
     q.write([(None, "1", facts("wrong-orders", connector_name="wrong"))])
     for text, words in (
         ("{", "line 1 of the edits is not a record as `dlq show --records` prints it"),
-        ('{"partition": 0}', "line 1 of the edits is not a record"),
+        ("[1]", "line 1 of the edits is not a record as `dlq show --records` prints it: it is no object"),
+        ('{"partition": 0, "offset": 0, "key": null}', "prints it: it lacks value"),
+        ('{"partition": 0, "value": 1}', "prints it: it lacks offset and key"),
+        (
+            '{"partition": 0, "offset": 0, "key": null, "vlaue": 1}',
+            "prints it: it has vlaue, which no letter has; is value meant?",
+        ),
+        ('{"partition": "0", "offset": 0, "key": null, "value": 1}', 'partition is "0", which is no whole number'),
         (
             '{"partition": 0, "offset": 0, "key": null, "value": {"base64": "!"}}',
             "line 1 of the edits: '!' is not base64",

@@ -16,12 +16,26 @@ from tidegate.cli.kafka.positions import Position, resolve
 if TYPE_CHECKING:
     from broker.client import Admin, ClientConfig, KafkaRecord, TopicPartition
 
-__all__ = ["REPLAYS", "Letter", "Queue", "group_of"]
+__all__ = ["MEMBERS", "REPLAYS", "Letter", "Queue", "group_of"]
 
 _PREFIX: Final = "__connect.errors."
 """Of the headers in which Connect says what went wrong (KIP-298)."""
 REPLAYS: Final = "tidegate.dlq.replays"
 """The header that counts how often a record was sent back."""
+MEMBERS: Final = (
+    "partition",
+    "offset",
+    "timestamp",
+    "topic",
+    "from",
+    "stage",
+    "error",
+    "message",
+    "replays",
+    "key",
+    "value",
+)
+"""What a letter may have as it is shown."""
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from tidegate.cli.dead_letters.letter_queue import REPLAYS, Letter, Queue, group_of
+from tidegate.cli.dead_letters.letter_queue import MEMBERS, REPLAYS, Letter, Queue, group_of
 from tidegate.cli.dead_letters.sent import Sent, written
 from tidegate.cli.kafka.client import naming_topics
 from tidegate.cli.kafka.decoding import encoded_like
 from tidegate.cli.kafka.positions import Position
 from tidegate.cli.options import time_text
+from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -251,8 +252,8 @@ class Edits:
             if not line.strip():
                 continue
             with _named_line(number):
-                edit = json.loads(line)
-                where = int(edit["partition"]), int(edit["offset"])
+                edit = _checked(json.loads(line))
+                where = edit["partition"], edit["offset"]
                 if where in self._lines:
                     raise UsageError(f"{where[0]}:{where[1]} is line {self._lines[where][0]}, too")
                 self._lines[where] = number, edit
@@ -283,6 +284,22 @@ class Edits:
                 encoded_like(record.key, edit["key"], self._client),
                 encoded_like(record.value, edit["value"], self._client),
             )
+
+
+def _checked(edit: Any) -> Mapping[str, Any]:
+    """A line of edits. Raises ValueError or TypeError with what is wrong in it."""
+    if not isinstance(edit, dict):
+        raise TypeError("it is no object")
+    for name in edit:
+        if name not in MEMBERS:
+            near = nearest_name(name, MEMBERS)
+            raise ValueError(f"it has {name}, which no letter has" + (f"; is {near} meant?" if near else ""))
+    if missing := [name for name in ("partition", "offset", "key", "value") if name not in edit]:
+        raise ValueError(f"it lacks {' and '.join(missing)}")
+    for name in ("partition", "offset"):
+        if isinstance(edit[name], bool) or not isinstance(edit[name], int):
+            raise TypeError(f"{name} is {json.dumps(edit[name], ensure_ascii=False)}, which is no whole number")
+    return edit
 
 
 def _grouped(places: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
