@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ from tidegate.cli.dead_letters.letter_queue import MEMBERS, REPLAYS, Letter, Que
 from tidegate.cli.dead_letters.sent import Sent, written
 from tidegate.cli.kafka.client import naming_topics
 from tidegate.cli.kafka.decoding import encoded_like
+from tidegate.cli.kafka.exact_json import json_text, parsed_json
 from tidegate.cli.kafka.positions import Position
 from tidegate.cli.options import time_text
 from tidegate.kit.config import nearest_name
@@ -252,7 +252,7 @@ class Edits:
             if not line.strip():
                 continue
             with _named_line(number):
-                edit = _checked(json.loads(line))
+                edit = _checked(parsed_json(line, constants=True))
                 where = edit["partition"], edit["offset"]
                 if where in self._lines:
                     raise UsageError(f"{where[0]}:{where[1]} is line {self._lines[where][0]}, too")
@@ -298,7 +298,7 @@ def _checked(edit: Any) -> Mapping[str, Any]:
         raise ValueError(f"it lacks {' and '.join(missing)}")
     for name in ("partition", "offset"):
         if isinstance(edit[name], bool) or not isinstance(edit[name], int):
-            raise TypeError(f"{name} is {json.dumps(edit[name], ensure_ascii=False)}, which is no whole number")
+            raise TypeError(f"{name} is {json_text(edit[name])}, which is no whole number")
     return edit
 
 

@@ -19,7 +19,7 @@ def parsed_json(text: str, *, constants: bool = False) -> Any:
 
     Raises ValueError for what is no JSON, and for an object that has a member twice.
     """
-    constant = float if constants else _no_number
+    constant = None if constants else _no_number  # json's own NaN is one object, so that it equals itself in lists
     try:
         return json.loads(
             text, parse_float=_number, parse_int=_whole, parse_constant=constant, object_pairs_hook=_object
