@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
@@ -66,6 +67,7 @@ def record_to_json(data: bytes, resolve: Callable[[int], AvroSchema]) -> Any:
 def record_from_json(schema: AvroSchema, value: Any, schema_id: int) -> bytes:
     """The record of what ``record_to_json`` returns, in Confluent framing. Raises UnencodableValue with the field.
 
+    A number that must keep its digits is a ``Decimal``, as ``json.loads(..., parse_float=Decimal)`` makes it.
     A field with a default, or of a union with null, may be missing. A field that the schema lacks is refused.
     """
     try:
@@ -287,13 +289,16 @@ def _plain(type_: AvroType, value: Any) -> tuple[int, bytes]:
     if kind in ("int", "long"):
         return 0, _whole(kind, value)
     if kind in ("float", "double"):
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             raise Malformed(f"{_short(value)} is no {kind}: give a number")
-        exact = isinstance(value, float)
+        exact = isinstance(value, float | Decimal)
         try:
-            packed = (_FLOAT if kind == "float" else _DOUBLE).pack(float(value))
+            nearest = float(value)
+            packed = (_FLOAT if kind == "float" else _DOUBLE).pack(nearest)
         except OverflowError as error:
             raise Malformed(f"{_short(value)} is too large for a {kind}") from error
+        if isinstance(value, Decimal) and math.isinf(nearest):
+            raise Malformed(f"{_short(value)} is too large for a {kind}")
         return (kind == "float") + (not exact), packed
     if kind == "string":
         return 0, _sized(_utf8(_of(str, value, "text in quotes")))
@@ -323,7 +328,7 @@ def _logical(type_: AvroType, logical: str, value: Any) -> tuple[int, bytes]:
 def _decimal(type_: AvroType, value: Any) -> bytes:
     precision, scale = decimal_of(type_) or (0, 0)
     meant = f"a decimal of {precision} digits, {scale} of them after the point"
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         raise Malformed(f'{_short(value)} is no decimal: give for example "12.50"')
     try:
         # Not the value itself: a float is meant as it is written.
@@ -448,5 +453,5 @@ def _of(kind: type[Any], value: Any, meant: str) -> Any:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = str(value) if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -105,6 +106,22 @@ def test_what_means_the_same_is_taken_too() -> None:
         assert as_json(schema, record_from_json(schema, {"f": value}, 7)) == {"f": printed}
 
 
+def test_numbers_that_were_parsed_as_decimals_keep_their_digits() -> None:
+    long = logical("bytes", "decimal", precision=30, scale=10)
+    for type_, text, printed in (
+        (long, "1234567890123456789.1234567891", "1234567890123456789.1234567891"),
+        (long, "1e3", "1000.0000000000"),
+        ({"type": "array", "items": long}, "[0.1000000001, 5]", ["0.1000000001", "5.0000000000"]),
+        (["null", MONEY], "-12.50", "-12.50"),
+        ("double", "0.12345678901234567890", 0.12345678901234568),
+        ("float", "0.5", 0.5),
+        (["float", "double"], "0.1", 0.1),
+        (["string", "long", "double"], "5.0", 5.0),
+    ):
+        schema, value = schema_of(type_), json.loads(text, parse_float=Decimal)
+        assert as_json(schema, record_from_json(schema, {"f": value}, 7)) == {"f": printed}
+
+
 @pytest.mark.parametrize(
     ("type_", "value", "words"),
     [
@@ -126,6 +143,10 @@ def test_what_means_the_same_is_taken_too() -> None:
         ("int", None, "null, but the schema allows no null here"),
         ("float", 1e300, "1e+300 is too large for a float"),
         ("double", 10**400, "is too large for a double"),
+        ("double", Decimal("1e400"), "1E+400 is too large for a double"),
+        ("float", Decimal("1e39"), "1E+39 is too large for a float"),
+        ("int", Decimal("1.0"), "1.0 is no int: give a whole number"),
+        (MONEY, Decimal("12.505"), "12.505 is more than a decimal of 9 digits, 2 of them after the point"),
         ("string", 5, "5 is not text in quotes"),
         ("string", "\ud800", "is no Unicode text"),
         ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, "C", '"C" is none of the symbols A, B'),

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from broker.client import Admin, BatchProducer, ClientConfig, NewTopic
+from broker.client import Admin, BatchProducer, ClientConfig, NewTopic, TopicPartition, Transaction
 from tests.support.platform import running_platform, tidegate, until
 from tidegate.cli import tidegate as command_line
+from tidegate.cli.dead_letters.letter_queue import group_of
+from tidegate.cli.dead_letters.sent import NOTHING, Sent, written
 
 Letter = tuple[str | None, str, dict[str, str]]
 """Key, value and headers."""
@@ -34,13 +36,13 @@ class Queue:
 
         asyncio.run(create())
 
-    def write(self, letters: Sequence[Letter], topic: str | None = None) -> None:
+    def write(self, letters: Sequence[Letter], topic: str | None = None, partition: int = 0) -> None:
         async def write() -> None:
             async with BatchProducer(ClientConfig(self.servers)) as producer:
                 for key, value, headers in letters:
                     named = [(name, text.encode()) for name, text in headers.items()]
                     encoded = None if key is None else key.encode()
-                    await producer.enqueue(topic or self.topic, encoded, value.encode(), named, partition=0)
+                    await producer.enqueue(topic or self.topic, encoded, value.encode(), named, partition=partition)
                 await producer.flush()
 
         asyncio.run(write())
@@ -65,6 +67,16 @@ class Queue:
             file.write("".join(json.dumps(line) + "\n" for line in edits))
             file.flush()
             return self.dlq("replay", "--edits", file.name, *options, fails=fails)
+
+    def note(self, position: int, note: str) -> None:
+        """What was sent, as ``dlq replay`` notes it."""
+
+        async def commit() -> None:
+            config = ClientConfig(self.servers).with_properties({"transactional.id": "test"})
+            async with BatchProducer(config) as producer, Transaction(producer):
+                await producer.send_offsets({TopicPartition(self.topic, 0): position}, group_of(self.name), note=note)
+
+        asyncio.run(commit())
 
     def read(self, topic: str) -> list[dict[str, Any]]:
         lines = self("consume", topic, "--to-end", "--property", "isolation.level=read_committed").stdout.splitlines()
@@ -166,7 +178,8 @@ def test_edits_are_sent_in_place_of_the_letters(queue: Callable[[str], Queue], t
     (tmp_path / "edits.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines[:2]))
     q.write([("d", "later", letter)])
     said = q.dlq("replay", "--edits", str(tmp_path / "edits.jsonl"), "--execute").stdout
-    assert said == "2 letters are sent to edit-orders\n"
+    stay = "2 letters left out (0:2, 0:3): not in the edits; still to be sent\n"
+    assert said == "2 letters are sent to edit-orders\n" + stay
     assert [(r["key"], r["value"]) for r in q.read("edit-orders")] == [("a", {"n": 0}), ("b", {"n": 1})]
     assert q.dlq("replay", "--execute").stdout == "2 letters are sent to edit-orders\n", (
         "not lost: the edits end before"
@@ -179,7 +192,14 @@ def test_edits_that_are_none_are_refused_before_anything_is_sent(queue: Callable
     q.write([(None, "1", facts("wrong-orders", connector_name="wrong"))])
     for text, words in (
         ("{", "line 1 of the edits is not a record as `dlq show --records` prints it"),
-        ('{"partition": 0}', "line 1 of the edits is not a record"),
+        ("[1]", "line 1 of the edits is not a record as `dlq show --records` prints it: it is no object"),
+        ('{"partition": 0, "offset": 0, "key": null}', "prints it: it lacks value"),
+        ('{"partition": 0, "value": 1}', "prints it: it lacks offset and key"),
+        (
+            '{"partition": 0, "offset": 0, "key": null, "vlaue": 1}',
+            "prints it: it has vlaue, which no letter has; is value meant?",
+        ),
+        ('{"partition": "0", "offset": 0, "key": null, "value": 1}', 'partition is "0", which is no whole number'),
         (
             '{"partition": 0, "offset": 0, "key": null, "value": {"base64": "!"}}',
             "line 1 of the edits: '!' is not base64",
@@ -235,26 +255,68 @@ def test_edits_send_the_letters_that_they_name_each_once(queue: Callable[[str], 
     letter = facts("named-orders", connector_name="named")
     q.write([(None, str(n), letter) for n in range(6)])
     lines = q.open_letters()
-    stay = "1 letter left out (0:3): not in the edits; still to be sent"
+    stay = "4 letters left out (0:0, 0:1, 0:3, 0:5): not in the edits; still to be sent"
     assert q.replay([lines[2], lines[4]], "--execute") == ["2 letters are sent to named-orders", stay]
     assert [r["offset"] for r in q.open_letters()] == [0, 1, 3, 5]
 
     again = q.replay([lines[0] | {"value": "mended"}, lines[2], lines[4]], "--execute")
     assert again[0] == "1 letter is sent to named-orders"
-    assert again[-1].startswith("2 letters left out (0:2, 0:4): sent back before, the last time at 2")
+    assert again[-1].startswith(
+        "2 letters left out (0:2, 0:4): sent back before (letters of the queue were sent last at 2"
+    )
     assert "--from beginning sends them once more" in again[-1]
     assert [r["offset"] for r in q.open_letters()] == [1, 3, 5]
-    assert q.replay([lines[2]], "--from", "beginning", "--execute") == ["1 letter is sent to named-orders"]
+    assert q.replay([lines[2]], "--from", "beginning", "--execute") == [
+        "1 letter is sent to named-orders",
+        "3 letters left out (0:1, 0:3, 0:5): not in the edits; still to be sent",
+    ]
     assert [r["value"] for r in q.read("named-orders")] == [2, 4, "mended", 2]
 
     strange = q.replay([lines[1] | {"offset": 77}])
-    assert strange[0] == "1 letter left out (0:77): the queue has no such letter there"
+    assert strange[1] == "1 letter left out (0:77): the queue has no such letter there"
     assert q.replay([lines[1], lines[5]], "--skip-others", "--execute") == [
         "2 letters are sent to named-orders",
         "1 letter left out (0:3): not in the edits; --skip-others counts that as done",
     ]
     assert q.open_letters() == [] and q.dlq("replay").stdout.startswith("nothing of named is left")
     assert [r["value"] for r in q.read("named-orders")][4:] == [1, 5]
+
+
+def test_every_letter_of_the_queue_and_of_the_edits_is_reported_once(queue: Callable[[str], Queue]) -> None:
+    q = queue("report")
+    q.create(q.topic, "report-orders", partitions=2)
+    letter = facts("report-orders", connector_name="report")
+    q.write([(None, str(n), letter) for n in range(4)])
+    q.write([(None, "theirs", facts(connector_name="another")), (None, "9", letter)], partition=1)
+    lines = sorted(q.open_letters(), key=lambda r: (r["partition"], r["offset"]))
+    named = [lines[0] | {"offset": 77}, lines[1], lines[2], lines[0] | {"partition": 5}]
+    for options, verb in (((), "would be"), (("--execute",), "are")):
+        told = q.replay(named, *options)[:3]
+        assert told == [
+            f"2 letters {verb} sent to report-orders",
+            "3 letters left out (0:0, 0:3, 1:1): not in the edits; still to be sent",
+            "2 letters left out (0:77, 5:0): the queue has no such letter there",
+        ]
+    assert {(r["partition"], r["offset"]) for r in q.open_letters()} == {(0, 0), (0, 3), (1, 1)}
+    letters = json.loads(q.replayed([lines[3]], "--again", "--json").stdout)["letters"]
+    assert sorted(letters.values()) == [["0:0", "1:1"], ["0:3"]], "letters that came for the first time, too"
+
+
+def test_the_time_of_letters_that_were_sent_is_that_of_their_sending(queue: Callable[[str], Queue]) -> None:
+    q = queue("timed")
+    q.create(q.topic, "timed-orders")
+    q.write([(None, str(n), facts("timed-orders", connector_name="timed")) for n in range(3)])
+    lines = q.open_letters()
+    at = "sent back before (letters of the queue were sent last at 2023-11-14 22:13:20 UTC); --from"
+    q.note(*written(Sent(3, ((0, 1),), 1_700_000_000_000), NOTHING))
+    assert at in q.replay(lines[:3])[1], "a dry run that would send one"
+    for _ in range(2):  # neither sends anything
+        assert at in q.replay(lines[1:3], "--execute")[1]
+    assert q.replay(lines[:1], "--execute")[0] == "1 letter is sent to timed-orders"
+    said = q.replay(lines[:3])[0]
+    assert "sent last at 2" in said and at not in said
+    q.note(3, "a note of another program")
+    assert "3 letters left out (0:0, 0:1, 0:2): sent back before; --from" in q.replay(lines[:3])[0]
 
 
 def test_edits_name_letters_that_failed_once_more_too(queue: Callable[[str], Queue]) -> None:
@@ -305,6 +367,32 @@ def test_letters_without_headers_need_a_topic(queue: Callable[[str], Queue]) -> 
     failed = q.dlq("replay", "--to", "plain-odrers", "--execute", fails=True)
     assert "no such topic: plain-odrers; did you mean plain-orders?" in str(failed.exception)
     assert q.dlq("replay", "--to", "plain-orders", "--execute").stdout == "1 letter is sent to plain-orders\n"
+
+
+def test_of_letters_without_headers_what_is_known_is_shown(queue: Callable[[str], Queue]) -> None:
+    q = queue("bare")
+    q.create(q.topic, "bare-orders")
+    q.write([("k", "{bad", {}), (None, "2", {"mine": "x"})])
+    first, blank, why, names, *rows = q.dlq("show").stdout.splitlines()
+    assert (first, blank) == ("2 letters of bare in dlq-bare", "")
+    assert why.startswith(
+        "2 letters without context: with errors.deadletterqueue.context.headers.enable=true the connector"
+    )
+    assert names.split() == ["letter", "time", "value"]
+    assert [(row.split()[0], row.split()[-1]) for row in rows] == [("0:0", '"{bad"'), ("0:1", "2")]
+    lines = q.open_letters()
+    assert [line.keys() for line in lines] == [{"partition", "offset", "timestamp", "replays", "key", "value"}] * 2
+    assert q.replay([lines[0] | {"value": 1}, lines[1]], "--to", "bare-orders", "--execute") == [
+        "2 letters are sent to bare-orders"
+    ]
+    q.write([(None, "3", {"__connect.errors.exception.class.name": "a.NullPointerException"}), (None, "4", {})])
+    said = q.dlq("show").stdout.splitlines()
+    assert "1 time NullPointerException" in said and "None" not in "".join(said), "nor is anything made up"
+    causes = json.loads(q.dlq("show", "--json").stdout)["causes"]
+    assert [(cause["stage"], cause["error"], cause["message"], cause["count"]) for cause in causes] == [
+        ("", "NullPointerException", "", 1),
+        (None, None, None, 1),
+    ]
 
 
 def test_letters_of_a_sink_on_a_worker_are_repaired(tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
 
@@ -10,6 +13,7 @@ from registry.client import RegistryClient
 from registry.serde import encode_record, frame
 from tests.support.registry import RegistryThread
 from tidegate.cli.kafka.decoding import decoder, encoded_like
+from tidegate.cli.kafka.exact_json import parsed_json
 from tidegate.kit.errors import UsageError
 
 AVRO = '{"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}'
@@ -68,6 +72,27 @@ def test_an_edited_value_has_the_encoding_of_the_original(client: RegistryClient
         assert changed[:5] == original[:5] or original[:1] != b"\x00"
         assert encoded_like(original, decoder(client)(original), client) == original
         assert encoded_like(original, None, client) is None
+
+
+def test_numbers_of_an_edited_value_keep_their_digits(client: RegistryClient) -> None:
+    fields = [
+        {"name": "d", "type": {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 10}},
+        {"name": "x", "type": "double"},
+    ]
+    schema_id = client.register("numbers", json.dumps({"type": "record", "name": "N", "fields": fields}))
+    original = encode_record(client.schema(schema_id), {"d": Decimal("1.5"), "x": math.nan}, schema_id)
+    edited = parsed_json('{"d": 1234567890123456789.1234567891, "x": NaN}', constants=True)
+    shown = decoder(client)(encoded_like(original, edited, client))
+    assert shown["d"] == "1234567890123456789.1234567891" and math.isnan(shown["x"])
+    digits = '{"n": 0.12345678901234567890}'
+    for plain in (b'{"n": 0.1}', json_schema(client, '{"n": 0.1}')):
+        changed = encoded_like(plain, parsed_json(digits), client)
+        assert changed is not None and changed.endswith(digits.encode())
+        assert encoded_like(plain, parsed_json('{"n": 0.10}'), client) == plain
+        with pytest.raises(ValueError, match="NaN is no number of JSON"):
+            encoded_like(plain, parsed_json('{"n": NaN}', constants=True), client)
+    with pytest.raises(UsageError, match="does not fit the schema"):
+        encoded_like(protobuf(client, b"\x00", b"\x08\x07"), parsed_json('{"big_n": 1.5}'), client)
 
 
 @pytest.mark.parametrize("value", [{"n": "no number"}, {"big_n": "x"}, {"unknown": 1}])

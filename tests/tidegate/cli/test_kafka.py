@@ -18,6 +18,7 @@ from tests.support.broker import BrokerThread, settings
 from tests.support.platform import until
 from tests.support.registry import RegistryThread
 from tidegate.cli import tidegate
+from tidegate.kit.errors import UsageError
 
 Command = Callable[..., Result]
 
@@ -165,6 +166,59 @@ def test_records_of_schemas_and_bytes_come_back_as_they_were(command: Command) -
             "produce", "typed", "--subject", "typed-value", *where, stdin='{"amount": "1.005"}\n', fails=True
         )
         assert 'line 1 does not fit the schema: field amount: "1.005" is more than a decimal' in str(wrong.exception)
+
+
+def test_numbers_for_decimals_of_a_schema_keep_their_digits(command: Command) -> None:
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 10}
+    fields = [{"name": "v", "type": decimal}, {"name": "d", "type": "double", "default": 0}]
+    with RegistryThread() as registry, RegistryClient(registry.url) as client:
+        client.register("exact-value", json.dumps({"type": "record", "name": "R", "fields": fields}))
+        where = ("--subject", "exact-value", "--registry", registry.url)
+        lines = '{"v": 1234567890123456789.1234567891, "d": 0.1}\n{"value": {"v": 1e-3, "d": NaN}}\n'
+        command("produce", "exact", "--create", *where, stdin=lines)
+        printed = command("consume", "exact", "--to-end", "--values", *where[2:]).stdout
+        first, second = printed.splitlines()
+        assert json.loads(first) == {"v": "1234567890123456789.1234567891", "d": 0.1}
+        assert second == '{"v": "0.0010000000", "d": NaN}', "what consume prints of a double is taken back"
+        wrong = command("produce", "exact", *where, stdin='{"v": 0.12345678901}\n', fails=True)
+        assert "line 1 does not fit the schema: field v: 0.12345678901 is more than a decimal" in str(wrong.exception)
+        wrong = command("produce", "exact", *where, stdin='{"value": {"v": 1}, "key": NaN}\n', fails=True)
+        assert "line 1: the key: NaN is no number of JSON" in str(wrong.exception)
+        assert "1E+400 is too large for a double" in str(
+            command("produce", "exact", *where, stdin='{"v": 1, "d": 1e400}\n', fails=True).exception
+        )
+
+
+def test_plain_json_is_written_as_it_stands(command: Command) -> None:
+    lines = [
+        '{"a":0.12345678901234567890, "b": 1e400,"c":"\\u00e9"}',
+        ' {"value": {"a": 0.12345678901234567890, "b": [1.50]}, "key": 1.10, "headers": {"h": 2.50}} ',
+        "9" * 5000,
+    ]
+    command("produce", "verbatim", "--create", stdin="".join(line + "\n" for line in lines))
+    first, second, third = raw(command, "verbatim")
+    assert (first.value, third.value) == (lines[0].encode(), lines[2].encode())
+    assert second.value == b'{"a": 0.12345678901234567890, "b": [1.50]}'
+    assert (second.key, list(second.headers)) == (b"1.10", [("h", b"2.50")])
+    command("produce", "verbatim-text", "--create", "--text", "--key-field", "n", stdin='{"n":1.0}\n{"n":2}\n{"n":3}\n')
+    written = raw(command, "verbatim-text")[0]
+    assert (written.key, written.value) == (b"1.0", b'{"n":1.0}')
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("NaN", "line 2: NaN is no number of JSON; --raw takes lines as they are"),
+        ('{"value": {"n": [-Infinity]}}', "line 2: -Infinity is no number of JSON"),
+        ('{"a": 1, "a": 2}', 'line 2: an object has the member "a" twice'),
+        ('{"value": 1, "key": {"é": 1, "b": 2, "é": 3, "é": 4}}', 'line 2: an object has the member "é" 3 times'),
+        ("[" * 100_000, "line 2: it is nested too deep"),
+        ('{"value": "\\ud800"}', "line 2: 'utf-8' codec can't encode"),
+    ],
+)
+def test_a_line_that_is_no_json_or_is_ambiguous_is_refused(command: Command, line: str, words: str) -> None:
+    failed = command("produce", "refused", "--create", stdin=f"1\n{line}\n", fails=True)
+    assert words in str(failed.exception) and isinstance(failed.exception, UsageError)
 
 
 def raw(command: Command, topic: str) -> list[KafkaRecord]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
@@ -29,6 +29,7 @@ __all__ = ["dlq"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _TOPIC: Final = "errors.deadletterqueue.topic.name"
+_CONTEXT: Final = "errors.deadletterqueue.context.headers.enable"
 _EXAMPLES: Final = 3
 _NAMED: Final = 10
 """The most letters that a line names."""
@@ -121,14 +122,16 @@ def show(
         for shown in letters:
             click.echo(json.dumps(shown, default=readable, ensure_ascii=False))
         return
-    by_cause: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    by_cause: dict[tuple[str | None, str | None, str], list[dict[str, Any]]] = {}
     for shown in letters:
-        by_cause.setdefault((shown["stage"], shown["error"], shape_of(shown["message"])), []).append(shown)
+        by_cause.setdefault((shown.get("stage"), shown.get("error"), shape_of(shown.get("message", ""))), []).append(
+            shown
+        )
     causes: list[dict[str, Any]] = [
         {
             "stage": stage,
             "error": error,
-            "message": common_message([shown["message"] for shown in alike]),
+            "message": None if stage is None else common_message([shown["message"] for shown in alike]),
             "count": len(alike),
             "examples": alike[:_EXAMPLES],
         }
@@ -139,12 +142,29 @@ def show(
         return
     click.echo(f"{counted(len(letters), 'letter')} of {connector} in {queue.topic}")
     for cause in causes:
-        click.echo(f"\n{counted(cause['count'], 'time')} {cause['error']} in {cause['stage']}: {cause['message']}")
-        rows = [
-            [f"{s['partition']}:{s['offset']}", s["topic"], s["from"], time_text(s["timestamp"]), _short(s["value"])]
-            for s in cause["examples"]
-        ]
-        print_table(["letter", "topic", "record", "time", "value"], rows)
+        _print_cause(cause)
+
+
+def _print_cause(cause: Mapping[str, Any]) -> None:
+    examples = cause["examples"]
+    columns = {
+        "letter": [f"{letter['partition']}:{letter['offset']}" for letter in examples],
+        "topic": [letter.get("topic", "") for letter in examples],
+        "record": [letter.get("from", "") for letter in examples],
+        "time": [time_text(letter["timestamp"]) for letter in examples],
+        "value": [_short(letter["value"]) for letter in examples],
+    }
+    if cause["stage"] is None:
+        click.echo(
+            f"\n{counted(cause['count'], 'letter')} without context: with {_CONTEXT}=true the connector writes into later ones "
+            "where they came from and what was wrong"
+        )
+        del columns["topic"], columns["record"]
+    else:
+        stage = f" in {cause['stage']}" if cause["stage"] else ""
+        message = f": {cause['message']}" if cause["message"] else ""
+        click.echo(f"\n{counted(cause['count'], 'time')} {cause['error'] or 'an error'}{stage}{message}")
+    print_table([*columns], [list(row) for row in zip(*columns.values(), strict=True)])
 
 
 @dlq.command()

@@ -16,12 +16,26 @@ from tidegate.cli.kafka.positions import Position, resolve
 if TYPE_CHECKING:
     from broker.client import Admin, ClientConfig, KafkaRecord, TopicPartition
 
-__all__ = ["REPLAYS", "Letter", "Queue", "group_of"]
+__all__ = ["MEMBERS", "REPLAYS", "Letter", "Queue", "group_of"]
 
 _PREFIX: Final = "__connect.errors."
 """Of the headers in which Connect says what went wrong (KIP-298)."""
 REPLAYS: Final = "tidegate.dlq.replays"
 """The header that counts how often a record was sent back."""
+MEMBERS: Final = (
+    "partition",
+    "offset",
+    "timestamp",
+    "topic",
+    "from",
+    "stage",
+    "error",
+    "message",
+    "replays",
+    "key",
+    "value",
+)
+"""What a letter may have as it is shown."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +86,22 @@ class Letter:
         values = [value for key, value in self.record.headers if key == name and value is not None]
         return values[-1].decode(errors="replace") if values else None
 
+    @property
+    def has_context(self) -> bool:
+        """Whether headers say where it came from and why it failed (errors.deadletterqueue.context.headers.enable)."""
+        return any(name.startswith(_PREFIX) for name, _ in self.record.headers)
+
     def shown(self, decode: Callable[[bytes | None], Any]) -> dict[str, Any]:
+        """What is known about it."""
         stage, error, message = self.cause
+        topic, partition, offset = self.fact("topic"), self.fact("partition"), self.fact("offset")
+        origin = None if partition is None or offset is None else f"{partition}:{offset}"
+        context = {"topic": topic, "from": origin, "stage": stage, "error": error, "message": message}
         return {
             "partition": self.record.partition,
             "offset": self.record.offset,
             "timestamp": self.record.timestamp_ms,
-            "topic": self.fact("topic"),
-            "from": f"{self.fact('partition')}:{self.fact('offset')}",
-            "stage": stage,
-            "error": error,
-            "message": message,
+            **({name: text for name, text in context.items() if text is not None} if self.has_context else {}),
             "replays": self.replays,
             "key": decode(self.record.key),
             "value": decode(self.record.value),

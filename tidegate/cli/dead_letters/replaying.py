@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from tidegate.cli.dead_letters.letter_queue import REPLAYS, Letter, Queue, group_of
+from tidegate.cli.dead_letters.letter_queue import MEMBERS, REPLAYS, Letter, Queue, group_of
 from tidegate.cli.dead_letters.sent import Sent, written
 from tidegate.cli.kafka.client import naming_topics
 from tidegate.cli.kafka.decoding import encoded_like
+from tidegate.cli.kafka.exact_json import json_text, parsed_json
 from tidegate.cli.kafka.positions import Position
 from tidegate.cli.options import time_text
+from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Edits", "Plan"]
 
 _IN_A_TRANSACTION: Final = 500
+_STAYS: Final = "not in the edits; still to be sent"
+_COUNTED_AS_DONE: Final = "not in the edits; --skip-others counts that as done"
 
 
 class Plan:
@@ -43,6 +46,8 @@ class Plan:
         self._on_purpose = False
         self._noted: dict[TopicPartition, list[Sent]] = {}
         """What was sent the first time, and again."""
+        self._last_ms = 0
+        """When letters of the queue were sent back last, before this command; 0 where that is not known."""
         self._cursor: dict[TopicPartition, int] = {}
         """The first offset that nothing is decided about."""
         self.sent: Counter[str] = Counter()
@@ -105,7 +110,7 @@ class Plan:
             await producer.flush()
             for ack in acks:
                 await ack
-            for partition in {letter.topic_partition for letter in batch}:
+            for partition in {letter.topic_partition for letter in batch if self._is_reached(letter)}:
                 position, note = written(*self._noted[partition])
                 await producer.send_offsets({partition: position}, group_of(self._queue.connector), note=note)
 
@@ -116,35 +121,37 @@ class Plan:
         self._on_purpose = start is not None
         log = await self._queue.ranges(admin, Position(offset=0))
         self._noted = {p: list(sent) for p, sent in (await self._queue.sent(admin, log)).items()}
+        self._last_ms = max((kind.at_ms for sent in self._noted.values() for kind in sent), default=0)
         if start is not None:
             ranges = await self._queue.ranges(admin, start)
-        elif self._edits is not None:
-            ranges = log
         else:
+            kinds = self._kinds if self._edits is None else (False, True)
             ranges = {
-                p: (max(begin, min(self._noted[p][again].first_open for again in self._kinds)), end)
+                p: (max(begin, min(self._noted[p][again].first_open for again in kinds)), end)
                 for p, (begin, end) in log.items()
             }
-        if self._edits is not None:  # they say nothing about the letters before and after those they name
-            self._edits.begin()
-            named = self._edits.ranges
-            ranges = {
-                p: (max(begin, named[p.partition][0]), min(end, named[p.partition][1]))
-                if p.partition in named
-                else (end, end)
-                for p, (begin, end) in ranges.items()
-            }
         self._cursor = {p: begin for p, (begin, _) in ranges.items()}
+        if self._edits is not None:
+            self._edits.begin()
+            named, reached = self._edits.ranges, log if start is None else ranges
+            first = {p: max(begin, named[p.partition][0]) for p, (begin, _) in reached.items() if p.partition in named}
+            self._cursor |= first
+            ranges = {p: (min(begin, first.get(p, end)), end) for p, (begin, end) in ranges.items()}
         return ranges
 
     def _end(self) -> None:
         for where in self._edits.left if self._edits is not None else ():
             self._skip(where, "the queue has no such letter there" + (", or --from leaves it out" * self._on_purpose))
+        for letters in self.skipped.values():
+            letters.sort(key=lambda where: [int(number) for number in where.split(":")])
         for sent in self._noted.values():
             written(*sent)  # too many gaps are an error before anything is sent
 
     def _outgoing(self, letter: Letter) -> dict[str, Any] | None:
         """The arguments of ``BatchProducer.enqueue`` for a letter; None to leave it out. Notes the decision."""
+        if not self._is_reached(letter):
+            self._pass(letter)
+            return None
         outgoing, stays = self._decided(letter)
         partition, offset = letter.topic_partition, letter.record.offset
         now_ms = int(time.time() * 1000)
@@ -152,11 +159,25 @@ class Plan:
             noted, cursor = self._noted[partition][again], self._cursor[partition]
             if again in self._kinds:
                 open_here = stays and again == letter.is_again
-                self._noted[partition][again] = noted.having(cursor, offset + (not open_here), now_ms)
+                at_ms = noted.at_ms if outgoing is None or again != letter.is_again else now_ms
+                self._noted[partition][again] = noted.having(cursor, offset + (not open_here), at_ms)
             elif again != letter.is_again and noted.position >= cursor:  # no letter of this kind is behind it
                 self._noted[partition][again] = noted.having(cursor, offset + 1, noted.at_ms)
         self._cursor[partition] = offset + 1
         return outgoing
+
+    def _is_reached(self, letter: Letter) -> bool:
+        """Whether something is decided about it: edits say nothing about the letters before and after those they name."""
+        if self._edits is None:
+            return True
+        first, end = self._edits.ranges.get(letter.record.partition, (0, 0))
+        return first <= letter.record.offset < end
+
+    def _pass(self, letter: Letter) -> None:
+        """Report a letter that stays as it is."""
+        is_sent = letter.record.offset in self._noted[letter.topic_partition][letter.is_again]
+        if self._queue.is_of_connector(letter) and not is_sent:
+            self._skip(letter.where, _STAYS)
 
     def _decided(self, letter: Letter) -> tuple[dict[str, Any] | None, bool]:
         """What to send, and whether the letter is one that is left in the queue."""
@@ -168,6 +189,8 @@ class Plan:
             if self._edits is not None and named:
                 self._edits.see(letter.where)
                 self._skip(letter.where, "not sent back before, so --again leaves them out")
+            elif self._edits is not None:
+                self._pass(letter)
             elif again:
                 self._skip(letter.where, "sent back before and failed once more (--again)")
             return None, False
@@ -175,17 +198,19 @@ class Plan:
         was_sent = letter.record.offset in noted
         if not named:
             if not was_sent:
-                why = "--skip-others counts that as done" if self._skip_others else "still to be sent"
-                self._skip(letter.where, f"not in the edits; {why}")
+                self._skip(letter.where, _COUNTED_AS_DONE if self._skip_others else _STAYS)
             return None, not was_sent and not self._skip_others
         if self._edits is not None:
             self._edits.see(letter.where)
         if was_sent and not self._on_purpose:
             if self._edits is not None:
+                when = (
+                    f" (letters of the queue were sent last at {time_text(self._last_ms)} UTC)" if self._last_ms else ""
+                )
                 self._skip(
                     letter.where,
-                    f"sent back before, the last time at {time_text(noted.at_ms)} UTC; --from beginning sends them once more, and what "
-                    "failed again lies in the queue as another letter",
+                    f"sent back before{when}; --from beginning sends them once more, and what failed again lies in the queue as "
+                    "another letter",
                 )
             return None, False
         return self._sent(letter), False
@@ -227,19 +252,17 @@ class Edits:
             if not line.strip():
                 continue
             with _named_line(number):
-                edit = json.loads(line)
-                where = int(edit["partition"]), int(edit["offset"])
+                edit = _checked(parsed_json(line, constants=True))
+                where = edit["partition"], edit["offset"]
                 if where in self._lines:
                     raise UsageError(f"{where[0]}:{where[1]} is line {self._lines[where][0]}, too")
                 self._lines[where] = number, edit
+        grouped = _grouped(self._lines).items()
+        self.ranges: Mapping[int, tuple[int, int]] = {p: (min(offsets), max(offsets) + 1) for p, offsets in grouped}
+        """By partition, the offset of the first line and the one after the last."""
 
     def __contains__(self, where: tuple[int, int]) -> bool:
         return where in self._lines
-
-    @property
-    def ranges(self) -> dict[int, tuple[int, int]]:
-        """By partition, the offset of the first line and the one after the last."""
-        return {partition: (min(offsets), max(offsets) + 1) for partition, offsets in _grouped(self._lines).items()}
 
     def begin(self) -> None:
         self._seen.clear()
@@ -261,6 +284,22 @@ class Edits:
                 encoded_like(record.key, edit["key"], self._client),
                 encoded_like(record.value, edit["value"], self._client),
             )
+
+
+def _checked(edit: Any) -> Mapping[str, Any]:
+    """A line of edits. Raises ValueError or TypeError with what is wrong in it."""
+    if not isinstance(edit, dict):
+        raise TypeError("it is no object")
+    for name in edit:
+        if name not in MEMBERS:
+            near = nearest_name(name, MEMBERS)
+            raise ValueError(f"it has {name}, which no letter has" + (f"; is {near} meant?" if near else ""))
+    if missing := [name for name in ("partition", "offset", "key", "value") if name not in edit]:
+        raise ValueError(f"it lacks {' and '.join(missing)}")
+    for name in ("partition", "offset"):
+        if isinstance(edit[name], bool) or not isinstance(edit[name], int):
+            raise TypeError(f"{name} is {json_text(edit[name])}, which is no whole number")
+    return edit
 
 
 def _grouped(places: Iterable[tuple[int, int]]) -> dict[int, list[int]]:

@@ -22,7 +22,7 @@ class Sent:
     gaps: tuple[tuple[int, int], ...] = ()
     """First offset and end of each, in order."""
     at_ms: int = 0
-    """When letters were sent back last; 0 if never."""
+    """When letters were sent back last; 0 if never, or if that is not known."""
 
     @property
     def first_open(self) -> int:
@@ -32,7 +32,7 @@ class Sent:
         return offset < self.position and not any(begin <= offset < end for begin, end in self.gaps)
 
     def having(self, begin: int, end: int, at_ms: int) -> Sent:
-        """The same with the offsets from ``begin`` to before ``end``."""
+        """The same with the offsets from ``begin`` to before ``end``, and with this time."""
         if begin >= end:
             return self
         gaps = [*self.gaps, *([(self.position, begin)] if begin > self.position else [])]

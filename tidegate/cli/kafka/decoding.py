@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tidegate.cli.kafka.exact_json import json_text, parsed_json
 from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:
@@ -74,11 +75,13 @@ def _by_schema(data: bytes, client: RegistryClient) -> Any:
 def encoded_like(original: bytes | None, value: Any, client: RegistryClient) -> bytes | None:
     """The bytes of a printed value, in the encoding of the bytes that it was printed from.
 
-    A value that was not changed keeps its bytes. Raises UsageError for one that does not fit the schema.
+    A value that was not changed keeps its bytes. It comes from ``parsed_json``. Raises UsageError for one that does not
+    fit the schema, ValueError for NaN where it is written as JSON.
     """
     from registry.serde import SerializationError
 
-    if value == json.loads(json.dumps(decoder(client)(original), default=readable)):
+    printed = json.dumps(decoder(client)(original), default=readable)
+    if value == parsed_json(printed, constants=True):
         return original
     if value is None:
         return None
@@ -96,23 +99,22 @@ def _framed_like(original: bytes, value: Any, client: RegistryClient) -> bytes:
     """Raises SerializationError for a value that the schema of the original does not have."""
     from registry.serde import UnencodableValue, frame, protobuf_message, record_from_json, unframe
 
-    text: bytes = value.encode() if isinstance(value, str) else json.dumps(value, ensure_ascii=False).encode()
     try:
         schema_id, _ = unframe(original)
         kind = client.any_schema(schema_id).schema_type
         schema = client.schema(schema_id) if kind == "AVRO" else None
     except TidegateError:  # it was no record of a schema
-        return text
+        return value.encode() if isinstance(value, str) else json_text(value).encode()
     if schema is not None:
         return record_from_json(schema, value, schema_id)
     if kind == "JSON":
-        return frame(schema_id, json.dumps(value, ensure_ascii=False).encode())
+        return frame(schema_id, json_text(value).encode())
     from google.protobuf.json_format import ParseDict, ParseError
 
     header, message = protobuf_message(original, client.any_schema)
     message.Clear()
     try:
-        ParseDict(value, message)
+        ParseDict(json.loads(json_text(value)), message)  # it would cut a Decimal to an integer
     except ParseError as error:
         raise UnencodableValue(str(error)) from error
     return header + message.SerializeToString()

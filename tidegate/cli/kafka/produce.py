@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
@@ -17,6 +18,7 @@ import click
 from tidegate.cli.credentials import naming_subjects, registry_client
 from tidegate.cli.kafka.client import client_config, kafka_options, key_values, with_admin
 from tidegate.cli.kafka.decoding import raw_bytes
+from tidegate.cli.kafka.exact_json import json_text, parsed_json
 from tidegate.cli.options import counted
 from tidegate.kit.errors import UsageError
 
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["produce"]
 
-_Encode: TypeAlias = Callable[[Any], bytes]
+_Encode: TypeAlias = Callable[[Any, str | None], bytes]
+"""Takes a value, and its JSON as it stood in the line if that is known."""
 _Record: TypeAlias = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int | None]
 """Key, value, headers and partition."""
 _ALIKE: Final = 0.8
@@ -42,6 +45,8 @@ class _Form:
     headers: Mapping[str, str]
     partition: int | None
     raw: bool
+    constants: bool
+    """Whether NaN and Infinity are numbers, as a double of a schema may be."""
     encode_key: _Encode
     encode_value: _Encode
     compacted: str | None
@@ -103,14 +108,15 @@ def produce(
         raise click.UsageError("give --key or --key-field, not both")
     config = client_config(data, bootstrap_servers, properties, command_config)
     encode_key: _Encode = _text_bytes
-    encode_value: _Encode = str.encode if raw else _text_bytes if text else _json_bytes
+    encode_value: _Encode = _raw_line if raw else _text_bytes if text else _json_bytes
     if subject is not None or key_subject is not None:
         with registry_client(data, registry) as client, naming_subjects(client):
             encode_value = encode_value if subject is None else _schema_encoder(client, subject)
             encode_key = encode_key if key_subject is None else _schema_encoder(client, key_subject)
     is_there, needs_key = with_admin(config, lambda admin: _looked_up(admin, topic, create=create))
     common = key_values(headers, "--header")
-    form = _Form(key, key_field, common, partition, raw, encode_key, encode_value, topic if needs_key else None)
+    compacted = topic if needs_key else None
+    form = _Form(key, key_field, common, partition, raw, subject is not None, encode_key, encode_value, compacted)
     if file.seekable():  # a file: nothing is written if one of its lines is wrong
         for _ in _encoded(file, form):
             pass
@@ -158,13 +164,13 @@ def _letters(name: str) -> str:
     return re.sub(r"[\d._-]", "", name)
 
 
-def _schema_encoder(client: RegistryClient, subject: str) -> Callable[[Any], bytes]:
+def _schema_encoder(client: RegistryClient, subject: str) -> _Encode:
     from registry.serde import record_from_json
 
     registered = client.version(subject)
     schema = client.parsed(registered)
 
-    def encode(value: Any) -> bytes:
+    def encode(value: Any, _: str | None) -> bytes:
         # Bytes that contradicted their schema stay as they are; {"base64": ...} alone may be a record of the schema.
         if isinstance(value, dict) and "undecodable" in value and (data := raw_bytes(value)) is not None:
             return data
@@ -173,13 +179,17 @@ def _schema_encoder(client: RegistryClient, subject: str) -> Callable[[Any], byt
     return encode
 
 
-def _json_bytes(value: Any) -> bytes:
+def _raw_line(line: str, _: str | None) -> bytes:
+    return line.encode()
+
+
+def _json_bytes(value: Any, text: str | None = None) -> bytes:
     data = raw_bytes(value)
-    return json.dumps(value, ensure_ascii=False).encode() if data is None else data
+    return (json_text(value) if text is None else text).encode() if data is None else data
 
 
-def _text_bytes(key: Any) -> bytes:
-    return key.encode() if isinstance(key, str) else _json_bytes(key)
+def _text_bytes(value: Any, text: str | None = None) -> bytes:
+    return value.encode() if isinstance(value, str) else _json_bytes(value, text)
 
 
 _PRINTED = frozenset({"topic", "offset", "timestamp"})
@@ -187,54 +197,66 @@ _PRINTED = frozenset({"topic", "offset", "timestamp"})
 _PARTS = frozenset({"key", "value", "headers", "partition"})
 
 
-def _messages(file: TextIO, *, raw: bool) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The parts of each message, with its line number."""
+def _messages(file: TextIO, form: _Form) -> Iterator[tuple[int, dict[str, Any], str | None]]:
+    """The parts of each message, with its line number, and the line if that is the value."""
     for number, line in enumerate(file, 1):
-        if raw:
-            yield number, {"value": line.removesuffix("\n")}
+        if form.raw:
+            yield number, {"value": line.removesuffix("\n")}, None
             continue
         if not line.strip():
             continue
         try:
-            message = json.loads(line)
-        except ValueError as error:
+            message = parsed_json(line, constants=form.constants)
+        except json.JSONDecodeError as error:
             raise UsageError(f"line {number} is not JSON: {error}; --raw takes lines as they are") from error
+        except ValueError as error:
+            raise UsageError(f"line {number}: {error}; --raw takes lines as they are") from error
         whole = isinstance(message, dict) and "value" in message and set(message) <= _PARTS | _PRINTED
-        yield number, message if whole else {"value": message}
+        yield (number, message, None) if whole else (number, {"value": message}, line.strip(" \t\r\n"))
 
 
 def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
     """The records of a file. Raises UsageError that names the line."""
-    from registry.serde import SerializationError
-
     common: list[tuple[str, bytes | None]] = [(name, text.encode()) for name, text in form.headers.items()]
-    for number, message in _messages(file, raw=form.raw):
+    for number, message, line in _messages(file, form):
         headers = message.get("headers") or {}
         if not isinstance(headers, dict):
-            raise UsageError(f'line {number}: "headers" must be an object, not {json.dumps(headers)}')
+            raise UsageError(f'line {number}: "headers" must be an object, not {json_text(headers)}')
         partition = message.get("partition", form.partition)
         if partition is not None and (isinstance(partition, bool) or not isinstance(partition, int) or partition < 0):
-            raise UsageError(f'line {number}: "partition" must be the number of one, not {json.dumps(partition)}')
+            raise UsageError(f'line {number}: "partition" must be the number of one, not {json_text(partition)}')
         key, value = message.get("key", form.key), message["value"]
         if form.key_field is not None and "key" not in message:
             if not isinstance(value, dict) or form.key_field not in value:
                 raise UsageError(f"line {number} has no field {form.key_field}, which --key-field takes as the key")
             key = value[form.key_field]
-        try:
-            encoded = None if value is None else form.encode_value(value)
-        except SerializationError as error:
-            raise UsageError(f"line {number} does not fit the schema: {error}") from error
-        try:
-            encoded_key = None if key is None else form.encode_key(key)
-        except SerializationError as error:
-            raise UsageError(f"line {number}: the key does not fit the schema: {error}") from error
+        with _named(f"line {number}"):
+            encoded = None if value is None else form.encode_value(value, line)
+        with _named(f"line {number}: the key"):
+            encoded_key = None if key is None else form.encode_key(key, None)
         if encoded_key is None and form.compacted is not None:
             raise UsageError(
                 f"line {number} has no key, and topic {form.compacted} is compacted: it keeps the newest record of each key; "
                 'give --key-field or --key, or a "key" in the line'
             )
-        named = [(name, None if text is None else _text_bytes(text)) for name, text in headers.items()]
+        with _named(f"line {number}: a header"):
+            named = [(name, None if text is None else _text_bytes(text)) for name, text in headers.items()]
         yield encoded_key, encoded, common + named, partition
+
+
+@contextmanager
+def _named(part: str) -> Iterator[None]:
+    """Says in errors which part of which line cannot be written."""
+    from registry.serde import SerializationError
+
+    try:
+        yield
+    except SerializationError as error:
+        raise UsageError(f"{part} does not fit the schema: {error}") from error
+    except RecursionError as error:
+        raise UsageError(f"{part} is nested too deep") from error
+    except ValueError as error:
+        raise UsageError(f"{part}: {error}") from error
 
 
 async def _produce(
