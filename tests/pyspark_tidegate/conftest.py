@@ -1,4 +1,4 @@
-"""One Spark, one broker and one registry for all files of a test process; the JVM takes five seconds to start, and its first jobs more."""
+"""One Spark, one broker and one registry for all files of this folder; the JVM takes five seconds to start, and its first jobs more."""
 
 from __future__ import annotations
 
@@ -18,13 +18,25 @@ from tests.support.spark import QUICK_CONF, collect_connections
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_STARTED: list[SparkSession] = []
+"""The Spark, once a test has asked for it. It ends with the folder's last test: other tests of this process may need another."""
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    from pyspark import SparkContext
+
+@pytest.fixture
+def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    if not _STARTED:
+        _STARTED.append(_start(tmp_path_factory.mktemp("spark")))
+    return _STARTED[0]
+
+
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
+        _stop()
+
+
+def _start(scratch: Path) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    scratch = tmp_path_factory.mktemp("spark")
     os.environ |= {
         "JAVA_HOME": str(find_java(scratch)),
         "PYSPARK_PYTHON": sys.executable,
@@ -43,7 +55,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
-    yield session
+    return session
+
+
+def _stop() -> None:
+    from pyspark import SparkContext
+
+    if not _STARTED:
+        return
+    session = _STARTED.pop()
     gateway = session.sparkContext._gateway
     session.stop()
     # The JVM ends with its standard input; connections to it would be left open.
