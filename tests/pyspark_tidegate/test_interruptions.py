@@ -119,6 +119,7 @@ def test_readers_of_committed_records_see_nothing_of_a_batch_that_failed(
     assert ids(copy, committed=True) == list(range(40_010))
 
 
+@pytest.mark.long
 def test_a_task_that_is_tried_again_doubles_its_rows_without_transactions_only(
     topic: Topic, folder: Path, drivers: list[Driver]
 ) -> None:

@@ -160,7 +160,7 @@ def changes(worker):
     return name
 
 
-@pytest.mark.parametrize("format_", ["iceberg", "delta"])
+@pytest.mark.parametrize("format_", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
 def test_the_connectors_of_the_page_make_tables_that_others_read(worker, changes, tmp_path, format_):
     config = of_page(format_, tmp_path) | {"topics": changes}
     worker.ask("POST", "/connectors", {"name": changes, "config": config}, expect=201)

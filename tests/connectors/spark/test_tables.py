@@ -141,6 +141,7 @@ class Killed(Exception):
     pass
 
 
+@pytest.mark.long
 @FORMATS
 def test_a_run_that_is_repeated_after_its_commit_is_in_the_table_once(loads, format_):
     load = loads(format_)
