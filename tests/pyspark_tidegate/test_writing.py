@@ -248,13 +248,15 @@ def test_a_topic_is_not_overwritten(spark: SparkSession, topic: Topic) -> None:
 def test_readers_of_committed_records_see_the_rows_of_a_job_that_succeeded_and_no_others(
     spark: SparkSession, topic: Topic
 ) -> None:
-    late = "if(id = 29999, raise_error('the last row'), id) as id"  # in the second of two tasks
-    frame = spark.range(30_000, numPartitions=2).selectExpr(late)
+    late = "if(id = 299999, raise_error('the last row'), id) as id"  # in the second of two tasks, long after its first rows were sent
+    wide = "repeat('x', 100) as pad"
+    frame = spark.range(300_000, numPartitions=2).selectExpr(late, wide)
     with pytest.raises(Exception, match="the last row"):
         write(frame, topic, transactions="true")
     assert messages(topic)
     assert messages(topic, committed=True) == []  # and the reader came to the end: no transaction is left open
-    write(spark.range(30_000, numPartitions=3).where("id > 20000"), topic, transactions="true")  # a task without rows
+    rows = spark.range(30_000, numPartitions=3).where("id > 20000")  # a task without rows
+    write(rows.selectExpr("id", wide), topic, transactions="true")
     decode = decoder(topic)
     seen = [decode(message.value())["id"] for message in messages(topic, committed=True)]
     assert sorted(seen) == list(range(20_001, 30_000))
