@@ -7,7 +7,7 @@ import sys
 import click
 import pytest
 
-from tidegate.cli import tidegate
+from tidegate.cli import main, tidegate
 
 
 def every_command():
@@ -107,3 +107,16 @@ def test_packages_import_without_heavy_libraries(name):
     code = f"import sys, {name}; print([m for m in ('pyarrow', 'numpy', 'pandas', 'pyspark', 'grpc', 'sqlalchemy') if m in sys.modules])"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "[]"
+
+
+def test_a_connection_that_breaks_is_an_error_and_no_reader_that_has_gone(monkeypatch, capsys):
+    @click.command()
+    def status():
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("tidegate.cli.up.status", status)
+    monkeypatch.setattr(sys, "argv", ["tidegate", "status"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == "error: a connection was lost: [Errno 32] Broken pipe\n"

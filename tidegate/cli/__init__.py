@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import select
 import sys
 from collections.abc import Mapping
 from typing import Any, Final
@@ -52,6 +53,13 @@ class _ReaderGone(Exception):
     """The reader of our output has ended (`consume TOPIC | head -n 1`): nothing is wrong."""
 
 
+def _is_reader_gone() -> bool:
+    """Whether standard output is the pipe that broke, and not a connection."""
+    output = select.poll()
+    output.register(1, 0)  # errors are told in any case
+    return bool(output.poll(0))
+
+
 class _Commands(click.Group):
     """The commands of the table above; a family's module is imported when it is called."""
 
@@ -68,8 +76,10 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError as error:  # click would end with 1
-            raise _ReaderGone from error
+        except BrokenPipeError as error:
+            if not _is_reader_gone():
+                raise TidegateError(f"a connection was lost: {error}") from error
+            raise _ReaderGone from error  # click would end with 1
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -86,10 +86,9 @@ def apply(
             try:
                 now = rest.call("GET", path_of(name, "/config")) if name in existing else {}
                 unchanged = now == _as_stored(name, config)
-                if not unchanged and wait and name in existing:
-                    reasons = (part.get("trace", "") for part in _parts(rest, name) if part["state"] == "FAILED")
-                    stale.update((name, reason) for reason in reasons)
                 if not unchanged:
+                    if wait and name in existing and (reason := _failure(_parts(rest, name))) is not None:
+                        stale[name] = reason
                     now = rest.call("PUT", path_of(name, "/config"), {**config, "name": name})["config"]
             except TidegateError as error:
                 raise TidegateError(f"{path}: {error}") from error
@@ -201,7 +200,7 @@ def _wait_until_running(rest: Rest, names: Iterable[str], stale: dict[str, str],
         now = time.monotonic()
         for name in tuple(waiting):
             parts = _parts(rest, name)
-            trace = next((part.get("trace", "") for part in parts if part["state"] == "FAILED"), None)
+            trace = _failure(parts)
             if trace is not None and trace == stale.get(name) and now - began < _LONGEST_STALE_S:
                 continue  # the status follows the configuration a moment later
             if trace is not None:
@@ -225,6 +224,11 @@ def _wait_until_running(rest: Rest, names: Iterable[str], stale: dict[str, str],
         time.sleep(_PAUSE_S if waiting else 0)
     if failed:
         raise TidegateError("\n".join(failed))
+
+
+def _failure(parts: Iterable[Mapping[str, Any]]) -> str | None:
+    """Why the first of them that has failed did; None if none has."""
+    return next((part.get("trace", "") for part in parts if part["state"] == "FAILED"), None)
 
 
 def _parts(rest: Rest, name: str) -> list[dict[str, Any]]:
