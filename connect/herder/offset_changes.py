@@ -105,20 +105,18 @@ def _whole(value: Any, what: str, title: str) -> int:
 async def require_in_log(admin: Admin, offsets: SinkOffsets) -> None:
     """Raises BadRequest for a position in a partition that does not exist, or beyond its end: a sink that keeps its own positions would
     pass over the records that come."""
-    from broker.client.errors import UnknownTopicOrPartition
-
-    for partition, offset in offsets.items():
-        if offset is None:
-            continue
-        where = f"{partition.topic}-{partition.partition}"
-        try:
-            end = (await admin.end_offsets([partition]))[partition]
-        except UnknownTopicOrPartition as error:
+    wanted = {partition: offset for partition, offset in offsets.items() if offset is not None}
+    topics = {partition.topic for partition in wanted}.intersection(await admin.list_topics(internal=True))
+    described = await admin.describe_topics(sorted(topics)) if topics else {}
+    existing = {(topic.name, partition.partition) for topic in described.values() for partition in topic.partitions}
+    for partition, offset in wanted.items():
+        if partition not in existing:
+            raise BadRequest(f"The position {offset} is for {partition}, and there is no such topic or partition")
+    for partition, end in (await admin.end_offsets(wanted)).items():
+        if (offset := wanted[partition]) > end:
             raise BadRequest(
-                f"The position {offset} is for {where}, and there is no such topic or partition"
-            ) from error
-        if offset > end:
-            raise BadRequest(f"The position {offset} of {where} is beyond its end, which is {end}: give {end} or less")
+                f"The position {offset} of {partition} is beyond its end, which is {end}: give {end} or less"
+            )
 
 
 async def alter_sink(admin: Admin, name: str, group: str, offsets: SinkOffsets) -> None:

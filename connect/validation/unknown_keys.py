@@ -4,10 +4,10 @@ key.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 
 from connect.validation.validation import ConfigInfos
+from tidegate.kit.config import nearest_name
 
 __all__ = ["unknown_keys"]
 
@@ -24,6 +24,5 @@ def unknown_keys(infos: ConfigInfos, names_: Iterable[str]) -> Mapping[str, str 
     unknown: dict[str, str | None] = {}
     for name in names_:
         if name not in known and not name.startswith(tuple(infos.families)):
-            near = difflib.get_close_matches(name, names, 1, _LIKENESS)
-            unknown[name] = near[0] if near else None
+            unknown[name] = nearest_name(name, names, likeness=_LIKENESS)
     return unknown

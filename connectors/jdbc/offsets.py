@@ -57,10 +57,10 @@ class Position:
 
 def require_position(partition: Mapping[str, Any], offset: Mapping[str, Any] | None, tables: Sequence[TableId]) -> None:
     """Raises ConnectError for what no task would look up: it would read the table from the beginning. ``tables`` is empty for a query."""
-    names = [name for table in tables for name in (*table.names, table.name)]
-    named = partition.get("table") if set(partition) <= {"protocol", "table"} else None
     if offset is None:
         return
+    names = [name for table in tables for name in (*table.names, table.name)]
+    named = partition.get("table") if set(partition) <= {"protocol", "table"} else None
     if not tables and partition != QUERY_PARTITION:
         raise ConnectError(
             f"partition {dict(partition)} should be {dict(QUERY_PARTITION)}: the connector reads a query"

@@ -486,9 +486,9 @@ def nearest_key(name: str, known: Iterable[Key]) -> str | None:
     return nearest_name(name, [declared.name for declared in known])
 
 
-def nearest_name(name: str, names: Iterable[str]) -> str | None:
-    """The one of ``names`` most similar to ``name``; None if none is similar."""
-    return next(iter(difflib.get_close_matches(name, list(names), n=1)), None)
+def nearest_name(name: str, names: Iterable[str], *, likeness: float = 0.6) -> str | None:
+    """The one of ``names`` most similar to ``name``; None if none is similar. ``likeness`` is difflib's ratio, up to 1."""
+    return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=likeness)), None)
 
 
 def _described(check: Check, valid: str) -> Check:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import json
 import re
 import sys
@@ -20,6 +19,7 @@ from tidegate.cli.kafka.client import client_config, kafka_options, key_values, 
 from tidegate.cli.kafka.decoding import raw_bytes
 from tidegate.cli.kafka.exact_json import json_text, parsed_json
 from tidegate.cli.options import counted
+from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ async def _looked_up(admin: Admin, topic: str, *, create: bool) -> tuple[bool, b
 def _meant(topic: str, names: Iterable[str]) -> str | None:
     """The topic that a name is a misspelling of. A name that has other digits is not."""
     others = [name for name in names if _letters(name) != _letters(topic)]
-    return next(iter(difflib.get_close_matches(topic, others, n=1, cutoff=_ALIKE)), None)
+    return nearest_name(topic, others, likeness=_ALIKE)
 
 
 def _letters(name: str) -> str:
