@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
 from tests.conformance.access.brokers import Ports, apache, ours
 from tests.conformance.access.walk import PASSWORD
 from tests.servers.kafka import kafka_tool
+from tests.servers.process import wait_until
 from tests.support.broker import BrokerThread, settings
 
 
@@ -117,15 +118,19 @@ def test_clients_see_the_topics_they_may_describe(access: Access) -> None:
     )
     for future in admin.create_acls([binding]).values():
         future.result(60)
-    seen = AdminClient(access.client("bob")).list_topics(timeout=60).topics
-    assert set(seen) == {"wages"}
+
+    def seen() -> set[str]:
+        return set(AdminClient(access.client("bob")).list_topics(timeout=60).topics)
+
+    # Apache Kafka answers before its broker applies a change.
+    wait_until(lambda: seen() == {"wages"}, "the topic that bob may describe")
     every = AclBindingFilter(
         ResourceType.ANY, None, ResourcePatternType.ANY, "User:bob", None, AclOperation.ANY, AclPermissionType.ANY
     )
     assert admin.describe_acls(every).result(60) == [binding]
     (removed,) = admin.delete_acls([every]).values()
     assert removed.result(60) == [binding]
-    assert set(AdminClient(access.client("bob")).list_topics(timeout=60).topics) == set()
+    wait_until(lambda: seen() == set(), "the end of bob's right")
     bob = AdminClient(access.client("bob"))
     (created,) = bob.create_acls([binding]).values()
     with pytest.raises(KafkaException, match="CLUSTER_AUTHORIZATION_FAILED"):

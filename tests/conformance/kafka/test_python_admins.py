@@ -115,11 +115,18 @@ def test_aiokafka_manages_topics_configs_and_records(bootstrap_servers: str, nam
             made = await client.create_topics([NewTopic(topic, 1, 1, topic_configs={"retention.ms": "5000"})])
             assert [error[1] for error in made.topic_errors] == [0]
             await client.create_partitions({topic: NewPartitions(2)})
-            assert topic in await client.list_topics()
             resource = Resource(ConfigResourceType.TOPIC, topic, {"retention.ms": "6000"})
             await client.alter_configs([resource])
-            (shown,) = await client.describe_configs([resource])
-            assert [error[1] for error in shown.resources[0][4]] == ["6000"]
+
+            async def value() -> str:
+                (shown,) = await client.describe_configs([resource])
+                ((_, value, *_),) = shown.resources[0][4]
+                return str(value)
+
+            # Apache Kafka answers before its broker applies a change.
+            async with asyncio.timeout(60):
+                while topic not in await client.list_topics() or await value() != "6000":
+                    await asyncio.sleep(0.05)
             async with AIOKafkaProducer(bootstrap_servers=bootstrap_servers) as producer:
                 for _ in range(3):
                     await producer.send_and_wait(topic, b"value", partition=0)
