@@ -309,7 +309,7 @@ class ObjectSinkConfig:
 
     def problems(self) -> Iterable[Problem]:
         if self.writes_tombstones and not self.store_keys:
-            yield Problem("store.kafka.keys", "behavior.on.null.values=write needs store.kafka.keys=true")
+            yield Problem("behavior.on.null.values", "behavior.on.null.values=write needs store.kafka.keys=true")
         parts = self.tombstone_folder.replace(self.directory_delim or "/", "/").split("/")
         if self.writes_tombstones and not {"", ".", ".."}.isdisjoint(parts):
             name = "tombstone.encoded.partition"
