@@ -210,6 +210,22 @@ class IcebergSinkConfig:
         "stay until the engine that maintains the table removes orphan files.",
         group="Commits",
     )
+    compact_interval_ms: int = key(
+        "tidegate.compact.interval.ms",
+        default=0,
+        check=at_least(0),
+        doc="How often small data files are put together into files of write.target-file-size-bytes, while the sink goes on. "
+        "The first of several tasks does it; 0: nobody does.",
+        group="Commits",
+    )
+    compact_min_files: int = key(
+        "tidegate.compact.min.input.files",
+        default=5,
+        type=KeyType.INT,
+        check=at_least(2),
+        doc="Small files of a partition are left alone until there are this many, or until they fill a file.",
+        group="Commits",
+    )
     control_topic: str = key(
         "iceberg.control.topic",
         default="control-iceberg",

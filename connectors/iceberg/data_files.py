@@ -28,7 +28,7 @@ from connectors.iceberg.columns import arrow_schema, arrow_type, list_offsets, n
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask, Table
 
-__all__ = ["DataFileWriter", "FilesIncomplete", "projected", "read_rows"]
+__all__ = ["DataFileWriter", "FilesIncomplete", "projected", "read_rows", "target_bytes"]
 
 _TARGET: Final = "write.target-file-size-bytes"
 _TARGET_BYTES: Final = 512 * 1024 * 1024
@@ -78,7 +78,7 @@ class DataFileWriter:
         self._renamed = self._file_schema != self.schema
         self._locations = load_location_provider(metadata.location, self._properties)
         self._format = FileFormatFactory.get(FileFormat.PARQUET)
-        self._target = int(self._properties.get(_TARGET, _TARGET_BYTES))
+        self._target = target_bytes(table, write_props)
         self._name, self._numbers = uuid.uuid4(), itertools.count()
         self._open: dict[str, _OpenFile] = {}
         self._finished: list[DataFile] = []
@@ -194,6 +194,11 @@ class DataFileWriter:
             )
         )
         return _Partition(record, self.spec.partition_to_path(record, self.schema))
+
+
+def target_bytes(table: Table, write_props: Mapping[str, str]) -> int:
+    """The size that files of a table should have."""
+    return int({**table.metadata.properties, **write_props}.get(_TARGET, _TARGET_BYTES))
 
 
 def _nested(rows: pa.Table, path: str) -> pa.ChunkedArray:

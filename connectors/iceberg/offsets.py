@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
-__all__ = ["Mark", "Offsets", "offsets_property", "offsets_text", "stored_offsets"]
+__all__ = ["Mark", "Offsets", "offsets_of_all", "offsets_property", "offsets_text", "stored_offsets"]
 
 _PREFIX: Final = "tidegate.offsets."
 
@@ -53,6 +53,20 @@ def stored_offsets(table: Table, branch: str, connector: str) -> dict[TopicParti
     if any(_property(other, name) for other in metadata.snapshots):
         return {}  # rolled back to before the first of them
     return _read(metadata.properties.get(name, "{}"))
+
+
+def offsets_of_all(table: Table, branch: str) -> dict[str, str]:
+    """The properties with the offsets of all connectors that stand in the branch's snapshots: a snapshot that says them
+    again keeps them when older ones are expired.
+    """
+    metadata, made = table.metadata, dict[str, str]()
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    snapshot = metadata.snapshot_by_name(branch)
+    while snapshot is not None:
+        summary = snapshot.summary.additional_properties if snapshot.summary is not None else {}
+        made = {name: text for name, text in summary.items() if name.startswith(_PREFIX)} | made
+        snapshot = by_id.get(snapshot.parent_snapshot_id or -1)
+    return made
 
 
 def _property(snapshot: Snapshot, name: str) -> str | None:

@@ -27,6 +27,7 @@ from connectors.iceberg.config import IcebergSinkConfig
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from connectors.iceberg.compaction import Compaction
     from connectors.iceberg.offsets import Mark
     from connectors.iceberg.table_rows import TableRows
 
@@ -66,6 +67,7 @@ class IcebergSinkTask(SinkTask[IcebergSinkConfig]):
         """Partitions that are delivered again: what the present put has of them comes once more."""
         self._began = time.monotonic()
         self._expired_at: dict[str, float] = {}
+        self._compaction: Compaction | None = None
 
     def start(self) -> None:
         from connectors.iceberg.routing import Router
@@ -76,6 +78,11 @@ class IcebergSinkTask(SinkTask[IcebergSinkConfig]):
         self.resources.callback(self._discard)
         self._router = Router(self.config)
         self._maker = RowMaker(self.config, self._tables, self.context.connector)
+        if self.config.compact_interval_ms and self.context.task == 0:
+            from connectors.iceberg.compaction import Compaction
+
+            self._compaction = Compaction(self.config, self.context.connector)
+            self.resources.callback(self._compaction.stop)
 
     def open(self, partitions: Sequence[TopicPartition]) -> None:
         """Continue where the table ends: at its last record, to see that it is the same one.
@@ -282,6 +289,8 @@ class IcebergSinkTask(SinkTask[IcebergSinkConfig]):
             self._commit()
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        if self._compaction is not None:
+            self._compaction.start_if_due()
         self._again.clear()
         if self._is_due or (self._pending and self.context.stopping.is_set()):
             try:
