@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import RetriableConnectError, TidegateError, get_logger
-from connectors.iceberg.client import CommitConflict, Tables, iceberg_errors
+from connectors.iceberg.client import Tables, iceberg_errors
 from connectors.iceberg.commits import FileChanges, Outcome, commit_files
 from connectors.iceberg.config import IcebergSinkConfig
 from connectors.iceberg.data_files import DataFileWriter, read_rows, target_bytes
 from connectors.iceberg.offsets import offsets_of_all, offsets_property
+from connectors.tables.errors import CommitConflict
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile

@@ -23,12 +23,14 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 
 from connect.api import RetriableConnectError
 from connectors.iceberg.client import iceberg_errors
-from connectors.iceberg.columns import arrow_schema, arrow_type, list_offsets, null_mask
+from connectors.iceberg.columns import arrow_schema, arrow_type
+from connectors.tables.columns import list_offsets, null_mask
+from connectors.tables.errors import FilesIncomplete
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask, Table
 
-__all__ = ["DataFileWriter", "FilesIncomplete", "projected", "read_rows", "target_bytes"]
+__all__ = ["DataFileWriter", "projected", "read_rows", "target_bytes"]
 
 _TARGET: Final = "write.target-file-size-bytes"
 _TARGET_BYTES: Final = 512 * 1024 * 1024
@@ -57,10 +59,6 @@ class _OpenFile:
     def size(self) -> int:
         """What was written so far, in bytes."""
         return int(self.writer._fos.tell()) if self.writer._fos is not None else 0
-
-
-class FilesIncomplete(RetriableConnectError):
-    """A file could not be written: rows that it should have are delivered again."""
 
 
 class DataFileWriter:
