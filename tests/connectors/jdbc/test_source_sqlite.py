@@ -18,6 +18,7 @@ from connect.api import (
     ConnectError,
     ConverterContext,
     DataError,
+    RecordBatch,
     RetriableConnectError,
     Schema,
     SchemaType,
@@ -249,6 +250,24 @@ def test_a_cell_of_another_kind_is_an_error_and_not_a_guess(database: Writer, tm
     with pytest.raises(DataError, match="t: column 'seen' holds a value that does not fit its type, Date"):
         task.poll()
     task.stop()
+
+
+def test_rows_before_a_cell_that_does_not_fit_are_read_and_its_row_is_named(database: Writer, tmp_path: Path) -> None:
+    database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, price DECIMAL(10,2), at TIMESTAMP NOT NULL)")
+    prices = [0.1 + 0.2, 12.5, 1234567.89, 1.005, 7.0]
+    database.execute("INSERT INTO t VALUES (?, ?, ?)", *((n, price, 1000 * (n // 2)) for n, price in enumerate(prices)))
+    for column, row in {"id": r"id = 3\)", "at": r"at = 1000\)"}.items():
+        mode = "incrementing" if column == "id" else "timestamp"
+        task = started(properties(tmp_path, mode=mode, **{f"{mode}_column_name": column}))
+        batches: list[RecordBatch] = []
+        with pytest.raises(DataError, match=rf"t: column 'price' .*1\.005 has more than 2 digits .*the row with {row}"):
+            for _ in range(3):
+                batches += task.poll() or []
+        assert [value["id"] for value in rows(batches)] == [0, 1, 2]
+        assert rows(batches)[0]["price"] == Decimal("0.30")
+        # the row that was refused has the instant of row 2, so the position is still before both
+        assert "1000" not in str(batches[-1].source_offset)
+        task.stop()
 
 
 def test_a_query_is_read_with_its_mode(database: Writer, tmp_path: Path) -> None:
