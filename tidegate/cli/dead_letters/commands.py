@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
@@ -16,7 +15,8 @@ from tidegate.cli.dead_letters.causes import common_message, shape_of
 from tidegate.cli.dead_letters.letter_queue import Queue
 from tidegate.cli.dead_letters.replaying import Edits, Plan
 from tidegate.cli.kafka.client import client_config, kafka_options
-from tidegate.cli.kafka.decoding import decoder, readable
+from tidegate.cli.kafka.decoding import decoder
+from tidegate.cli.kafka.exact_json import json_text
 from tidegate.cli.kafka.positions import POSITION, Position
 from tidegate.cli.options import counted, json_option, print_json, print_table, time_text
 from tidegate.kit.errors import UsageError
@@ -120,7 +120,7 @@ def show(
         letters = [letter.shown(decode) for letter in queue.letters(start)]
     if records:
         for shown in letters:
-            click.echo(json.dumps(shown, default=readable, ensure_ascii=False))
+            click.echo(json_text(shown, constants=True))
         return
     by_cause: dict[tuple[str | None, str | None, str], list[dict[str, Any]]] = {}
     for shown in letters:
@@ -244,5 +244,5 @@ def _queue_of(rest: Rest, connector: str) -> str:
 
 
 def _short(value: Any, longest: int = 60) -> str:
-    text = json.dumps(value, default=readable, ensure_ascii=False)
+    text = json_text(value, constants=True)
     return text if len(text) <= longest else text[: longest - 1] + "…"

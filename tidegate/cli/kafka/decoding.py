@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidegate.cli.kafka.exact_json import json_text, parsed_json
@@ -14,7 +14,7 @@ from tidegate.kit.errors import TidegateError, UsageError
 if TYPE_CHECKING:
     from registry.client import RegistryClient
 
-__all__ = ["decoder", "encoded_like", "raw_bytes", "readable"]
+__all__ = ["decoder", "encoded_like", "raw_bytes", "shown_headers"]
 
 
 def decoder(client: RegistryClient) -> Callable[[bytes | None], Any]:
@@ -29,7 +29,7 @@ def decoder(client: RegistryClient) -> Callable[[bytes | None], Any]:
             except (TidegateError, ValueError) as error:
                 return {"undecodable": str(error), "base64": base64.b64encode(data).decode()}
         try:
-            value = json.loads(data)
+            value = parsed_json(data.decode(), constants=True)
         except ValueError:
             pass
         else:
@@ -63,7 +63,7 @@ def _by_schema(data: bytes, client: RegistryClient) -> Any:
     schema_id, body = unframe(data)
     match client.any_schema(schema_id).schema_type:
         case "JSON":
-            return json.loads(bytes(body))
+            return parsed_json(bytes(body).decode(), constants=True)
         case "PROTOBUF":
             from google.protobuf.json_format import MessageToDict
 
@@ -80,7 +80,7 @@ def encoded_like(original: bytes | None, value: Any, client: RegistryClient) -> 
     """
     from registry.serde import SerializationError
 
-    printed = json.dumps(decoder(client)(original), default=readable)
+    printed = json_text(decoder(client)(original), constants=True)
     if value == parsed_json(printed, constants=True):
         return original
     if value is None:
@@ -120,5 +120,10 @@ def _framed_like(original: bytes, value: Any, client: RegistryClient) -> bytes:
     return header + message.SerializeToString()
 
 
-def readable(value: Any) -> Any:
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+def shown_headers(
+    headers: Sequence[tuple[str, bytes | None]], decode: Callable[[bytes | None], Any]
+) -> dict[str, Any] | list[list[Any]]:
+    """Headers as an object, or as [name, value] pairs where a name is there more than once."""
+    pairs = [[name, decode(value)] for name, value in headers]
+    by_name = dict(pairs)
+    return by_name if len(by_name) == len(pairs) else pairs

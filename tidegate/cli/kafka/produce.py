@@ -219,9 +219,7 @@ def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
     """The records of a file. Raises UsageError that names the line."""
     common: list[tuple[str, bytes | None]] = [(name, text.encode()) for name, text in form.headers.items()]
     for number, message, line in _messages(file, form):
-        headers = message.get("headers") or {}
-        if not isinstance(headers, dict):
-            raise UsageError(f'line {number}: "headers" must be an object, not {json_text(headers)}')
+        headers = _header_pairs(message.get("headers") or {}, number)
         partition = message.get("partition", form.partition)
         if partition is not None and (isinstance(partition, bool) or not isinstance(partition, int) or partition < 0):
             raise UsageError(f'line {number}: "partition" must be the number of one, not {json_text(partition)}')
@@ -240,8 +238,21 @@ def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
                 'give --key-field or --key, or a "key" in the line'
             )
         with _named(f"line {number}: a header"):
-            named = [(name, None if text is None else _text_bytes(text)) for name, text in headers.items()]
+            named = [(name, None if text is None else _text_bytes(text)) for name, text in headers]
         yield encoded_key, encoded, common + named, partition
+
+
+def _header_pairs(headers: Any, number: int) -> list[tuple[str, Any]]:
+    """The headers in one of the two forms that ``consume`` prints."""
+    if isinstance(headers, dict):
+        return list(headers.items())
+    if isinstance(headers, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in headers
+    ):
+        return [(name, value) for name, value in headers]
+    raise UsageError(
+        f'line {number}: "headers" must be an object, or an array of [name, value] pairs, not {json_text(headers)}'
+    )
 
 
 @contextmanager
