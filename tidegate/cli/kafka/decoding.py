@@ -14,7 +14,7 @@ from tidegate.kit.errors import TidegateError, UsageError
 if TYPE_CHECKING:
     from registry.client import RegistryClient
 
-__all__ = ["decoder", "encoded_like", "raw_bytes", "shown_headers"]
+__all__ = ["decoder", "encoded_like", "raw_bytes", "shown_headers", "subject_encoder"]
 
 
 def decoder(client: RegistryClient) -> Callable[[bytes | None], Any]:
@@ -72,8 +72,29 @@ def _by_schema(data: bytes, client: RegistryClient) -> Any:
     return record_to_json(data, client.schema)
 
 
-def encoded_like(original: bytes | None, value: Any, client: RegistryClient) -> bytes | None:
-    """The bytes of a printed value, in the encoding of the bytes that it was printed from.
+def subject_encoder(client: RegistryClient, subject: str) -> Callable[[Any], bytes]:
+    """Encodes values from ``parsed_json`` as Avro with the newest schema of a subject.
+
+    The encoder raises SerializationError for a value that does not fit.
+    """
+    from registry.serde import record_from_json
+
+    registered = client.version(subject)
+    schema = client.parsed(registered)
+
+    def encode(value: Any) -> bytes:
+        # Bytes that contradicted their schema stay as they are; {"base64": ...} alone may be a record of the schema.
+        if isinstance(value, dict) and "undecodable" in value and (data := raw_bytes(value)) is not None:
+            return data
+        return record_from_json(schema, value, registered.id)
+
+    return encode
+
+
+def encoded_like(
+    original: bytes | None, value: Any, client: RegistryClient, encode: Callable[[Any], bytes] | None = None
+) -> bytes | None:
+    """The bytes of a printed value, in the encoding of the bytes that it was printed from, or by ``encode``.
 
     A value that was not changed keeps its bytes. It comes from ``parsed_json``. Raises UsageError for one that does not
     fit the schema, ValueError for NaN where it is written as JSON.
@@ -90,7 +111,7 @@ def encoded_like(original: bytes | None, value: Any, client: RegistryClient) -> 
             raise UsageError(f"{value['base64']!r} is not base64")
         return data
     try:
-        return _framed_like(original or b"", value, client)
+        return _framed_like(original or b"", value, client) if encode is None else encode(value)
     except SerializationError as error:
         raise UsageError(f"does not fit the schema: {error}") from error
 

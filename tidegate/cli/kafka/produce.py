@@ -16,7 +16,7 @@ import click
 
 from tidegate.cli.credentials import naming_subjects, registry_client
 from tidegate.cli.kafka.client import client_config, kafka_options, key_values, with_admin
-from tidegate.cli.kafka.decoding import raw_bytes
+from tidegate.cli.kafka.decoding import raw_bytes, subject_encoder
 from tidegate.cli.kafka.exact_json import json_text, parsed_json
 from tidegate.cli.options import counted
 from tidegate.kit.config import nearest_name
@@ -111,8 +111,8 @@ def produce(
     encode_value: _Encode = _raw_line if raw else _text_bytes if text else _json_bytes
     if subject is not None or key_subject is not None:
         with registry_client(data, registry) as client, naming_subjects(client):
-            encode_value = encode_value if subject is None else _schema_encoder(client, subject)
-            encode_key = encode_key if key_subject is None else _schema_encoder(client, key_subject)
+            encode_value = encode_value if subject is None else _of_subject(client, subject)
+            encode_key = encode_key if key_subject is None else _of_subject(client, key_subject)
     is_there, needs_key = with_admin(config, lambda admin: _looked_up(admin, topic, create=create))
     common = key_values(headers, "--header")
     compacted = topic if needs_key else None
@@ -164,19 +164,9 @@ def _letters(name: str) -> str:
     return re.sub(r"[\d._-]", "", name)
 
 
-def _schema_encoder(client: RegistryClient, subject: str) -> _Encode:
-    from registry.serde import record_from_json
-
-    registered = client.version(subject)
-    schema = client.parsed(registered)
-
-    def encode(value: Any, _: str | None) -> bytes:
-        # Bytes that contradicted their schema stay as they are; {"base64": ...} alone may be a record of the schema.
-        if isinstance(value, dict) and "undecodable" in value and (data := raw_bytes(value)) is not None:
-            return data
-        return record_from_json(schema, value, registered.id)
-
-    return encode
+def _of_subject(client: RegistryClient, subject: str) -> _Encode:
+    encode = subject_encoder(client, subject)
+    return lambda value, _: encode(value)
 
 
 def _raw_line(line: str, _: str | None) -> bytes:
