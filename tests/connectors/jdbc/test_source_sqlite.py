@@ -389,6 +389,23 @@ def test_an_unknown_column_is_named_with_those_there_are(database: Writer, tmp_p
     task.stop()
 
 
+def test_check_refuses_a_query_that_the_mode_cannot_go_on_with(database: Writer, tmp_path: Path) -> None:
+    numbers(database, 1)
+    inner = "SELECT id, word FROM numbers WHERE id > 0"
+
+    def told(query: str, **more: str) -> list[str]:
+        given = properties(tmp_path, query=query, topic_prefix="q", incrementing_column_name="id", **more)
+        return [
+            f"{problem.key}: {problem.message}" for problem in JdbcSourceConnector.check(parse(JdbcSourceConfig, given))
+        ]
+
+    (problem,) = told(inner)
+    assert problem.startswith("query: mode=incrementing appends WHERE ... ORDER BY ... to the query, and that fails: ")
+    assert problem.endswith("wrap a query that has a WHERE: SELECT * FROM (...) AS t")
+    assert told(f"SELECT * FROM ({inner}) AS t") == []
+    assert told(inner, mode="bulk") == []
+
+
 def test_check_says_what_is_wrong_with_the_database(tmp_path: Path) -> None:
     config = parse(JdbcSourceConfig, properties(tmp_path))
     (problem,) = JdbcSourceConnector.check(config)
