@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.filterwarnings("ignore::pytest.Py
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "spark-data-source.md").read_text()
 
 
+@pytest.mark.proof
 def test_the_examples_run(
     spark: SparkSession,
     broker: BrokerThread,
