@@ -19,11 +19,12 @@ import pyarrow as pa
 from connect.api import ConnectError, RetriableConnectError
 from connectors.spark.jars import Package, fetch_jars
 from connectors.spark.java import environment, find_java
-from connectors.spark.job import Job
+from connectors.spark.job import RECORD_CLASSES, Job
 
 __all__ = ["Cancelled", "SparkDriver"]
 
 _CANCEL_GRACE_S: Final = 3
+_RECORDING_S: Final = 60
 
 
 class Cancelled(ConnectError):
@@ -44,6 +45,7 @@ class SparkDriver:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._idle: threading.Timer | None = None
         self._lock = threading.Lock()
+        self._recording = False
 
     def run(
         self,
@@ -68,16 +70,27 @@ class SparkDriver:
             except BaseException:
                 self._end()
                 raise
-            self._idle = threading.Timer(self._idle_s, self.close)
+            self._idle = threading.Timer(self._idle_s, self._rest)
             self._idle.daemon = True
             self._idle.start()
             return said
 
     def close(self) -> None:
         """Let the driver end, when no job is running."""
+        if self._recording:
+            self.kill()
         with self._lock:
             if self._idle is not None:
                 self._idle.cancel()
+            self._end()
+
+    def _rest(self) -> None:
+        """Let a driver that has nothing to do end, which has time for the archive of classes first."""
+        with self._lock:
+            if (process := self._process) is not None:
+                self._recording = True
+                _record_classes(process)
+                self._recording = False
             self._end()
 
     def kill(self) -> None:
@@ -167,6 +180,20 @@ class SparkDriver:
         finally:
             ended.set()
             watcher.join()
+
+
+def _record_classes(process: subprocess.Popen[str]) -> None:
+    """Have the driver write the archive of classes, and wait until it has, or until it is killed for taking too long."""
+    assert process.stdin is not None and process.stdout is not None
+    killer = threading.Timer(_RECORDING_S, process.kill)
+    killer.start()
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(f"{RECORD_CLASSES}\n")
+        process.stdin.flush()
+        for line in process.stdout:
+            if _said(line).get("event") == "recorded":
+                break
+    killer.cancel()
 
 
 def _hand_over(path: Path, on_left_out: Callable[[pa.RecordBatch], None]) -> None:
