@@ -20,6 +20,13 @@ CONNECTORS: Final = (
         ("io.confluent.kafka.connect.datagen.DatagenConnector",),
         short_names=("DatagenSource",),
     ),
+    _sink(
+        "connectors.delta.sink:DeltaSinkConnector",
+        ("tidegate.delta.DeltaSinkConnector",),
+        needs=("deltalake",),
+        extra="delta",
+        short_names=("DeltaSink",),
+    ),
     _source(
         "connectors.files.source:FileStreamSourceConnector",
         ("org.apache.kafka.connect.file.FileStreamSourceConnector",),

@@ -1,4 +1,4 @@
-"""Small data files put together into larger ones, beside the sink: on a thread of its own, with tables of its own.
+"""Small data files put together into larger ones, beside the sink.
 
 A commit of it is made on top of a snapshot in which all of its input files are live and have the same deletes as when
 they were read, or not at all. So a sink that commits meanwhile neither waits nor loses rows; what it has changed by key
@@ -8,7 +8,6 @@ is left for the next time.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import FileScanTask, Table
 
-__all__ = ["Compaction", "compact"]
+__all__ = ["compact", "compact_tables"]
 
 logger = get_logger(__name__)
 
@@ -37,50 +36,24 @@ _COMMIT_BYTES: Final = 1024 * 1024 * 1024
 _TRIES: Final = 20
 
 
-class Compaction:
-    """Puts files together every ``tidegate.compact.interval.ms``."""
-
-    def __init__(self, config: IcebergSinkConfig, connector: str) -> None:
-        self._config, self._connector = config, connector
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._began = time.monotonic()
-
-    def start_if_due(self) -> None:
-        """Start in the background once the interval is over, unless the last time still goes on."""
-        due = (time.monotonic() - self._began) * 1000 >= self._config.compact_interval_ms
-        if due and (self._thread is None or not self._thread.is_alive()):
-            self._began = time.monotonic()
-            self._thread = threading.Thread(target=self._run, name=f"compact-{self._connector}", daemon=True)
-            self._thread.start()
-
-    def stop(self) -> None:
-        """Wait for the end of what goes on; it ends before its next batch of rows."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        with closing(Tables(self._config, creates=False)) as tables:
-            try:
-                names = self._config.tables or list(tables.names())
-            except TidegateError as error:
-                logger.warning("tables are not compacted", connector=self._connector, reason=str(error))
-                return
-            for name in names:
-                if self._stopping.is_set():
-                    return
-                try:
-                    self._compact(tables, name)
-                except Exception as error:  # noqa: BLE001 - rows are committed without it, and the next time may succeed
-                    logger.warning("table is not compacted", table=name, reason=str(error))
-
-    def _compact(self, tables: Tables, name: str) -> None:
-        table = tables.load(name)
-        if table is None or (self._config.dynamic and offsets_property(self._connector) not in table.properties):
+def compact_tables(config: IcebergSinkConfig, connector: str, stopping: threading.Event) -> None:
+    """Compact all tables of a configuration. What prevents it is logged: the next time may succeed."""
+    with closing(Tables(config, creates=False)) as tables:
+        try:
+            names = config.tables or list(tables.names())
+        except TidegateError as error:
+            logger.warning("tables are not compacted", connector=connector, reason=str(error))
             return
-        branch = self._config.settings(name).branch
-        compact(table, branch, self._config.write_props, self._config.compact_min_files, self._stopping)
+        for name in names:
+            if stopping.is_set():
+                return
+            try:
+                table = tables.load(name)
+                if table is not None and (not config.dynamic or offsets_property(connector) in table.properties):
+                    branch = config.settings(name).branch
+                    compact(table, branch, config.write_props, config.compact_min_files, stopping)
+            except Exception as error:  # noqa: BLE001 - rows are committed without it
+                logger.warning("table is not compacted", table=name, reason=str(error))
 
 
 @dataclass(slots=True)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import OffsetChanges, Problem, SinkConnector, TidegateError, TopicPartition, parse
 from connectors.iceberg.config import IcebergSinkConfig
+from connectors.tables.background import Background
 from connectors.tables.sink import TableSinkTask, changed_offsets
 
 if TYPE_CHECKING:
-    from connectors.iceberg.compaction import Compaction
     from connectors.iceberg.store import IcebergStore
     from connectors.tables.rows import TableRows
 
@@ -27,7 +28,7 @@ class IcebergSinkTask(TableSinkTask[IcebergSinkConfig]):
     def __init__(self, config: IcebergSinkConfig, context: Any) -> None:
         super().__init__(config, context)
         self._expired_at: dict[str, float] = {}
-        self._compaction: Compaction | None = None
+        self._compaction: Background | None = None
 
     def make_store(self, *, creates: bool = True) -> IcebergStore:
         from connectors.iceberg.client import Tables
@@ -38,9 +39,11 @@ class IcebergSinkTask(TableSinkTask[IcebergSinkConfig]):
     def start(self) -> None:
         super().start()
         if self.config.compact_interval_ms and self.context.task == 0:
-            from connectors.iceberg.compaction import Compaction
+            from connectors.iceberg.compaction import compact_tables
 
-            self._compaction = Compaction(self.config, self.context.connector)
+            name = self.context.connector
+            act = partial(compact_tables, self.config, name)
+            self._compaction = Background(f"compact-{name}", self.config.compact_interval_ms, act)
             self.resources.callback(self._compaction.stop)
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:

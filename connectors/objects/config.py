@@ -157,6 +157,14 @@ class ObjectSinkConfig:
         importance="low",
         group="Connector",
     )
+    report_nulls: bool = key(
+        "report.null.values.to.dlq",
+        default=True,
+        doc="With behavior.on.null.values=ignore: whether tombstones go to the dead letter queue, where errors.tolerance is all "
+        "and there is one.",
+        importance="low",
+        group="Connector",
+    )
     tombstone_folder: str = key(
         "tombstone.encoded.partition",
         default="tombstone",

@@ -123,11 +123,17 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         if not batch.values.null_count or self.config.writes_tombstones:
             return batch
         present = batch.values.is_valid()
-        if self.config.null_values.lower() == "fail":
-            message = f"a record of {batch.topic!r} has no value, and behavior.on.null.values is fail"
+        rule = self.config.null_values.lower()
+        if rule == "fail" or (self.config.report_nulls and self._has_dead_letters):
+            message = f"a record of {batch.topic!r} has no value, and behavior.on.null.values is {rule}"
             for record in batch.filter(batch.values.is_null()).records():
                 self.context.errant_records.report(record, DataError(f"{message} (offset {record.offset})"))
         return batch.filter(present)
+
+    @property
+    def _has_dead_letters(self) -> bool:
+        properties = self.context.properties
+        return properties.get("errors.tolerance") == "all" and bool(properties.get("errors.deadletterqueue.topic.name"))
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """Only what is in the store: a partition with open files stays at the end of its last commit."""

@@ -23,6 +23,7 @@ __all__ = [
     "column_of",
     "decimal_digits",
     "is_logical",
+    "is_time",
     "list_offsets",
     "null_mask",
 ]
@@ -37,6 +38,7 @@ UNITS: Final = {
     "io.debezium.time.NanoTimestamp": "ns",
 }
 """The units of numbers that Debezium names (debezium.io, "Temporal values")."""
+_TIMES: Final = frozenset({"io.debezium.time.Time", "io.debezium.time.MicroTime", "io.debezium.time.NanoTime"})
 _MAX_PRECISION: Final = 38
 
 
@@ -78,6 +80,11 @@ def column_of(columns: Sequence[Column], name: str, *, any_case: bool) -> Column
 def is_logical(schema: Schema) -> bool:
     """Whether a number is a date or a time."""
     return schema.name in UNITS or schema.name in (DATE, TIME, TIMESTAMP, DECIMAL)
+
+
+def is_time(schema: Schema) -> bool:
+    """Whether values are times of a day."""
+    return schema.name == TIME or (schema.name or "") in _TIMES
 
 
 def decimal_digits(schema: Schema, name: str) -> tuple[int, int]:
@@ -234,6 +241,8 @@ def _primitive(values: pa.Array, schema: Schema, target: pa.DataType) -> pa.Arra
 def _text(values: pa.Array, schema: Schema) -> pa.Array:
     if schema.type in (SchemaType.STRUCT, SchemaType.ARRAY, SchemaType.MAP):
         return json_column(schema, values).cast(pa.string())
+    if is_time(schema) and pa.types.is_integer(values.type):
+        return _instants(values, UNITS[schema.name or ""], time=True).cast(pa.string())
     if pa.types.is_binary(values.type):
         return pa.array([None if v is None else base64.b64encode(v).decode() for v in values.to_pylist()], pa.string())
     return values.cast(pa.string())

@@ -39,8 +39,6 @@ def _of_table(config: TableSinkConfig, store: TableStore, maker: RowMaker, name:
     if rows is not None:
         if not config.evolve_schema:
             return []
-        if config.changes:
-            rows.id_columns = []
         changes = maker.schema_changes(rows, fields)
         return [f"alter table {name}: {'.'.join(change.path)} {_change(store, change)}" for change in changes]
     if not config.auto_create:

@@ -60,8 +60,6 @@ class RowMaker:
         rows = self._store.load(name)
         if rows is None and batch is not None:
             rows = self._created(name, batch)
-        if rows is not None and self._config.changes:
-            rows.id_columns = self._id_columns(rows, batch)
         return rows
 
     def _no_table(self, name: str) -> ConnectError:
@@ -77,9 +75,9 @@ class RowMaker:
         fields = row_fields(batch, self._config)
         return self._store.create(name, fields, batch) if fields else None
 
-    def _id_columns(self, rows: TableRows, batch: RecordBatch | None) -> list[str]:
+    def _id_columns(self, rows: TableRows, batch: RecordBatch) -> list[str]:
         ids = list(self._config.settings(rows.name).id_columns) or sorted(rows.identifier_columns)
-        ids = ids or (key_fields(batch) if batch is not None else [])
+        ids = ids or key_fields(batch)
         if not ids:
             raise ConnectError(
                 f"rows of table {rows.name} are changed by key, and nothing says which columns those are: set "
@@ -104,6 +102,8 @@ class RowMaker:
                 upserts = Rows(batch.values, batch.value_schema.fields, numbers)
                 yield from self._appended(target, upserts, refused)
             return
+        if not target.id_columns:
+            target.id_columns = self._id_columns(target, batch)
         upserts, deletes, wrong = change_rows(batch, target.id_columns, self._config.cdc_field)
         for number, error in wrong.items():
             refused[numbers[number].as_py()] = error

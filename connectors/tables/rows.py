@@ -29,11 +29,10 @@ _TRIES: Final = 20
 class TableRows(ABC):
     """One table, the rows for it, and how far it has the partitions of the connector."""
 
-    id_columns: list[str]
-    """The columns that identify a row, with changes by key."""
-
     def __init__(self, config: TableSinkConfig, connector: str, name: str) -> None:
         self.name, self.config, self.connector = name, config, connector
+        self.id_columns: list[str] = []
+        """The columns that identify a row, with changes by key, once they are known."""
         self.known: dict[TopicPartition, Mark] = {}
         """The offsets in the table as this task last saw them."""
         self.waiting: list[pa.Table] = []
@@ -103,8 +102,8 @@ class TableRows(ABC):
         """The offsets of partitions in the table as it was seen last."""
 
     @abstractmethod
-    def landed(self) -> bool:
-        """Whether a commit whose answer was lost is in the table as it was seen last."""
+    def landed(self, ends: Mapping[TopicPartition, Mark]) -> bool:
+        """Whether a commit of the rows whose answer was lost is in the table as it was seen last."""
 
     @abstractmethod
     def write(self, ends: Mapping[TopicPartition, Mark]) -> None:
@@ -119,7 +118,7 @@ class TableRows(ABC):
         self.spill()
         for attempt in range(_TRIES):
             self.reload()
-            if self.landed():
+            if self.landed(ends):
                 break
             try:
                 self._write(ends)

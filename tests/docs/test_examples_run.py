@@ -24,6 +24,7 @@ from tidegate.cli import tidegate as command_line
 DOCS = ROOT / "docs"
 HELD_ELSEWHERE = {
     "writing-connectors.md": "tests/connect/test_writing_connectors.py",
+    "delta.md": "tests/connectors/delta/test_delta_sink.py",
     "iceberg.md": "tests/connectors/iceberg/test_docs.py",
     "kafka-client.md": "tests/broker/client/test_docs.py",
     "triggers.md": "tests/events/triggers/test_docs.py",
@@ -132,9 +133,19 @@ def at_hand(tmp_path, request):
 
     def replace(text: str) -> str:
         text = text.replace("FOLDER", str(tmp_path)).replace("file:///data", f"file://{tmp_path}")
-        text = text.replace("/lake/", f"{tmp_path}/")
+        text = text.replace("/lake/", f"{tmp_path}/").replace("file:///lake", f"file://{tmp_path}")
         if "https://catalog.example.com" in text:
             text = text.replace("https://catalog.example.com", request.getfixturevalue("iceberg_rest").url)
+        if "s3://orders-lake" in text:
+            server = request.getfixturevalue("s3_server")
+            (server.store / "orders-lake").mkdir(exist_ok=True)
+            region = '"delta.storage.aws_region": '
+            text = text.replace(
+                f'{region}"eu-central-1"',
+                f'{region}"{server.region}", "delta.storage.aws_endpoint_url": "{server.endpoint_url}", '
+                f'"delta.storage.aws_access_key_id": "{server.access_key}", '
+                f'"delta.storage.aws_secret_access_key": "{server.secret_key}"',
+            )
         if "jdbc:sqlite:" in text or '"database.path"' in text:
             text = text.replace("shop.db", str(tmp_path / "shop.db")).replace("copy.db", str(tmp_path / "copy.db"))
             with closing(sqlite3.connect(tmp_path / "shop.db")) as database:

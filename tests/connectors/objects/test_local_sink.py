@@ -296,12 +296,16 @@ def test_a_rule_by_versions_needs_versions(tmp_path: Path) -> None:
 
 def test_tombstones_are_left_out_or_reported(tmp_path: Path) -> None:
     rows = batch([row(0), None, row(2), row(3)])
-    for rule, reported in (("ignore", []), ("fail", [1])):
-        context = FakeContext()
-        task = started(tmp_path / rule, context, behavior_on_null_values=rule)
+    letters = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead"}
+    silent = {"report.null.values.to.dlq": "false"}
+    cases = [("ignore", {}, []), ("fail", {}, [1]), ("ignore", letters, [1]), ("ignore", letters | silent, [])]
+    for number, (rule, more, reported) in enumerate(cases):
+        root = tmp_path / str(number)
+        context = FakeContext(more)
+        task = started(root, context, behavior_on_null_values=rule, **more)
         task.put([rows])
         assert [record.offset for record, _ in context.errant] == reported
-        assert [each["id"] for each in read_file(tmp_path / rule / files_below(tmp_path / rule)[0])] == [0, 2, 3]
+        assert [each["id"] for each in read_file(root / files_below(root)[0])] == [0, 2, 3]
         task.stop()
 
 
