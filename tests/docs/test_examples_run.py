@@ -51,6 +51,7 @@ def follow(page: Path, folder: Path) -> None:
 
 
 @pytest.mark.servers
+@pytest.mark.proof
 def test_getting_started(tmp_path):
     follow(DOCS / "tutorial" / "getting-started.md", tmp_path)
 

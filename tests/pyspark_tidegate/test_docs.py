@@ -24,6 +24,7 @@ PAGE = (HERE / "data-source.md").read_text()
 START = (HERE / "README.md").read_text()
 
 
+@pytest.mark.proof
 def test_the_examples_run(
     spark: SparkSession,
     broker: BrokerThread,
