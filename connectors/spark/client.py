@@ -20,6 +20,7 @@ from connect.api import ConnectError, RetriableConnectError
 from connectors.spark.jars import Package, fetch_jars
 from connectors.spark.java import environment, find_java
 from connectors.spark.job import RECORD_CLASSES, Job
+from connectors.spark.load import Load
 
 __all__ = ["Cancelled", "SparkDriver"]
 
@@ -49,11 +50,12 @@ class SparkDriver:
 
     def run(
         self,
-        job: Job,
+        job: Job | Load,
         on_progress: Callable[[Mapping[str, Any]], None],
         on_left_out: Callable[[pa.RecordBatch], None] = lambda batch: None,
     ) -> Mapping[str, Any]:
-        """Run a job to its end; returns what the driver said last (``rows`` by topic, ``files``, ``left_out``). ``on_left_out`` gets
+        """Run a job to its end; returns what the driver said last (of a job ``rows`` by topic, ``files``, ``left_out``; of a load what
+        ``loading.run`` returns). ``on_left_out`` gets
         the records that could not be decoded, with the columns ``LEFT_OUT``.
 
         Blocks. Raises Cancelled soon after ``stopping`` is set, and when the job failed ConnectError with Spark's words,
@@ -99,7 +101,7 @@ class SparkDriver:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)
 
-    def _run(self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
+    def _run(self, job: Job | Load, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
         process, scratch = self._started(job, on_progress)
         description = scratch / "job.json"
         dataclasses.replace(job, jars=[*self._jars, *job.jars]).save(description)
@@ -123,7 +125,7 @@ class SparkDriver:
         raise ConnectError(f"the Spark driver ended with status {status}: {last_words}")
 
     def _started(
-        self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]
+        self, job: Job | Load, on_progress: Callable[[Mapping[str, Any]], None]
     ) -> tuple[subprocess.Popen[str], Path]:
         if self._process is not None and self._folder is not None and self._process.poll() is None:
             return self._process, Path(self._folder.name)

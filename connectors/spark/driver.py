@@ -28,10 +28,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from connectors.spark import files, topics
+from connectors.spark import files, loading, topics
 from connectors.spark.class_archive import record_classes
 from connectors.spark.failures import first_words, is_passing
 from connectors.spark.job import LEFT_OUT, RECORD_CLASSES, TABLES, Input, Job
+from connectors.spark.load import Load, described
+from connectors.spark.query_views import queried
 from connectors.spark.tables import writing
 from connectors.spark.tables.commits import Committed
 from tidegate.kit.errors import UsageError
@@ -44,7 +46,6 @@ __all__ = ["main"]
 
 _ROWS_AT_ONCE: Final = 1000
 _EXTENSIONS: Final = "spark.sql.extensions"
-_UNKNOWN_NAMES: Final = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "FIELD_NOT_FOUND")
 
 
 def main() -> int:
@@ -57,7 +58,7 @@ def main() -> int:
             _record_classes(spark)
             continue
         description = Path(line)
-        job = Job.load(description)
+        job = described(description)
         description.unlink()  # it may hold a password
         if spark is None:
             spark = _session(job)
@@ -102,12 +103,12 @@ class _Descriptions:
             self._spark = None
 
 
-def _run_and_say(spark: SparkSession, job: Job) -> None:
+def _run_and_say(spark: SparkSession, job: Job | Load) -> None:
     ended = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, ended), daemon=True)
     watcher.start()
     try:
-        done = _run(spark, job)
+        done = loading.run(spark, job) if isinstance(job, Load) else _run(spark, job)
     except Exception as error:  # noqa: BLE001 - whatever ended the job is told in one line, the rest is in the log
         print(error, file=sys.stderr)
         said: dict[str, Any] = {"event": "failed", "message": first_words(error), "passing": is_passing(error)}
@@ -137,7 +138,7 @@ def _say(**what: Any) -> None:
     print(json.dumps(what), flush=True)
 
 
-def _session(job: Job) -> SparkSession:
+def _session(job: Job | Load) -> SparkSession:
     from pyspark.sql import SparkSession
 
     defaults = {
@@ -262,7 +263,7 @@ def _targets(
     """What comes into each target: the frames, and the topics they are made of."""
     of_run = [input_ for input_ in job.inputs if not input_.lookup]
     if job.sql:
-        frames = [_queried(spark, job.sql, _views(job.inputs, read))]
+        frames = [queried(spark, job.sql, _views(job.inputs, read))]
         return {_target_of(job, of_run[0]): (frames, {input_.topic for input_ in of_run})}
     targets: dict[str, tuple[list[DataFrame], set[str]]] = {}
     for input_ in of_run:
@@ -315,24 +316,6 @@ def _views(inputs: Iterable[Input], read: Mapping[str, topics.Topic]) -> dict[st
                 f"the topics {other} and {input_.topic} are both the view {input_.view}: read one of them in a connector of its own"
             )
     return {view: read[topic].frame for view, topic in views.items()}
-
-
-def _queried(spark: SparkSession, sql: str, views: Mapping[str, DataFrame]) -> DataFrame:
-    """The result of the query. Raises UsageError for a name that it does not know, with those that there are."""
-    from pyspark.errors import AnalysisException
-
-    for view, frame in views.items():
-        frame.createOrReplaceTempView(view)
-    try:
-        return spark.sql(sql)
-    except AnalysisException as error:
-        if not (error.getCondition() or "").startswith(_UNKNOWN_NAMES):
-            raise
-        existing = "; ".join(
-            f"{view} ({', '.join(f'{name} {type_.upper()}' for name, type_ in frame.dtypes)})"
-            for view, frame in views.items()
-        )
-        raise UsageError(f"{first_words(error)} The query can use: {existing}") from error
 
 
 def _saved(frames: list[DataFrame]) -> Path:
