@@ -213,6 +213,12 @@ CONNECTORS: Final = (
         extra="spark",
     ),
     _source(
+        "connectors.spark.source:SparkSourceConnector",
+        ("tidegate.spark.SparkSourceConnector",),
+        needs=("pyspark",),
+        extra="spark",
+    ),
+    _source(
         "connectors.sqlite.source:SqliteSource",
         ("tidegate.sqlite.SqliteCdcSourceConnector",),
         short_names=("SqliteCdcSource",),

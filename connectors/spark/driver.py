@@ -18,6 +18,7 @@ import json
 import os
 import queue
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -27,9 +28,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from connectors.spark import files, topics
+from connectors.spark import files, loading, topics
+from connectors.spark.class_archive import record_classes
 from connectors.spark.failures import first_words, is_passing
-from connectors.spark.job import LEFT_OUT, TABLES, Input, Job
+from connectors.spark.job import LEFT_OUT, RECORD_CLASSES, TABLES, Input, Job
+from connectors.spark.load import Load, described
+from connectors.spark.query_views import queried
 from connectors.spark.tables import writing
 from connectors.spark.tables.commits import Committed
 from tidegate.kit.errors import UsageError
@@ -42,7 +46,6 @@ __all__ = ["main"]
 
 _ROWS_AT_ONCE: Final = 1000
 _EXTENSIONS: Final = "spark.sql.extensions"
-_UNKNOWN_NAMES: Final = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "FIELD_NOT_FOUND")
 
 
 def main() -> int:
@@ -51,8 +54,11 @@ def main() -> int:
     threading.Thread(target=descriptions.read, daemon=True).start()
     spark: SparkSession | None = None
     while (line := descriptions.next()) is not None:
+        if line == RECORD_CLASSES:
+            _record_classes(spark)
+            continue
         description = Path(line)
-        job = Job.load(description)
+        job = described(description)
         description.unlink()  # it may hold a password
         if spark is None:
             spark = _session(job)
@@ -97,12 +103,12 @@ class _Descriptions:
             self._spark = None
 
 
-def _run_and_say(spark: SparkSession, job: Job) -> None:
+def _run_and_say(spark: SparkSession, job: Job | Load) -> None:
     ended = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, ended), daemon=True)
     watcher.start()
     try:
-        done = _run(spark, job)
+        done = loading.run(spark, job) if isinstance(job, Load) else _run(spark, job)
     except Exception as error:  # noqa: BLE001 - whatever ended the job is told in one line, the rest is in the log
         print(error, file=sys.stderr)
         said: dict[str, Any] = {"event": "failed", "message": first_words(error), "passing": is_passing(error)}
@@ -111,6 +117,15 @@ def _run_and_say(spark: SparkSession, job: Job) -> None:
     ended.set()
     watcher.join()
     _say(**said)
+
+
+def _record_classes(spark: SparkSession | None) -> None:
+    try:
+        if spark is not None and spark.sparkContext.master.startswith("local"):
+            record_classes(spark)
+    except Exception as error:  # noqa: BLE001 - the next driver starts slowly, that is all
+        print(error, file=sys.stderr)
+    _say(event="recorded")
 
 
 def _cancel(spark: SparkSession, *_: object) -> None:
@@ -123,7 +138,7 @@ def _say(**what: Any) -> None:
     print(json.dumps(what), flush=True)
 
 
-def _session(job: Job) -> SparkSession:
+def _session(job: Job | Load) -> SparkSession:
     from pyspark.sql import SparkSession
 
     defaults = {
@@ -135,7 +150,7 @@ def _session(job: Job) -> SparkSession:
         "spark.jars": ",".join(job.jars),
     }
     defaults |= writing.session_settings(job)
-    _write_defaults(Path("conf"), job.conf)
+    _write_properties(Path("spark.conf"), job.conf)
     builder = SparkSession.builder.appName(job.name).master(job.master)
     for name, value in defaults.items():
         if value is not None and (name not in job.conf or name == _EXTENSIONS):
@@ -145,20 +160,15 @@ def _session(job: Job) -> SparkSession:
     return session
 
 
-def _write_defaults(folder: Path, conf: dict[str, str]) -> None:
+def _write_properties(file: Path, conf: Mapping[str, str]) -> None:
     """Have Spark read what the connector sets from a file: what a session is built with stands in the command line of its JVM,
-    where everybody on the machine reads it."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    lines = []
-    if conf_folder := os.environ.get("SPARK_CONF_DIR"):
-        for file in Path(conf_folder).iterdir():
-            if file.name == "spark-defaults.conf":
-                lines.append(f"{file.read_text()}\n")
-            elif not (folder / file.name).exists():
-                (folder / file.name).symlink_to(file.resolve())
+    where everybody on the machine reads it. Those of the machine's configuration folder come before."""
+    defaults = Path(os.environ.get("SPARK_CONF_DIR", "nowhere")) / "spark-defaults.conf"
+    lines = [f"{defaults.read_text()}\n"] if defaults.is_file() else []
     lines += [f"{_escaped(name, _IN_NAMES)}={_escaped(value, _IN_VALUES)}\n" for name, value in conf.items()]
-    write_whole(folder / "spark-defaults.conf", "".join(lines), mode=0o600)
-    os.environ["SPARK_CONF_DIR"] = str(folder.resolve())
+    write_whole(file, "".join(lines), mode=0o600)
+    given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {shlex.quote(str(file.absolute()))} {given}"
 
 
 _IN_NAMES: Final = re.compile(r"[\\\s:=#!]")
@@ -253,7 +263,7 @@ def _targets(
     """What comes into each target: the frames, and the topics they are made of."""
     of_run = [input_ for input_ in job.inputs if not input_.lookup]
     if job.sql:
-        frames = [_queried(spark, job.sql, _views(job.inputs, read))]
+        frames = [queried(spark, job.sql, _views(job.inputs, read))]
         return {_target_of(job, of_run[0]): (frames, {input_.topic for input_ in of_run})}
     targets: dict[str, tuple[list[DataFrame], set[str]]] = {}
     for input_ in of_run:
@@ -306,24 +316,6 @@ def _views(inputs: Iterable[Input], read: Mapping[str, topics.Topic]) -> dict[st
                 f"the topics {other} and {input_.topic} are both the view {input_.view}: read one of them in a connector of its own"
             )
     return {view: read[topic].frame for view, topic in views.items()}
-
-
-def _queried(spark: SparkSession, sql: str, views: Mapping[str, DataFrame]) -> DataFrame:
-    """The result of the query. Raises UsageError for a name that it does not know, with those that there are."""
-    from pyspark.errors import AnalysisException
-
-    for view, frame in views.items():
-        frame.createOrReplaceTempView(view)
-    try:
-        return spark.sql(sql)
-    except AnalysisException as error:
-        if not (error.getCondition() or "").startswith(_UNKNOWN_NAMES):
-            raise
-        existing = "; ".join(
-            f"{view} ({', '.join(f'{name} {type_.upper()}' for name, type_ in frame.dtypes)})"
-            for view, frame in views.items()
-        )
-        raise UsageError(f"{first_words(error)} The query can use: {existing}") from error
 
 
 def _saved(frames: list[DataFrame]) -> Path:

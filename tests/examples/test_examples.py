@@ -88,6 +88,12 @@ def test_spark_bulk_load(follow):
     }
 
 
+@pytest.mark.servers
+@pytest.mark.proof  # Spark starts
+def test_spark_notebook(follow):
+    follow("spark-notebook")
+
+
 ACCOUNTS = ROOT / "examples" / "accounts-from-a-topic"
 ORG = "https://org.example.com"
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from connect.api import ConnectError, JobTask, OffsetRange, TopicPartition
 from connect.config.connector import JobConfig, SinkConfig
 from connect.task.control import TaskControl
 from connect.task.error_policy import ErrorPolicy
+from connect.task.job_history import JobHistory
+from connect.task.job_times import RETRY_S, JobTimes
 from connect.task.sinks.dead_letters import DeadLetters
-from connect.task.sinks.job_history import JobHistory
 from connect.task.sinks.job_log import Intent, JobLog, PartitionState
 from tidegate.kit.errors import RetriableError
 from tidegate.kit.logs import get_logger
@@ -21,8 +21,6 @@ from tidegate.kit.logs import get_logger
 __all__ = ["JobRunner", "planned_ranges"]
 
 logger = get_logger(__name__)
-
-_RETRY_S: Final = 5.0
 
 
 def planned_ranges(bounds: Mapping[TopicPartition, tuple[int, int]], max_records: int) -> list[OffsetRange]:
@@ -74,12 +72,11 @@ class JobRunner:
         self._on_topic, self.close = on_topic, close
         self._runs = self._records = 0
         self._topics: set[str] = set()
-        self._due: float | None = None
         self._history = JobHistory()
+        self._times = JobTimes(job, control, self._history)
 
     def begin(self) -> None:
-        if self._due is None:
-            self._set_due(self._first_due())
+        self._times.begin()
 
     def pause(self) -> None:
         """Nothing is under way between two steps."""
@@ -94,30 +91,9 @@ class JobRunner:
         """Likewise."""
 
     def step(self) -> None:
-        assert self._due is not None
-        if not self._control.job_ordered.is_set():
-            self._control.stopping.wait(max(0.0, min(self._due - time.time(), 0.5)))
-        ordered = self._control.job_ordered.is_set()
-        if (ordered or time.time() >= self._due) and not self._control.stopping.is_set():
-            self._control.job_ordered.clear()
-            self._set_due(self._run_once(least=1 if ordered else self._job.min_records))
-
-    def _set_due(self, due: float) -> None:
-        self._due = due
-        self._history.waits(due)
-
-    def _first_due(self) -> float:
-        return self._next_due() if self._job.schedule is not None else time.time()
-
-    def _next_due(self) -> float:
-        """When the next run is to start, in seconds since the epoch."""
-        if self._job.schedule is None:
-            return time.time() + self._job.interval_ms / 1000
-        from apscheduler.triggers.cron import CronTrigger
-
-        trigger = CronTrigger.from_crontab(self._job.schedule, timezone="UTC")
-        due = trigger.get_next_fire_time(None, dt.datetime.now(dt.UTC) + dt.timedelta(milliseconds=1))
-        return float(due.timestamp()) if due is not None else time.time() + 86_400
+        why = self._times.wait()
+        if why is not None:
+            self._times.set_due(self._run_once(least=1 if why == "ordered" else self._job.min_records))
 
     def _run_once(self, least: int) -> float:
         """Run the job over what there is, unless it is less than ``least`` records; returns when it is due again."""
@@ -128,7 +104,7 @@ class JobRunner:
             bounds = {p: (state.start, state.end) for p, state in partitions.items()}
             run = _Run(uuid.uuid4().hex[:16], planned_ranges(bounds, self._job.max_records))
             if run.records < least:
-                return self._next_due()
+                return self._times.next_due()
             with self._control.gate.passing():
                 self._log.commit({range_.partition: range_.start for range_ in run.ranges}, run.intents)
         for topic in sorted({range_.partition.topic for range_ in run.ranges} - self._topics):
@@ -144,13 +120,13 @@ class JobRunner:
             if self._control.job_cancelled.is_set() and not self._control.stopping.is_set():
                 self._history.ends("cancelled")
                 logger.info("job cancelled", connector=self._connector, run=run.id)
-                return self._next_due()
+                return self._times.next_due()
             if not isinstance(error, RetriableError):
                 self._history.ends("failed", error)
                 raise
             self._history.ends("retried", error)
             logger.warning("job will be run again", connector=self._connector, error=str(error))
-            return time.time() + _RETRY_S
+            return time.time() + RETRY_S
         finally:
             self._control.job_cancelled.clear()
         with self._control.gate.passing():
@@ -161,7 +137,7 @@ class JobRunner:
         logger.info("job done", connector=self._connector, records=run.records, partitions=len(run.ranges))
         # Records that did not fit into this run are due at once.
         more = self._job.max_records and run.records >= self._job.max_records and self._job.schedule is None
-        return time.time() if more else self._next_due()
+        return time.time() if more else self._times.next_due()
 
     def _positioned(self) -> dict[TopicPartition, PartitionState]:
         """The partitions, each with what comes next in it. Raises ConnectError where records are missing and that is not allowed."""
