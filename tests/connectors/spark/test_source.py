@@ -98,6 +98,9 @@ def test_rows_of_files_are_there_once_whatever_is_killed(worker, tmp_path):
     (offset,) = worker.ask("GET", f"/connectors/{topic}/offsets")["offsets"]
     assert offset["partition"] == {"input": str(tmp_path / "in")}
     assert worker.ask("GET", f"/connectors/{topic}/topics") == {topic: {"topics": [topic]}}
+    (task,) = worker.ask("GET", "/tidegate/v1/connectors")["connectors"][topic]
+    assert {run["state"] for run in task["job"]["runs"]} == {"done"}
+    assert {run["records"] for run in task["job"]["runs"]} == {100}
     (told,) = worker.ask("GET", f"/tidegate/v1/connectors/{topic}/progress")["tasks"]
     assert (told["done"], told["note"].startswith("wrote 1 files of "), told["note"].endswith(topic)) == (
         100,
