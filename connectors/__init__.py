@@ -205,6 +205,12 @@ CONNECTORS: Final = (
         needs=("pyspark",),
         extra="spark",
     ),
+    _sink(
+        "connectors.spark.transform:SparkTransformConnector",
+        ("tidegate.spark.SparkTransformConnector",),
+        needs=("pyspark",),
+        extra="spark",
+    ),
     _source(
         "connectors.sqlite.source:SqliteSource",
         ("tidegate.sqlite.SqliteCdcSourceConnector",),

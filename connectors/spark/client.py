@@ -128,7 +128,7 @@ class SparkDriver:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env=environment(java_home, scratch, local=job.master.startswith("local")),
+                env=environment(java_home, scratch, local=job.master.startswith("local"), folders=job.python_path),
                 cwd=scratch,
                 start_new_session=True,
             )

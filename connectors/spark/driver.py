@@ -21,17 +21,19 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from connectors.spark import files, topics
+from connectors.spark import files, topic_output, topics
 from connectors.spark.failures import first_words, is_passing
-from connectors.spark.job import LEFT_OUT, TABLES, Input, Job
+from connectors.spark.job import LEFT_OUT, Input, Job
+from connectors.spark.streams import StreamRun
 from connectors.spark.tables import writing
 from connectors.spark.tables.commits import Committed
+from connectors.spark.views import result, views_of
 from tidegate.kit.errors import UsageError
 from tidegate.kit.files import write_whole
 
@@ -42,7 +44,6 @@ __all__ = ["main"]
 
 _ROWS_AT_ONCE: Final = 1000
 _EXTENSIONS: Final = "spark.sql.extensions"
-_UNKNOWN_NAMES: Final = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "FIELD_NOT_FOUND")
 
 
 def main() -> int:
@@ -56,7 +57,7 @@ def main() -> int:
         description.unlink()  # it may hold a password
         if spark is None:
             spark = _session(job)
-            signal.signal(signal.SIGTERM, functools.partial(_cancel, spark))
+            signal.signal(signal.SIGTERM, functools.partial(_end, spark))
         with descriptions.running(spark):
             _run_and_say(spark, job)
     if spark is not None:
@@ -100,7 +101,8 @@ class _Descriptions:
 def _run_and_say(spark: SparkSession, job: Job) -> None:
     ended = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, ended), daemon=True)
-    watcher.start()
+    if job.stream is None:  # a stream tells of its micro-batches
+        watcher.start()
     try:
         done = _run(spark, job)
     except Exception as error:  # noqa: BLE001 - whatever ended the job is told in one line, the rest is in the log
@@ -109,8 +111,23 @@ def _run_and_say(spark: SparkSession, job: Job) -> None:
     else:
         said = {"event": "done", **done}
     ended.set()
-    watcher.join()
+    if watcher.is_alive():
+        watcher.join()
     _say(**said)
+    if said.get("ended_early"):
+        os._exit(143)  # as asked
+
+
+_streams: list[StreamRun] = []
+"""The stream that runs, if one does."""
+
+
+def _end(spark: SparkSession, *_: object) -> None:
+    """End what runs: a stream after the micro-batch that it is in, a job at once."""
+    for stream in _streams:
+        stream.end_soon()
+    if not _streams:
+        _cancel(spark)
 
 
 def _cancel(spark: SparkSession, *_: object) -> None:
@@ -189,11 +206,31 @@ def _watch(spark: SparkSession, ended: threading.Event) -> None:
 def _run(spark: SparkSession, job: Job) -> dict[str, Any]:
     if job.preview_rows:
         return {"records": None, "preview": _previewed(spark, job)}
-    if job.format in TABLES:
+    if job.stream is not None:
+        return _run_stream(spark, job)
+    if job.into_table:
         return _run_into_tables(spark, job)
     read = {input_.topic: topics.read(spark, job, input_) for input_ in job.inputs}
+    if job.topic is not None:
+        return _run_into_topic(spark, job, read)
     written = sum(files.write(spark, job, frames, path) for path, (frames, _) in _targets(spark, job, read).items())
     return _done(job, read, files=written)
+
+
+def _run_stream(spark: SparkSession, job: Job) -> dict[str, Any]:
+    stream = StreamRun(spark, job, _say)
+    _streams.append(stream)
+    try:
+        return {**stream.run(), "ended_early": stream.ended_early}
+    finally:
+        _streams.remove(stream)
+
+
+def _run_into_topic(spark: SparkSession, job: Job, read: Mapping[str, topics.Topic]) -> dict[str, Any]:
+    """Where each run is one transaction, a run that is repeated may be there already."""
+    written = topic_output.write(job, result(spark, job, views_of(job.inputs, read)), job.run_id)
+    there = set[str]() if written else {input_.topic for input_ in job.inputs}
+    return _done(job, read, there=there) | ({} if written else {"note": "the topic has the run already"})
 
 
 def _run_into_tables(spark: SparkSession, job: Job) -> dict[str, Any]:
@@ -222,7 +259,7 @@ def _previewed(spark: SparkSession, job: Job) -> list[str]:
     read = {input_.topic: topics.read(spark, job, input_) for input_ in job.inputs}
     shown = []
     for target, (frames, names) in _targets(spark, job, read).items():
-        if job.format in TABLES:
+        if job.into_table:
             rows = _rows(job, {name: read[name] for name in names}, frames)
             frame, statements = writing.preview(job, writing.table_of(spark, job, target), rows)
         else:
@@ -240,6 +277,8 @@ def _previewed(spark: SparkSession, job: Job) -> list[str]:
 
 
 def _target_of(job: Job, input_: Input) -> str:
+    if job.topic is not None:
+        return job.topic.topic
     return job.table.replace("${topic}", input_.view) or job.path.replace("${topic}", input_.topic)
 
 
@@ -252,8 +291,8 @@ def _targets(
 ) -> dict[str, tuple[list[DataFrame], set[str]]]:
     """What comes into each target: the frames, and the topics they are made of."""
     of_run = [input_ for input_ in job.inputs if not input_.lookup]
-    if job.sql:
-        frames = [_queried(spark, job.sql, _views(job.inputs, read))]
+    if job.has_one_result:
+        frames = [result(spark, job, views_of(job.inputs, read))]
         return {_target_of(job, of_run[0]): (frames, {input_.topic for input_ in of_run})}
     targets: dict[str, tuple[list[DataFrame], set[str]]] = {}
     for input_ in of_run:
@@ -295,35 +334,6 @@ def _done(job: Job, read: Mapping[str, topics.Topic], *, files: int = 0, there: 
         "records": str(_saved(failed)) if failed else None,
         "note": "",
     }
-
-
-def _views(inputs: Iterable[Input], read: Mapping[str, topics.Topic]) -> dict[str, DataFrame]:
-    """The topics by the names of their views. Raises UsageError where two topics have one."""
-    views: dict[str, str] = {}
-    for input_ in inputs:
-        if (other := views.setdefault(input_.view, input_.topic)) != input_.topic:
-            raise UsageError(
-                f"the topics {other} and {input_.topic} are both the view {input_.view}: read one of them in a connector of its own"
-            )
-    return {view: read[topic].frame for view, topic in views.items()}
-
-
-def _queried(spark: SparkSession, sql: str, views: Mapping[str, DataFrame]) -> DataFrame:
-    """The result of the query. Raises UsageError for a name that it does not know, with those that there are."""
-    from pyspark.errors import AnalysisException
-
-    for view, frame in views.items():
-        frame.createOrReplaceTempView(view)
-    try:
-        return spark.sql(sql)
-    except AnalysisException as error:
-        if not (error.getCondition() or "").startswith(_UNKNOWN_NAMES):
-            raise
-        existing = "; ".join(
-            f"{view} ({', '.join(f'{name} {type_.upper()}' for name, type_ in frame.dtypes)})"
-            for view, frame in views.items()
-        )
-        raise UsageError(f"{first_words(error)} The query can use: {existing}") from error
 
 
 def _saved(frames: list[DataFrame]) -> Path:

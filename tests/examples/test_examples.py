@@ -86,6 +86,12 @@ def test_spark_bulk_load(follow):
     }
 
 
+@pytest.mark.servers
+@pytest.mark.proof  # a minute, most of it Spark starting
+def test_reorders(follow):
+    follow("reorders")
+
+
 ACCOUNTS = ROOT / "examples" / "accounts-from-a-topic"
 ORG = "https://org.example.com"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from pyspark.sql.types import BooleanType, StructField, StructType, TimestampType
 
-from connectors.spark.job import TABLES, Input, Job
+from connectors.spark.job import Input, Job
 from connectors.spark.tables import delta, iceberg
 from connectors.spark.tables.changes import DELETED, POSITION, checked, data_columns, history, newest, text_columns
 from connectors.spark.tables.commits import Committed
@@ -66,7 +66,7 @@ class Table(Protocol):
 
 def session_settings(job: Job) -> dict[str, str]:
     """What a session needs for the job's format, beside what the configuration has."""
-    if job.format not in TABLES:
+    if not job.into_table:
         return {}
     needed = iceberg.EXTENSION if job.format == "iceberg" else delta.EXTENSION
     given = [name for name in job.conf.get("spark.sql.extensions", "").split(",") if name]
