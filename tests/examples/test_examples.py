@@ -87,7 +87,8 @@ def test_spark_bulk_load(follow):
 
 
 @pytest.mark.servers
-@pytest.mark.proof  # a minute, most of it Spark starting
+@pytest.mark.proof
+@pytest.mark.long  # two Sparks
 def test_reorders(follow):
     follow("reorders")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import random
 import threading
@@ -12,16 +13,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow.dataset as ds
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from connect.api import ConnectError
-from connectors.spark.client import SparkDriver
+from connectors.spark.client import Cancelled, SparkDriver
 from connectors.spark.jars import PACKAGES
 from connectors.spark.job import Input, Job, Stream, TopicOutput
 from registry.client import RegistryClient
 from tests.proofs import drawn_seed, effort
+from tests.servers.process import wait_until
+from tests.support.pages import ROOT, blocks
 from tests.support.registry import RegistryThread
 from tests.support.spark import QUICK_CONF, create_topic, iceberg_table, make_job, produce
 
@@ -128,7 +132,11 @@ def test_a_query_makes_records_with_keys_and_a_registered_schema(
     sql = f"SELECT item, sum(quantity) AS sold FROM {sales.name} GROUP BY item"
     output = into(totals, key_columns=["item"], value_format="avro", key_format="string")
     given = {"sql": sql, "topic": output, "registry": {"schema.registry.url": registry.url}}
-    done = run(driver, job_of(sales.input(), bootstrap=sales.bootstrap, **given))
+    job = job_of(sales.input(), bootstrap=sales.bootstrap, **given)
+    (shown,) = run(driver, dataclasses.replace(job, preview_rows=5))["preview"]
+    assert shown.startswith(f"{totals.name}\ncolumns:\n  item STRING\n  sold BIGINT\nrows:\n")
+    assert totals.records() == []
+    done = run(driver, job)
     assert done["rows"] == {sales.name: 3}
     assert sorted(key for key, _ in totals.records()) == [b"rice", b"tea"]
     with RegistryClient.from_properties({"schema.registry.url": registry.url}) as client:
@@ -149,24 +157,25 @@ def test_a_run_that_is_repeated_is_in_the_topic_once_where_that_was_asked_for(
     assert len(copies.records()) == 4
 
 
-MODULE = """
-def total(views, spark):
-    return views["VIEW"].groupBy("item").sum("quantity")
+A_LIST = """
 
-def a_list(views):
+def a_list(views, spark):
     return list(views)
 """
 
 
-def test_a_function_gets_the_views_and_must_return_a_dataframe(topic: Callable[[], Topic], tmp_path: Path) -> None:
+def test_the_function_of_the_page_gets_the_views_and_each_must_return_a_dataframe(
+    topic: Callable[[], Topic], tmp_path: Path
+) -> None:
     sales = topic()
     sales.write(sale("tea", 2), sale("tea", 3))
-    (tmp_path / "of_a_shop.py").write_text(MODULE.replace("VIEW", sales.name))
+    (of_page,) = blocks(ROOT / "docs/how-to/connectors/spark-transform.md", "python")
+    (tmp_path / "of_a_shop.py").write_text(of_page.text.replace("sales", sales.name) + A_LIST)
     given = {"python_path": [str(tmp_path)]}
     driver = SparkDriver(stopping=threading.Event(), idle_s=60)  # its folders are those of its first job
     with contextlib.closing(driver):
         job = job_of(
-            sales.input(), bootstrap=sales.bootstrap, folder=tmp_path / "out", function="of_a_shop:total", **given
+            sales.input(), bootstrap=sales.bootstrap, folder=tmp_path / "out", function="of_a_shop:sold", **given
         )
         run(driver, job)
         assert rows_of(tmp_path / "out") == [{"item": "tea", "sum(quantity)": 5}]
@@ -246,6 +255,56 @@ def test_a_stream_that_fails_is_told_in_the_words_of_a_job(
     given = {"sql": sql.replace("{view}", sales.name), "stream": stream(tmp_path, **more)}
     with pytest.raises(ConnectError, match=words.replace("{view}", sales.name)):
         run(driver, job_of(sales.input(unbounded=True), bootstrap=sales.bootstrap, folder=tmp_path / "out", **given))
+
+
+STUCK = """
+from pathlib import Path
+
+def stuck(views, spark):
+    (view,) = views.values()
+    return view.mapInArrow(wait, view.schema)
+
+def wait(batches):
+    import signal
+    for batch in batches:
+        Path("FOLDER/reached").touch()
+        signal.pause()
+        yield batch
+"""
+
+
+@pytest.mark.long
+def test_a_micro_batch_that_does_not_end_is_killed_with_its_driver_when_the_stream_is_stopped(
+    topic: Callable[[], Topic], tmp_path: Path
+) -> None:
+    sales = topic()
+    sales.write(sale("tea", 1))
+    (tmp_path / "of_a_bug.py").write_text(STUCK.replace("FOLDER", str(tmp_path)))
+    stopping = threading.Event()
+    driver = SparkDriver(stopping=stopping, idle_s=60)
+
+    def stop_when_reached() -> None:
+        wait_until((tmp_path / "reached").exists, "the micro-batch has begun", timeout_s=120)
+        stopping.set()
+
+    stopper = threading.Thread(target=stop_when_reached)
+    stopper.start()
+    given = {"function": "of_a_bug:stuck", "python_path": [str(tmp_path)], "stream": stream(tmp_path, ends=False)}
+    with contextlib.closing(driver), pytest.raises(Cancelled):
+        run(driver, job_of(sales.input(unbounded=True), bootstrap=sales.bootstrap, folder=tmp_path / "out", **given))
+    stopper.join()
+    wait_until(lambda: left_of(tmp_path) == [], "nothing of the driver is left")
+    assert rows_of(tmp_path / "out") == []
+
+
+def left_of(folder: Path) -> list[int]:
+    """Processes with a folder of modules on their path: the driver, its JVM and Python's workers."""
+    left = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if str(folder) in process.environ().get("PYTHONPATH", ""):
+                left.append(process.pid)
+    return left
 
 
 class Killed:
