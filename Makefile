@@ -13,8 +13,8 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: $(VENV)/.demo          ## the main job: 336,776 flights from a database to Parquet, by way of log, schema, event and Spark
 	$(BIN)/tidegate demo $(ARGS)
 
-test: $(VENV)/.dev servers   ## every test but the long proofs
-	$(PYTEST) -m "not proof" $(ARGS)
+test: $(VENV)/.dev servers   ## every test but the proofs, and those that run an original beside ours
+	$(PYTEST) -m "not proof and not original" $(ARGS)
 
 check: $(VENV)/.dev          ## format, lint, types, import contracts, fresh docs, wrapped prose
 	$(BIN)/ruff format --check .
@@ -32,7 +32,7 @@ format: $(VENV)/.dev
 proof: $(VENV)/.dev servers  ## the long proofs: seeds, kills, fuzz; writes docs/proofs
 	$(BIN)/python -m tests.proofs $(ARGS)
 
-proof-short: $(VENV)/.dev servers
+proof-short: $(VENV)/.dev servers  ## a short form of the proofs, and the tests that run an original
 	$(BIN)/python -m tests.proofs --short
 
 bench: $(VENV)/.dev servers  ## us and the originals side by side; prints ratios

@@ -43,6 +43,14 @@ class BenchContext(RunningSinkContext):
     def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return self._offsets.get(canonical(partition))
 
+    def create_topic(self, topic: str) -> int:
+        from broker.client import NewTopic
+        from broker.client.blocking import Admin
+
+        with Admin(self.kafka) as admin:
+            admin.create_topics([NewTopic(topic, -1, -1)], exist_ok=True)
+            return len(admin.describe_topics([topic])[topic].partitions)
+
     def report(self, record: Record, error: Exception) -> None:
         self.errant.append((record, error))
 

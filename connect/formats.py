@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from connect.data.batch import RecordBatch
     from registry.client import AvroSchema
 
-__all__ = ["avro_blocks", "avro_bodies", "avro_schema", "avro_text", "java_texts", "json_column"]
+__all__ = [
+    "avro_blocks",
+    "avro_bodies",
+    "avro_schema",
+    "avro_text",
+    "header_texts",
+    "java_texts",
+    "json_column",
+    "text_headers",
+]
 
 
 def avro_text(schema: Schema) -> str:
@@ -103,6 +112,40 @@ def _read(text: str) -> tuple[AvroSchema, Schema]:
         return avro, schema_from_avro(json.loads(avro.resolved))
     except TidegateError as error:
         raise DataError(str(error)) from error
+
+
+def header_texts(batch: RecordBatch) -> pa.Array:
+    """The headers of every row as ``list<struct<key: string, value: string>>``, values in the form of Kafka Connect's
+    ``Values.convertToString``.
+
+    Raises DataError that names the row of a header without value, which has no text.
+    """
+    import pyarrow as pa
+
+    from connect.data.headers import header_lists
+    from connect.data.java.value_texts import to_text
+
+    cells = []
+    for row, headers in enumerate(header_lists(batch.headers) if batch.headers is not None else [()] * len(batch)):
+        texts = [{"key": header.key, "value": to_text(header.schema, header.value)} for header in headers]
+        if (empty := next((text["key"] for text in texts if text["value"] is None), None)) is not None:
+            raise DataError(
+                f"record {row} of a batch of {batch.topic!r} has a header {empty!r} without value", rows=[row]
+            )
+        cells.append(texts)
+    pair = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string(), nullable=False)])
+    return pa.array(cells, pa.list_(pa.field("item", pair, nullable=False)))
+
+
+def text_headers(texts: pa.Array) -> pa.Array | None:
+    """The headers of a batch from such a column: strings. None where no row has one."""
+    from connect.data.headers import Header, column_of
+    from connect.data.schema import SchemaType
+
+    string = Schema(SchemaType.STRING)
+    return column_of(
+        [[Header(each["key"], each["value"], string) for each in cells or ()] for cells in texts.to_pylist()]
+    )
 
 
 def java_texts(batch: RecordBatch) -> pa.Array:

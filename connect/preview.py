@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.api import ConnectError, JobTask, RecordBatch, SinkTask, SourceConnector, SourceTask
+from connect.api import ConnectError, JobTask, RecordBatch, SinkTask, SourceConnector, SourceJobTask, SourceTask
 from connect.bench import Bench
 from connect.config.cloud_keys import with_cloud_keys
 from connect.config.connector import CommonConfig, SinkConfig
@@ -46,7 +46,7 @@ class Preview:
 
     ``left_out`` are records that could not be handled, with the place; a worker would treat them as ``errors.*`` says,
     or fail the task. ``schemas`` are those that a source would look up or register. ``actions`` are those of a sink,
-    one line each. Of a job (``JobTask``) there are actions only.
+    one line each. Of a job (``JobTask``, ``SourceJobTask``) there are actions only.
     """
 
     batches: list[RecordBatch] = field(default_factory=list)
@@ -91,7 +91,9 @@ def preview(
     )
     headers = header_conversion(plugins, worker, config, connector=common.name)
     try:
-        if issubclass(connector, SourceConnector):
+        if issubclass(connector.task_class, SourceJobTask):
+            _of_source_job(result, Bench(connector, {**worker, **config}), rows)
+        elif issubclass(connector, SourceConnector):
             conversion = Conversion(keys, values, policy, headers=headers)
             bench = Bench(connector, connector.preview_properties(config))
             _of_source(result, bench, chain, policy, conversion, rows, timeout_s)
@@ -132,6 +134,14 @@ def _of_source(
             limit.cancel()
         if result.rows >= rows:
             return
+
+
+def _of_source_job(result: Preview, bench: Bench, rows: int) -> None:
+    task: SourceJobTask[Any] = bench.unstarted()
+    try:
+        result.actions = list(task.preview(rows))
+    finally:
+        task.stop()
 
 
 def _of_sink(result: Preview, bench: Bench, worker: Mapping[str, str], pipeline: SinkPipeline, rows: int) -> None:

@@ -20,6 +20,13 @@ CONNECTORS: Final = (
         ("io.confluent.kafka.connect.datagen.DatagenConnector",),
         short_names=("DatagenSource",),
     ),
+    _sink(
+        "connectors.delta.sink:DeltaSinkConnector",
+        ("tidegate.delta.DeltaSinkConnector",),
+        needs=("deltalake",),
+        extra="delta",
+        short_names=("DeltaSink",),
+    ),
     _source(
         "connectors.files.source:FileStreamSourceConnector",
         ("org.apache.kafka.connect.file.FileStreamSourceConnector",),
@@ -208,6 +215,12 @@ CONNECTORS: Final = (
     _sink(
         "connectors.spark.transform:SparkTransformConnector",
         ("tidegate.spark.SparkTransformConnector",),
+        needs=("pyspark",),
+        extra="spark",
+    ),
+    _source(
+        "connectors.spark.source:SparkSourceConnector",
+        ("tidegate.spark.SparkSourceConnector",),
         needs=("pyspark",),
         extra="spark",
     ),

@@ -82,6 +82,7 @@ COMPONENTS: Final = {
         (
             ("Sources", "connect.config.connector:SourceConfig"),
             ("Sinks", "connect.config.connector:SinkConfig"),
+            ("Sources that run jobs", "connect.config.connector:ScheduleConfig"),
             ("Sinks that run jobs", "connect.config.connector:JobConfig"),
             ("Groups of topics that a source creates (after `topic.creation.<group>.`)", "connect.config.connector:TopicGroup"),
             ("A transformation (after `transforms.<name>.`)", "connect.config.connector:TransformConfig"),

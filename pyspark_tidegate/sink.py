@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from broker.client.blocking import BatchProducer
     from pyspark_tidegate.encoding import Layout, Outgoing, WriteSchema
 
-__all__ = ["AbortedWrite", "BatchWriter", "StreamWriter", "was_committed"]
+__all__ = ["AbortedWrite", "BatchWriter", "StreamWriter", "Writer", "was_committed"]
 
 # Spark 4.1 has a class for streams that take Arrow batches. Before it, a stream's writer is given them as it is an Arrow writer too.
 _ArrowStream: Any = getattr(datasource, "DataSourceStreamArrowWriter", None) or type(
@@ -43,13 +43,13 @@ class AbortedWrite(FatalError):
 
 
 @dataclass
-class _Written(WriterCommitMessage):  # type: ignore[misc]
+class Written(WriterCommitMessage):  # type: ignore[misc]
     """A task has written its rows; ``transaction`` holds them where transactions are used."""
 
     transaction: TransactionalProducer | None
 
 
-class _Writer:
+class Writer:
     """The part that batch and stream have in common. Made in the driver, which checks columns and registers schemas; pickled
     to the tasks.
 
@@ -92,11 +92,11 @@ class _Writer:
                 for side, type_ in registered
             }
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write the rows of a task."""
         from pyspark import TaskContext
 
-        from broker.client.blocking import Admin, BatchProducer
+        from broker.client.blocking import BatchProducer
         from pyspark_tidegate.encoding import Encoder
         from registry.client import RegistryClient
 
@@ -118,10 +118,7 @@ class _Writer:
             encoder = Encoder(options, self._layout, self._schemas, client)
             producer = stack.enter_context(BatchProducer(config))
             sender = _Sender(producer, config, task)
-            if self._mark is not None:
-                with Admin(_config(options)) as admin:
-                    if not admin.is_current(self._mark):
-                        raise AbortedWrite("the write was aborted before this task began")
+            self._require_current()
             with _transaction(producer) if options.transactions else contextlib.nullcontext():
                 for rows in _gathered(iterator):
                     for outgoing in encoder.encode(rows):
@@ -133,9 +130,25 @@ class _Writer:
                             "the option transactions.group is set, and the rows are of several tasks: write them by one (repartition(1))"
                         )
                     producer.send_offsets({_noted_at(options): 0}, options.group, note=options.note)
-                return _Written(producer.leave_transaction() if options.transactions else None)
+                return Written(producer.leave_transaction() if options.transactions else None)
 
-    def commit(self, messages: Sequence[_Written | None], *_: int) -> None:
+    def _require_current(self) -> None:
+        """Raises AbortedWrite in a task of a write that was aborted, or has a later run."""
+        from broker.client.blocking import Admin
+
+        if self._mark is not None:
+            with Admin(_config(self._options)) as admin:
+                if not admin.is_current(self._mark):
+                    raise AbortedWrite("the write was aborted before this task began")
+
+    def _claim(self) -> None:
+        """Mark the write as current, so that ``_require_current`` tells its tasks from those of an earlier one."""
+        from broker.client.blocking import Admin
+
+        with Admin(_config(self._options)) as admin:
+            self._mark = admin.claim_producer(self._transactional_id("job"))
+
+    def commit(self, messages: Sequence[Written | None], *_: int) -> None:
         """All tasks have succeeded. A stream gives the number of its batch too."""
         from broker.client.blocking import Admin
 
@@ -144,7 +157,7 @@ class _Writer:
             with Admin(_config(self._options)) as admin:
                 admin.commit_transactions(transactions)
 
-    def abort(self, messages: Sequence[_Written | None], *_: int) -> None:
+    def abort(self, messages: Sequence[Written | None], *_: int) -> None:
         """Spark has given the job up: abort the transactions of all of them, so that readers need not wait for their timeout."""
         from broker.client.blocking import Admin
 
@@ -160,23 +173,20 @@ class _Writer:
         return _transactional_id(self._options, self._run, task)
 
 
-class BatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
+class BatchWriter(Writer, DataSourceArrowWriter):  # type: ignore[misc]
     """``df.write.format("tidegate")``."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
-        from broker.client.blocking import Admin
-
         super().__init__(options, schema)
         if options.group:
             self._run = _hashed(options.group)
         if options.transactions:
             # Fenced when the write is aborted. A task that only then gets its producer would leave a transaction that nobody
             # ends, so it looks at the mark first.
-            with Admin(_config(options)) as admin:
-                self._mark = admin.claim_producer(self._transactional_id("job"))
+            self._claim()
 
 
-class StreamWriter(_Writer, _ArrowStream):  # type: ignore[misc]
+class StreamWriter(Writer, _ArrowStream):  # type: ignore[misc]
     """``df.writeStream.format("tidegate")``.
 
     Spark makes another writer to commit or abort a batch than that of its tasks. The transactional ids are those of the

@@ -43,7 +43,7 @@ class _Part(InputPartition):  # type: ignore[misc]
 
 
 class DefaultSource(DataSource):  # type: ignore[misc]
-    """The format ``tidegate``. ``docs/how-to/spark-data-source.md`` has the options."""
+    """The format ``tidegate``. ``docs/how-to/spark/data-source.md`` has the options."""
 
     @classmethod
     def name(cls) -> str:

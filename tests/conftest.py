@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -43,6 +44,7 @@ os.environ.setdefault("TIDEGATE_CONNECT_TOKEN", "never")
 
 _LONG = (
     "tests/pyspark_tidegate/",
+    "tests/conformance/connect/",
     "tests/proofs/",
     "tests/connectors/spark/",
     "tests/examples/",
@@ -64,8 +66,21 @@ _LONG = (
 )
 
 
+_ORIGINAL_FIXTURES = frozenset({"apache_kafka", "apache_connect"})
+_ORIGINAL_IDS = re.compile(r"(^|-)(apache|apache_kafka|kafka-connect|original|KafkaBroker)(-|$)")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take long go first, so that no process is left with one of them when the others are done."""
+    """Mark tests that run an original: Java takes long to start, so they go with the short proofs.
+
+    Files that take long go first, so that no process is left with one of them when the others are done.
+    """
+    for item in items:
+        if isinstance(item, pytest.Function):
+            parameters = item.callspec.id if hasattr(item, "callspec") else ""
+            if not _ORIGINAL_FIXTURES.isdisjoint(item.fixturenames) or _ORIGINAL_IDS.search(parameters):
+                item.add_marker(pytest.mark.original)
     items.sort(key=lambda item: next((n for n, path in enumerate(_LONG) if item.nodeid.startswith(path)), len(_LONG)))
 
 
@@ -79,8 +94,8 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
-_ONE_PROCESS = ("tests/pyspark_tidegate/",)
-"""Folders whose files share what is costly to start, such as a Spark: one process runs all of them."""
+_ONE_PROCESS = ("tests/pyspark_tidegate/", "tests/conformance/connect/")
+"""Folders whose files share what is costly to start, such as a Spark or a Java worker: one process runs all of them."""
 
 
 class Scheduling(LoadFileScheduling):

@@ -16,11 +16,14 @@ from connect.api.connector import (
     SinkTask,
     SinkTaskContext,
     SourceConnector,
+    SourceJobTask,
+    SourceJobTaskContext,
     SourceTask,
     SourceTaskContext,
     Task,
     TaskContext,
     TransactionContext,
+    Written,
 )
 from connect.api.converter import Converted, Converter, ConverterContext, HeaderConverter
 from connect.api.hookspecs import hookimpl
@@ -107,6 +110,8 @@ __all__ = [
     "SinkTask",
     "SinkTaskContext",
     "SourceConnector",
+    "SourceJobTask",
+    "SourceJobTaskContext",
     "SourceTask",
     "SourceTaskContext",
     "Task",
@@ -116,6 +121,7 @@ __all__ = [
     "TransactionContext",
     "Transformation",
     "Visible",
+    "Written",
     "all_of",
     "at_least",
     "between",

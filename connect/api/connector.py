@@ -65,11 +65,14 @@ __all__ = [
     "SinkTask",
     "SinkTaskContext",
     "SourceConnector",
+    "SourceJobTask",
+    "SourceJobTaskContext",
     "SourceTask",
     "SourceTaskContext",
     "Task",
     "TaskContext",
     "TransactionContext",
+    "Written",
 ]
 
 ConfigT = TypeVar("ConfigT")
@@ -162,6 +165,12 @@ class SourceTaskContext(TaskContext, Protocol):
     @property
     def transaction(self) -> TransactionContext | None:
         """None unless the task has to end its transactions itself."""
+        ...
+
+
+class SourceJobTaskContext(TaskContext, Protocol):
+    def create_topic(self, topic: str) -> int:
+        """Create a topic as ``topic.creation.*`` says where there is none; returns the number of its partitions."""
         ...
 
 
@@ -292,6 +301,62 @@ class SourceTask(Task[ConfigT]):
 
         Called between two polls, in the order of the log's answers, and before the ``committed`` that covers the rows.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a run of a SourceJobTask has written. ``position`` is the source's position after it, ``topics`` are those written to.
+
+    With a ``receipt`` the records are in transactions that are open, and it says which; without one they are visible.
+    """
+
+    position: Mapping[str, Any]
+    topics: Sequence[str]
+    records: int
+    receipt: str = ""
+    more: bool = False
+    """Whether the source has more already: the next run begins at once."""
+
+
+class SourceJobTask(Task[ConfigT]):
+    """A source whose work an external engine does: it writes to the log itself instead of returning batches. No transform or converter
+    of the connector sees its records.
+
+    The runtime calls ``write`` by ``job.interval.ms`` or ``job.schedule``. A run that gives a receipt has two halves: the receipt is
+    committed beside the position before the run, then ``publish`` makes the records visible, and the position after the run is
+    committed. After a kill before the receipt's commit the run's records stay invisible, and ``write`` is called for them
+    again; after it, the next task begins with ``publish``. A run without a receipt is repeated where the kill was before the
+    commit of its position, so its records are there at least once.
+    """
+
+    context: SourceJobTaskContext
+
+    @abstractmethod
+    def source_partition(self) -> Mapping[str, Any]:
+        """What the positions are of: all runs of a configuration have one."""
+
+    @abstractmethod
+    def write(self, position: Mapping[str, Any] | None, run_id: str) -> Written | None:
+        """Write what comes after a position (None: from the beginning) and return when it is durable; None if there is nothing new.
+
+        It must end, or fence, what an unfinished earlier ``write`` has left. Report ``context.progress`` meanwhile. It raises on
+        failure. When ``context.stopping`` is set it should end the job and soon raise.
+        """
+
+    def publish(self, receipt: str) -> bool:
+        """Make the records of a receipt visible; it may have happened already. Called before any ``write`` while a receipt is committed.
+
+        False: they were dropped, all or a part of them, as transactions that were open for too long are; they are
+        written again.
+        """
+        return True
+
+    def preview(self, rows: int) -> Iterable[str]:
+        """A description of what a first run would write, with so many rows, one line each.
+
+        Called on a task that was not started. It must change nothing.
+        """
+        return ()
 
 
 class SinkTask(Task[ConfigT]):
@@ -441,7 +506,7 @@ class Connector(ABC, Generic[ConfigT]):
 
 
 class SourceConnector(Connector[ConfigT]):
-    """A connector whose tasks are SourceTasks."""
+    """A connector whose tasks are SourceTasks, or whose only task is a SourceJobTask."""
 
     @classmethod
     def exactly_once(cls, config: ConfigT) -> bool | None:

@@ -13,6 +13,7 @@ from tidegate.kit.java_regex import JavaRegex
 __all__ = [
     "CommonConfig",
     "JobConfig",
+    "ScheduleConfig",
     "SinkConfig",
     "SourceConfig",
     "TopicGroup",
@@ -412,8 +413,8 @@ class SinkConfig(CommonConfig):
 
 
 @config
-class JobConfig:
-    """Keys of sinks whose work an external engine does (JobTask)."""
+class ScheduleConfig:
+    """When the jobs of an external engine run (SourceJobTask, JobTask)."""
 
     interval_ms: int = key(
         "job.interval.ms",
@@ -428,6 +429,22 @@ class JobConfig:
         doc="When runs start, as a cron expression of five fields (minute hour day month weekday), in UTC.",
         group="Job",
     )
+
+    def problems(self) -> Iterable[Problem]:
+        if self.schedule is not None:
+            from apscheduler.triggers.cron import CronTrigger
+
+            try:
+                CronTrigger.from_crontab(self.schedule, timezone="UTC")
+            except ValueError as error:
+                text = f"not a cron expression of five fields ({error})"
+                yield Problem("job.schedule", f"Invalid value {self.schedule} for configuration job.schedule: {text}")
+
+
+@config
+class JobConfig(ScheduleConfig):
+    """Keys of sinks whose work an external engine does (JobTask)."""
+
     max_records: int = key(
         "job.max.records",
         default=0,
@@ -451,16 +468,6 @@ class JobConfig:
         "there, or behind the last one; a warning says how many records are missing.",
         group="Job",
     )
-
-    def problems(self) -> Iterable[Problem]:
-        if self.schedule is not None:
-            from apscheduler.triggers.cron import CronTrigger
-
-            try:
-                CronTrigger.from_crontab(self.schedule, timezone="UTC")
-            except ValueError as error:
-                text = f"not a cron expression of five fields ({error})"
-                yield Problem("job.schedule", f"Invalid value {self.schedule} for configuration job.schedule: {text}")
 
 
 @config

@@ -195,7 +195,7 @@ class Operations:
         ordered = [await self._herder.run_job(name, number) for number in range(len(stored.tasks or []))]
         if not any(ordered):
             raise BadRequest(
-                f"Connector {name} has no job that runs: only a sink that runs in jobs, such as Spark's, has one"
+                f"Connector {name} has no job that runs: only a connector that runs in jobs, such as Spark's, has one"
             )
 
     async def cancel_job(self, name: str) -> None:

@@ -6,15 +6,30 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.api import Converter, ConverterContext, JobTask, PluginType, RecordBatch, SourceTask, Task, TopicPartition
-from connect.config.connector import CommonConfig, JobConfig, SinkConfig, SourceConfig, sub_properties
+from connect.api import (
+    Converter,
+    ConverterContext,
+    JobTask,
+    PluginType,
+    RecordBatch,
+    SourceJobTask,
+    SourceTask,
+    Task,
+    TopicPartition,
+)
+from connect.config.connector import CommonConfig, JobConfig, ScheduleConfig, SinkConfig, SourceConfig, sub_properties
 from connect.config.worker import WorkerConfig
 from connect.converters.headers import HeaderConversion, header_conversion
 from connect.errors import UnknownPlugin
 from connect.plugins.registry import PluginRegistry
 from connect.stores.offsets import canonical
 from connect.task.clients import ClientLoop
-from connect.task.context import RunningJobContext, RunningSinkContext, RunningSourceContext
+from connect.task.context import (
+    RunningJobContext,
+    RunningSinkContext,
+    RunningSourceContext,
+    RunningSourceJobContext,
+)
 from connect.task.error_policy import ErrorPolicy, Failure
 from connect.task.lifecycle import Lifecycle, Runner
 from connect.task.measures import TaskMeasures
@@ -30,6 +45,7 @@ from connect.task.sinks.runner import SinkRunner
 from connect.task.sources.acknowledgements import Acknowledgements
 from connect.task.sources.clients import SourceEnds
 from connect.task.sources.conversion import Conversion
+from connect.task.sources.job_runner import SourceJobRunner
 from connect.task.sources.offsets import OffsetKeys, SourcePosition
 from connect.task.sources.pipeline import InFlight, SourcePipeline
 from connect.task.sources.runner import SourceRunner
@@ -100,6 +116,8 @@ def assembled(parts: TaskParts) -> Lifecycle:
         unfinished.push(made)
         if issubclass(parts.task_class, SourceTask):
             task, runner = _source(parts, made)
+        elif issubclass(parts.task_class, SourceJobTask):
+            task, runner = _source_job(parts, made)
         elif issubclass(parts.task_class, JobTask):
             task, runner = _job(parts, made)
         else:
@@ -143,7 +161,6 @@ def _source(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
         with parts.control.calling("committed"):
             task.committed(safe)
 
-    offset_keys = OffsetKeys(parts.connector, {canonical(entry["partition"]): entry["key"] for entry in positions})
     measures = TaskMeasures()
     runner = SourceRunner(
         task,
@@ -151,10 +168,40 @@ def _source(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
         parts.control,
         pipeline=pipeline,
         policy=policy,
-        delivery=ends.delivery(context, offset_keys, on_committed, measures),
+        delivery=ends.delivery(context, _offset_keys(parts, positions), on_committed, measures),
         acknowledgements=acknowledgements,
         measures=measures,
         merge=config.transaction_boundary.lower() != "connector",
+        close=made.close,
+    )
+    return task, runner
+
+
+def _offset_keys(parts: TaskParts, positions: Sequence[Mapping[str, Any]]) -> OffsetKeys:
+    return OffsetKeys(parts.connector, {canonical(entry["partition"]): entry["key"] for entry in positions})
+
+
+def _source_job(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
+    worker, config = parse(WorkerConfig, parts.worker), parse(SourceConfig, parts.config)
+    ends = SourceEnds(parts, worker, config, made)
+    positions = ends.connected()
+    known = [(entry["partition"], entry["offset"]) for entry in positions]
+    context = RunningSourceJobContext(
+        **parts.context_arguments(worker), offsets=known, create_topic=ends.sender.partition_count
+    )
+    task: Any = parts.task_class(parts.task_config, context)
+
+    def on_committed(safe: Sequence[SourcePosition]) -> None:
+        for partition, offset in safe:
+            context.remember(partition, offset)
+
+    runner = SourceJobRunner(
+        task,
+        context,
+        parts.control,
+        schedule=parse(ScheduleConfig, parts.config),
+        delivery=ends.delivery(context, _offset_keys(parts, positions), on_committed, TaskMeasures()),
+        on_topic=parts.on_topic,
         close=made.close,
     )
     return task, runner

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from broker.client import ClientConfig
     from registry.client import RegistryClient
 
-__all__ = ["RunningJobContext", "RunningSinkContext", "RunningSourceContext", "RunningTaskContext"]
+__all__ = [
+    "RunningJobContext",
+    "RunningSinkContext",
+    "RunningSourceContext",
+    "RunningSourceJobContext",
+    "RunningTaskContext",
+]
 
 
 class RunningTaskContext:
@@ -87,6 +93,14 @@ class RunningSourceContext(RunningTaskContext):
     def remember(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
         """Take note of a position that has been committed."""
         self._offsets[canonical(partition)] = offset
+
+
+class RunningSourceJobContext(RunningSourceContext):
+    """A SourceJobTaskContext."""
+
+    def __init__(self, *args: Any, create_topic: Callable[[str], int], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.create_topic = create_topic
 
 
 class RunningSinkContext(RunningTaskContext):

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from connect.api.connector import JobTask
+from connect.api.connector import JobTask, SourceJobTask
 from connect.api.plugins import Plugin, PluginType
 from connect.config.client_keys import client_key
 from connect.config.cloud_keys import with_cloud_keys
 from connect.config.connector import (
     JobConfig,
+    ScheduleConfig,
     SinkConfig,
     SourceConfig,
     TopicGroup,
@@ -189,6 +190,9 @@ def validate_connector(
         infos.families += [prefix for prefix, _ in families_of(connector.config_class)]
         if issubclass(connector.task_class, JobTask):
             infos.add(validate(JobConfig, properties))
+        elif issubclass(connector.task_class, SourceJobTask):
+            infos.add(validate(ScheduleConfig, properties))
+            _refuse_conversions(infos, values)
     for name in values:
         # MirrorMaker's connectors have the clients' keys for encryption and logins among their own.
         if name.startswith(tuple(set(infos.families) & {"sasl.", "ssl."})) and (known := client_key(name)) is not None:
@@ -202,6 +206,16 @@ def validate_connector(
         for problem in _check_outside(connector, values):
             infos.blame(problem)
     return infos
+
+
+_CONVERSIONS: Final = ("transforms", "key.converter", "value.converter", "header.converter")
+
+
+def _refuse_conversions(infos: ConfigInfos, properties: Mapping[str, str]) -> None:
+    for name in _CONVERSIONS:
+        if properties.get(name, "").strip():
+            text = f"{name} is {properties[name]}, and the engine of this source writes its records itself: no transform or converter sees them"
+            infos.entries[name].errors.append(text)
 
 
 def _recommending(result: KeyValue) -> KeyValue:

@@ -12,12 +12,13 @@ from urllib.parse import unquote, urlsplit
 from connect.api import ConnectError, MissingExtra, RetriableConnectError, TidegateError, require_file
 from connectors.iceberg.catalog_properties import catalog_properties
 from connectors.iceberg.config import IcebergSinkConfig
+from connectors.tables.errors import CommitConflict
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
-__all__ = ["CommitConflict", "Tables", "iceberg_errors"]
+__all__ = ["Tables", "iceberg_errors"]
 
 _FOR_GOOD: Final = re.compile(
     r"ACCESS_DENIED|NO_SUCH_BUCKET|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN_ID|"
@@ -27,10 +28,6 @@ _FOR_GOOD: Final = re.compile(
 _TIMEOUT_S: Final = (10, 60)
 """Until a REST catalog takes a connection, and until it says more."""
 _NEEDS: Final = {"hive": "thrift", "glue": "boto3", "dynamodb": "boto3", "bigquery": "google-cloud-bigquery"}
-
-
-class CommitConflict(RetriableConnectError):
-    """Another commit came first: nothing was written."""
 
 
 class Tables:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.table import Transaction
+from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update import AssertTableUUID
+from pyiceberg.table.update.snapshot import _OverwriteFiles
+from pyiceberg.typedef import EMPTY_DICT
 
 from connectors.iceberg.client import iceberg_errors
 
@@ -21,10 +24,21 @@ __all__ = ["FileChanges", "Outcome", "commit_files", "ensure_branch"]
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """Files that a snapshot adds to a table and removes from it."""
+    """Files that a snapshot adds to a table and removes from it. With ``same_rows`` they have the same rows, so that
+    whoever reads the table's changes passes over the snapshot.
+    """
 
     added: Sequence[DataFile]
     removed: Sequence[DataFile] = field(default_factory=list)
+    same_rows: bool = False
+
+
+class _Replace(_OverwriteFiles):
+    """pyiceberg 0.12 counts only what appends, overwrites and deletes, so it is called by its name afterwards."""
+
+    def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
+        made = super()._summary(snapshot_properties)
+        return Summary(Operation.REPLACE, **made.additional_properties)
 
 
 class _SingleTry(Transaction):
@@ -59,13 +73,16 @@ class Outcome:
 def commit_files(
     table: Table, branch: str, changes: FileChanges, properties: Mapping[str, str], outcome: Outcome
 ) -> None:
-    """Commit once. Raises CommitConflict if another commit came first, and nothing was written."""
+    """Commit once. The snapshot has the properties, and the table too unless its rows stay the same.
+
+    Raises CommitConflict if another commit came first, and nothing was written.
+    """
     name = ".".join(table.name())
     with iceberg_errors("commit to", name):
         transaction = _SingleTry(table)
-        transaction.set_properties(dict(properties))
-        update = transaction.update_snapshot(snapshot_properties=dict(properties), branch=branch)
-        producer: Any = update.overwrite() if changes.removed else update.merge_append()
+        if not changes.same_rows:
+            transaction.set_properties(dict(properties))
+        producer = _producer(transaction, branch, changes, properties)
         if not changes.removed:
             merging = table.properties.get("commit.manifest-merge.enabled", "true")
             producer._merge_enabled = merging.lower() == "true"  # as Iceberg's default is, unlike pyiceberg's
@@ -81,6 +98,14 @@ def commit_files(
         except (CommitFailedException, ValidationException):
             outcome.uncertain = before
             raise
+
+
+def _producer(transaction: Transaction, branch: str, changes: FileChanges, properties: Mapping[str, str]) -> Any:
+    if changes.same_rows:
+        io = transaction._table.io
+        return _Replace(Operation.OVERWRITE, transaction, io, snapshot_properties=dict(properties), branch=branch)
+    update = transaction.update_snapshot(snapshot_properties=dict(properties), branch=branch)
+    return update.overwrite() if changes.removed else update.merge_append()
 
 
 def ensure_branch(table: Table, branch: str) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import ClassVar, Final
 
 from connect.api import JavaRegex, KeyType, Password, Problem, at_least, config, family, key
 from connectors.iceberg.catalog_properties import catalog_problems
 from connectors.iceberg.partition_fields import parse_partition_field, split_fields
+from connectors.tables.config import regex_problems, routing_problems, setting_of
 
 __all__ = ["IcebergSinkConfig", "TableSettings"]
 
 _OF_TABLE: Final = ("route-regex", "id-columns", "partition-by", "commit-branch")
+
+
+_CHANGES_SHARE: Final = 10
+"""The part of ``tidegate.commit.bytes`` that changes by key take, which wait in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,8 @@ class TableSettings:
 @config
 class IcebergSinkConfig:
     """Which tables are written, how, and in which catalog they are."""
+
+    prefix: ClassVar[str] = "iceberg"
 
     tables: list[str] = key(
         "iceberg.tables",
@@ -210,6 +217,22 @@ class IcebergSinkConfig:
         "stay until the engine that maintains the table removes orphan files.",
         group="Commits",
     )
+    compact_interval_ms: int = key(
+        "tidegate.compact.interval.ms",
+        default=0,
+        check=at_least(0),
+        doc="How often small data files are put together into files of write.target-file-size-bytes, while the sink goes on. "
+        "The first of several tasks does it; 0: nobody does.",
+        group="Commits",
+    )
+    compact_min_files: int = key(
+        "tidegate.compact.min.input.files",
+        default=5,
+        type=KeyType.INT,
+        check=at_least(2),
+        doc="Small files of a partition are left alone until there are this many, or until they fill a file.",
+        group="Commits",
+    )
     control_topic: str = key(
         "iceberg.control.topic",
         default="control-iceberg",
@@ -282,9 +305,12 @@ class IcebergSinkConfig:
         """Whether rows are changed by their id columns instead of appended."""
         return self.upsert or bool(self.cdc_field)
 
+    @property
+    def pending_bytes(self) -> int:
+        return self.commit_bytes // _CHANGES_SHARE if self.changes else self.commit_bytes
+
     def settings(self, table: str) -> TableSettings:
-        def of(name: str, default: str | None) -> str:
-            return self.table.get(f"{table}.{name}", default or "")
+        of = partial(setting_of, self.table, table)
 
         regex = of("route-regex", None)
         return TableSettings(
@@ -295,22 +321,12 @@ class IcebergSinkConfig:
         )
 
     def problems(self) -> Iterable[Problem]:
-        yield from self._routing_problems()
-        yield from self._table_problems()
-        yield from catalog_problems(self.catalog)
-
-    def _routing_problems(self) -> Iterable[Problem]:
-        if self.tables and self.dynamic:
-            yield Problem("iceberg.tables", "iceberg.tables and iceberg.tables.dynamic-enabled exclude one another")
-        if not self.tables and not self.dynamic:
-            yield Problem("iceberg.tables", "iceberg.tables has to name a table, such as shop.orders")
-        if self.dynamic and not self.route_field:
-            yield Problem(
-                "iceberg.tables.route-field", "iceberg.tables.dynamic-enabled needs iceberg.tables.route-field"
-            )
+        yield from routing_problems(self)
         for table in self.tables:
             if "." not in table.strip("."):
                 yield Problem("iceberg.tables", f"iceberg.tables has {table!r}; it should look like shop.orders")
+        yield from self._table_problems()
+        yield from catalog_problems(self.catalog)
 
     def _table_problems(self) -> Iterable[Problem]:
         for name, value in self.table.items():
@@ -319,7 +335,7 @@ class IcebergSinkConfig:
             if setting not in _OF_TABLE or not table:
                 yield Problem(full, f"{full} is not a setting of a table: these are {', '.join(_OF_TABLE)}")
             elif setting == "route-regex":
-                yield from _regex_problems(full, value)
+                yield from regex_problems(full, value)
             elif setting == "partition-by":
                 yield from _partition_problems(full, value)
         yield from _partition_problems("iceberg.tables.default-partition-by", self.default_partition_by or "")
@@ -327,13 +343,6 @@ class IcebergSinkConfig:
             if "write.py-location-provider.impl" in props:
                 full = f"iceberg.tables.{prefix}.write.py-location-provider.impl"
                 yield Problem(full, f"{full} names Python code, which a configuration cannot load: leave it out")
-
-
-def _regex_problems(name: str, value: str) -> Iterable[Problem]:
-    try:
-        JavaRegex(value)
-    except (ValueError, re.error) as error:
-        yield Problem(name, f"{name} is {value!r}, which is no regular expression: {error}")
 
 
 def _partition_problems(name: str, value: str) -> Iterable[Problem]:

@@ -23,12 +23,14 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 
 from connect.api import RetriableConnectError
 from connectors.iceberg.client import iceberg_errors
-from connectors.iceberg.columns import arrow_schema, arrow_type, list_offsets, null_mask
+from connectors.iceberg.columns import arrow_schema, arrow_type
+from connectors.tables.columns import list_offsets, null_mask
+from connectors.tables.errors import FilesIncomplete
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask, Table
 
-__all__ = ["DataFileWriter", "FilesIncomplete", "projected", "read_rows"]
+__all__ = ["DataFileWriter", "projected", "read_rows", "target_bytes"]
 
 _TARGET: Final = "write.target-file-size-bytes"
 _TARGET_BYTES: Final = 512 * 1024 * 1024
@@ -59,10 +61,6 @@ class _OpenFile:
         return int(self.writer._fos.tell()) if self.writer._fos is not None else 0
 
 
-class FilesIncomplete(RetriableConnectError):
-    """A file could not be written: rows that it should have are delivered again."""
-
-
 class DataFileWriter:
     """Writes files for one table, in its schema and default partitioning at this moment.
 
@@ -78,7 +76,7 @@ class DataFileWriter:
         self._renamed = self._file_schema != self.schema
         self._locations = load_location_provider(metadata.location, self._properties)
         self._format = FileFormatFactory.get(FileFormat.PARQUET)
-        self._target = int(self._properties.get(_TARGET, _TARGET_BYTES))
+        self._target = target_bytes(table, write_props)
         self._name, self._numbers = uuid.uuid4(), itertools.count()
         self._open: dict[str, _OpenFile] = {}
         self._finished: list[DataFile] = []
@@ -194,6 +192,11 @@ class DataFileWriter:
             )
         )
         return _Partition(record, self.spec.partition_to_path(record, self.schema))
+
+
+def target_bytes(table: Table, write_props: Mapping[str, str]) -> int:
+    """The size that files of a table should have."""
+    return int({**table.metadata.properties, **write_props}.get(_TARGET, _TARGET_BYTES))
 
 
 def _nested(rows: pa.Table, path: str) -> pa.ChunkedArray:

@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from connect.api import TidegateError, TopicPartition, get_logger
-from connectors.iceberg.client import CommitConflict, iceberg_errors
+from connectors.iceberg.client import iceberg_errors
 from connectors.iceberg.commits import FileChanges, Outcome, commit_files, ensure_branch
-from connectors.iceberg.offsets import Mark, offsets_property, offsets_text, stored_offsets
+from connectors.iceberg.offsets import offsets_property, stored_offsets
+from connectors.tables.errors import CommitConflict
+from connectors.tables.offsets import Mark, offsets_text
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

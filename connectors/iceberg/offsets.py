@@ -8,29 +8,18 @@ whose partition was taken over can neither repeat rows nor take offsets back.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from connect.api import TopicPartition
+from connectors.tables.offsets import Mark, offsets_of_text
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
-__all__ = ["Mark", "Offsets", "offsets_property", "offsets_text", "stored_offsets"]
+__all__ = ["offsets_of_all", "offsets_property", "stored_offsets"]
 
 _PREFIX: Final = "tidegate.offsets."
-
-
-class Mark(NamedTuple):
-    """Every record before ``next_offset`` is in the table. ``timestamp_ms`` is that of the last of them."""
-
-    next_offset: int
-    timestamp_ms: int | None = None
-
-
-Offsets: TypeAlias = Mapping[TopicPartition, Mark]
 
 
 def offsets_property(connector: str) -> str:
@@ -48,28 +37,26 @@ def stored_offsets(table: Table, branch: str, connector: str) -> dict[TopicParti
     snapshot = metadata.snapshot_by_name(branch) or metadata.current_snapshot()
     while snapshot is not None:
         if text := _property(snapshot, name):
-            return _read(text)
+            return offsets_of_text(text)
         snapshot = by_id.get(snapshot.parent_snapshot_id or -1)
     if any(_property(other, name) for other in metadata.snapshots):
         return {}  # rolled back to before the first of them
-    return _read(metadata.properties.get(name, "{}"))
+    return offsets_of_text(metadata.properties.get(name, "{}"))
+
+
+def offsets_of_all(table: Table, branch: str) -> dict[str, str]:
+    """The properties with the offsets of all connectors that stand in the branch's snapshots: a snapshot that says them
+    again keeps them when older ones are expired.
+    """
+    metadata, made = table.metadata, dict[str, str]()
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    snapshot = metadata.snapshot_by_name(branch)
+    while snapshot is not None:
+        summary = snapshot.summary.additional_properties if snapshot.summary is not None else {}
+        made = {name: text for name, text in summary.items() if name.startswith(_PREFIX)} | made
+        snapshot = by_id.get(snapshot.parent_snapshot_id or -1)
+    return made
 
 
 def _property(snapshot: Snapshot, name: str) -> str | None:
     return snapshot.summary.get(name) if snapshot.summary is not None else None
-
-
-def offsets_text(offsets: Offsets) -> str:
-    """As JSON: topic, partition, and the next offset with the timestamp of the record before it."""
-    topics: dict[str, dict[str, list[int | None]]] = {}
-    for partition in sorted(offsets):
-        topics.setdefault(partition.topic, {})[str(partition.partition)] = list(offsets[partition])
-    return json.dumps(topics, separators=(",", ":"))
-
-
-def _read(text: str) -> dict[TopicPartition, Mark]:
-    return {
-        TopicPartition(topic, int(partition)): Mark(*mark)
-        for topic, partitions in json.loads(text).items()
-        for partition, mark in partitions.items()
-    }

@@ -1,10 +1,9 @@
-"""Iceberg schemas for records' schemas: of new tables, and what an existing table needs to follow them."""
+"""Iceberg schemas for records' schemas."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from pyiceberg.schema import Schema as TableSchema
@@ -28,20 +27,11 @@ from pyiceberg.types import (
     TimeType,
 )
 
-from connect.api import DATE, DECIMAL, TIME, TIMESTAMP, ConnectError, DataError, Field, Schema, SchemaType
+from connect.api import DATE, DECIMAL, TIME, TIMESTAMP, DataError, Field, Schema, SchemaType
+from connectors.tables.columns import decimal_digits
 
-__all__ = ["UNITS", "Change", "changes_for", "field_of", "table_schema"]
+__all__ = ["table_schema", "type_of"]
 
-UNITS: Final = {
-    "io.debezium.time.Date": "d",
-    "io.debezium.time.Time": "ms",
-    "io.debezium.time.MicroTime": "us",
-    "io.debezium.time.NanoTime": "ns",
-    "io.debezium.time.Timestamp": "ms",
-    "io.debezium.time.MicroTimestamp": "us",
-    "io.debezium.time.NanoTimestamp": "ns",
-}
-"""The units of numbers that Debezium names (debezium.io, "Temporal values")."""
 _LOGICAL: Final = {
     DATE: DateType(),
     TIME: TimeType(),
@@ -66,7 +56,6 @@ _PRIMITIVE: Final = {
     SchemaType.STRING: StringType(),
     SchemaType.BYTES: BinaryType(),
 }
-_MAX_PRECISION: Final = 38
 
 
 def table_schema(
@@ -96,13 +85,7 @@ def _members(fields: Sequence[Field], ids: Iterator[int], force_optional: bool) 
 
 def _type_of(schema: Schema, ids: Iterator[int], force_optional: bool, name: str) -> IcebergType:
     if schema.name == DECIMAL and schema.type is SchemaType.BYTES:
-        precision = int(schema.parameters.get("connect.decimal.precision", _MAX_PRECISION))
-        if precision > _MAX_PRECISION or schema.scale > precision or schema.scale < 0:
-            raise DataError(
-                f"field {name!r} is a decimal of {precision} digits with scale {schema.scale}, and Iceberg has up to "
-                f"{_MAX_PRECISION} digits: cast it to a string, or take decimal.handling.mode=string at the source"
-            )
-        return DecimalType(precision, schema.scale)
+        return DecimalType(*decimal_digits(schema, name))
     if schema.name in _LOGICAL:
         return _LOGICAL[schema.name]
     # Within what may be missing nothing is required: pyiceberg cannot read a required field of a struct that is null.
@@ -127,88 +110,8 @@ def _type_of(schema: Schema, ids: Iterator[int], force_optional: bool, name: str
     return _PRIMITIVE[schema.type]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A change of a table's schema; ``path`` leads to the column. One of ``add``, ``widen`` or ``optional``."""
-
-    path: tuple[str, ...]
-    add: IcebergType | None = None
-    widen: IcebergType | None = None
-    optional: bool = False
-    doc: str | None = None
-
-
-def field_of(fields: Sequence[NestedField], name: str, *, any_case: bool) -> NestedField | None:
-    """The column of a field."""
-    exact = next((field for field in fields if field.name == name), None)
-    if exact is not None or not any_case:
-        return exact
-    folded = name.casefold()
-    return next((field for field in fields if field.name.casefold() == folded), None)
-
-
-def changes_for(
-    fields: Sequence[Field], columns: Sequence[NestedField], *, any_case: bool, keep_required: frozenset[str]
-) -> list[Change]:
-    """What the columns need so that they hold the fields.
-
-    ``keep_required`` are the id columns. Raises ConnectError where a table cannot follow.
+def type_of(schema: Schema, name: str) -> IcebergType:
+    """The type of a column that is added; nothing within it is required. Raises DataError for one that Iceberg does not
+    have.
     """
-    return list(_changes(fields, columns, (), any_case, keep_required))
-
-
-def _changes(
-    fields: Sequence[Field],
-    columns: Sequence[NestedField],
-    path: tuple[str, ...],
-    any_case: bool,
-    keep_required: frozenset[str],
-) -> Iterator[Change]:
-    for field in fields:
-        column = field_of(columns, field.name, any_case=any_case)
-        if column is None:
-            made = _type_of(field.schema, itertools.count(1), True, field.name)
-            yield Change((*path, field.name), add=made, doc=field.schema.doc)
-            continue
-        here = (*path, column.name)
-        if column.required and field.schema.optional and ".".join(here) not in keep_required:
-            yield Change(here, optional=True)
-        yield from _of_type(field.schema, column.field_type, here, any_case, keep_required)
-
-
-def _of_type(
-    schema: Schema, column: IcebergType, path: tuple[str, ...], any_case: bool, keep_required: frozenset[str]
-) -> Iterator[Change]:
-    if isinstance(column, StructType) and schema.type is SchemaType.STRUCT:
-        yield from _changes(schema.fields, column.fields, path, any_case, keep_required)
-    elif isinstance(column, ListType) and schema.type is SchemaType.ARRAY:
-        assert schema.value_schema is not None
-        if column.element_required and schema.value_schema.optional:
-            yield Change((*path, "element"), optional=True)
-        yield from _of_type(schema.value_schema, column.element_type, (*path, "element"), any_case, keep_required)
-    elif isinstance(column, MapType) and schema.type is SchemaType.MAP:
-        assert schema.value_schema is not None
-        if column.value_required and schema.value_schema.optional:
-            yield Change((*path, "value"), optional=True)
-        yield from _of_type(schema.value_schema, column.value_type, (*path, "value"), any_case, keep_required)
-    elif (wider := _wider(schema, column, path)) is not None:
-        yield Change(path, widen=wider)
-
-
-def _wider(schema: Schema, column: IcebergType, path: tuple[str, ...]) -> IcebergType | None:
-    """The type that a column is widened to. Raises ConnectError for a decimal that Iceberg does not widen."""
-    if isinstance(column, IntegerType) and schema.type is SchemaType.INT64 and schema.name not in _LOGICAL:
-        return LongType()
-    if isinstance(column, FloatType) and schema.type is SchemaType.FLOAT64:
-        return DoubleType()
-    if isinstance(column, DecimalType) and schema.name == DECIMAL:
-        made = _type_of(schema, itertools.count(1), True, ".".join(path))
-        assert isinstance(made, DecimalType)
-        if made.scale > column.scale:
-            raise ConnectError(
-                f"column {'.'.join(path)} is {column}, and the records have {made}: Iceberg never changes a scale. Add a column "
-                "with the new scale and rename the field, or cast it with a transformation"
-            )
-        if made.scale == column.scale and made.precision > column.precision:
-            return made
-    return None
+    return _type_of(schema, itertools.count(1), True, name)

@@ -1,196 +1,134 @@
-"""Rows that a task has put for a table and not committed yet."""
+"""Rows that a task has put for an Iceberg table and not committed yet.
+
+Appended rows are written to data files as they grow; rows that change others by key wait in memory for the commit.
+"""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect.api import RetriableConnectError, TopicPartition, get_logger
-from connectors.iceberg.client import CommitConflict, Tables, iceberg_errors
-from connectors.iceberg.columns import arrow_schema
+from connect.api import TopicPartition
+from connectors.iceberg.client import iceberg_errors
+from connectors.iceberg.columns import columns_of, iceberg_type
 from connectors.iceberg.commits import FileChanges, Outcome, commit_files, ensure_branch
 from connectors.iceberg.copy_on_write import Rewriter
 from connectors.iceberg.data_files import DataFileWriter, projected
-from connectors.iceberg.offsets import Mark, offsets_property, offsets_text, stored_offsets
+from connectors.iceberg.offsets import offsets_property, stored_offsets
+from connectors.iceberg.schemas import type_of
+from connectors.tables.columns import Column
+from connectors.tables.errors import OffsetsMoved
+from connectors.tables.evolution import Change
+from connectors.tables.offsets import Mark, offsets_text
+from connectors.tables.rows import OPERATION, UPSERT, TableRows, last_of_each
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from connectors.iceberg.config import IcebergSinkConfig
 
-__all__ = ["DELETE", "OPERATION", "UPSERT", "OffsetsMoved", "TableRows"]
-
-logger = get_logger(__name__)
-
-OPERATION: Final = "\0operation"
-UPSERT: Final = 0
-DELETE: Final = 1
-_TRIES: Final = 20
+__all__ = ["IcebergRows"]
 
 
-class OffsetsMoved(RetriableConnectError):
-    """The table has other offsets than this task knows: rows have to be delivered anew from there."""
+class IcebergRows(TableRows):
+    config: IcebergSinkConfig
 
-
-class TableRows:
-    """One table, the rows for it, and how far it has the partitions of the connector.
-
-    Appended rows are written to data files as they grow; rows that change others by key wait in memory for the commit.
-    """
-
-    def __init__(self, tables: Tables, table: Table, config: IcebergSinkConfig, connector: str) -> None:
-        name = ".".join(table.name())
-        self.name, self._tables, self.table = name, tables, table
-        self._config, self._connector = config, connector
-        self.branch = config.settings(name).branch
-        self.known = stored_offsets(table, self.branch, connector)
-        """The offsets in the table as this task last saw them."""
-        self._rows: list[pa.Table] = []
+    def __init__(self, table: Table, config: IcebergSinkConfig, connector: str) -> None:
+        super().__init__(config, connector, ".".join(table.name()))
+        self.table = table
+        self.branch = config.settings(self.name).branch
         self._writers: list[DataFileWriter] = []
         """One for each schema that the table had since the last commit."""
         self._rewriter: Rewriter | None = None
         self._rows_file: DataFileWriter | None = None
         self._outcome = Outcome()
-        self.waiting_bytes = 0
-        """The bytes of rows in memory."""
-        self.taken_bytes = 0
-        """The bytes of rows since the last commit."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        return columns_of(self.table.schema())
+
+    @property
+    def identifier_columns(self) -> Sequence[str]:
+        return sorted(self.table.schema().identifier_field_names())
 
     @property
     def pending(self) -> bool:
-        return bool(self._rows or self._writers)
-
-    def add(self, rows: pa.Table) -> None:
-        """Keep rows with the table's ``arrow_schema``; for changes by key with a column OPERATION."""
-        rows = self.as_now(rows)
-        self._rows.append(rows)
-        self.waiting_bytes += rows.nbytes
-        self.taken_bytes += rows.nbytes
+        return bool(self.waiting or self._writers)
 
     def spill(self) -> None:
-        """Write the rows in memory to files, unless they are changes by key."""
-        if not self._rows or self._config.changes:
+        """Changes by key stay in memory."""
+        if not self.waiting or self.config.changes:
             return
         if not self._writers or self._writers[-1].schema.schema_id != self.table.schema().schema_id:
-            self._writers.append(DataFileWriter(self.table, self._config.write_props))
-        self._writers[-1].write(pa.concat_tables(self._rows).combine_chunks())
-        self._rows, self.waiting_bytes = [], 0
+            self._writers.append(DataFileWriter(self.table, self.config.write_props))
+        self._writers[-1].write(pa.concat_tables(self.waiting).combine_chunks())
+        self.waiting, self.waiting_bytes = [], 0
 
-    def reload(self) -> None:
-        """See the table's newest schema, and bring the rows in memory to it."""
+    def projected(self, rows: pa.Table) -> pa.Table:
+        return projected(rows, self.table.schema().fields)
+
+    def change_schema(self, changes: Sequence[Change]) -> None:
+        any_case = self.config.case_insensitive
+        with (
+            iceberg_errors("change the schema of", self.name),
+            self.table.update_schema(case_sensitive=not any_case) as update,
+        ):
+            for change in changes:
+                if change.add is not None:
+                    made = type_of(change.add, ".".join(change.path))
+                    update.add_column(change.path, made, doc=change.add.doc)
+                elif change.widen is not None:
+                    update.update_column(change.path, field_type=iceberg_type(change.widen))
+                else:
+                    update.make_column_optional(change.path)
+
+    def refresh(self) -> None:
         with iceberg_errors("load", self.name):
             self.table = self.table.refresh()
-        self._rows = [self.as_now(rows) for rows in self._rows]
 
-    def as_now(self, rows: pa.Table) -> pa.Table:
-        """Rows in an older schema of the table, in the present one."""
-        fields = self.table.schema().fields
-        changes = OPERATION in rows.column_names
-        if list(rows.schema)[: len(rows.schema) - changes] == list(arrow_schema(fields)):
-            return rows
-        if not changes:
-            return projected(rows, fields)
-        plain = projected(rows.drop_columns([OPERATION]), fields)
-        return plain.append_column(rows.schema.field(OPERATION), rows.column(OPERATION))
+    def offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Mark]:
+        stored = stored_offsets(self.table, self.branch, self.connector)
+        return {partition: stored[partition] for partition in partitions if partition in stored}
 
-    def commit(self, ends: Mapping[TopicPartition, Mark], stopping: Callable[[float], bool]) -> None:
-        """Commit all rows with the offsets after them.
+    def landed(self, ends: Mapping[TopicPartition, Mark]) -> bool:
+        del ends
+        return self._outcome.landed(self.table)
 
-        Raises OffsetsMoved where another task has moved the offsets, and RetriableConnectError where the same commit may
-        succeed later.
-        """
-        self.spill()
-        for attempt in range(_TRIES):
-            with iceberg_errors("load", self.name):
-                self.table = self.table.refresh()
-            if self._outcome.landed(self.table):
-                break
-            try:
-                self._try(ends)
-                break
-            except CommitConflict:
-                if attempt + 1 == _TRIES or stopping(random.uniform(0.01, 0.1 * (attempt + 1))):
-                    raise
-        self.known = stored_offsets(self.table, self.branch, self._connector)
-        self._forget()
-
-    def _try(self, ends: Mapping[TopicPartition, Mark]) -> None:
+    def write(self, ends: Mapping[TopicPartition, Mark]) -> None:
         ensure_branch(self.table, self.branch)
-        stored = stored_offsets(self.table, self.branch, self._connector)
-        for partition in ends:
-            if stored.get(partition) != self.known.get(partition):
-                raise OffsetsMoved(
-                    f"table {self.name} has {partition} up to {stored.get(partition)}, and this task knows "
-                    f"{self.known.get(partition)}: another task has written it, or the table was rolled back"
-                )
         spec = self.table.spec().spec_id
         if any(writer is not None and writer.spec.spec_id != spec for writer in (*self._writers, self._rows_file)):
             raise OffsetsMoved(f"table {self.name} has another partitioning: its files are written anew")
-        # A table may be ahead of what is delivered again: its offsets never go back.
-        for partition, mark in ends.items():
-            if partition not in stored or mark.next_offset > stored[partition].next_offset:
-                stored[partition] = mark
-        text = offsets_text(stored)
-        properties = {offsets_property(self._connector): text}
+        text = offsets_text(stored_offsets(self.table, self.branch, self.connector) | dict(ends))
+        properties = {offsets_property(self.connector): text}
         commit_files(self.table, self.branch, self._file_changes(), properties, self._outcome)
 
     def _file_changes(self) -> FileChanges:
-        if not self._config.changes:
+        if not self.config.changes:
             return FileChanges([file for writer in self._writers for file in writer.finish()])
         if self._rewriter is None:
-            rows = last_of_each(pa.concat_tables(self._rows), self.id_columns)
-            self._rewriter = Rewriter(rows.select(self.id_columns), self._config.write_props)
+            rows = last_of_each(pa.concat_tables(self.waiting), self.id_columns)
+            self._rewriter = Rewriter(rows.select(self.id_columns), self.config.write_props)
             upserts = rows.filter(pc.equal(rows.column(OPERATION), UPSERT)).drop_columns([OPERATION])
-            self._rows_file = DataFileWriter(self.table, self._config.write_props)
+            self._rows_file = DataFileWriter(self.table, self.config.write_props)
             if len(upserts):
-                self._rows_file.write(projected(upserts, self.table.schema().fields))
+                self._rows_file.write(self.projected(upserts))
             self._rows_file.finish()
         assert self._rows_file is not None
         removed, added = self._rewriter.changes(self.table, self.branch)
         return FileChanges([*added, *self._rows_file.finish()], removed)
 
-    id_columns: list[str]
-    """The columns that identify a row, with changes by key."""
-
     def discard(self) -> None:
-        """Forget all rows that are not committed: they are delivered again."""
         delete = not self._outcome.uncertain
         for writer in (*self._writers, self._rows_file, self._rewriter):
             if writer is not None:
                 writer.discard(delete=delete)
-        self._forget()
+        self.forget()
 
-    def stored(self) -> dict[TopicPartition, Mark]:
-        """The offsets in the table now."""
-        fresh = self._tables.load(self.name)
-        return stored_offsets(fresh, self.branch, self._connector) if fresh is not None else {}
-
-    def learn(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read the offsets of partitions that were just assigned, and of which no rows wait."""
-        stored = self.stored()
-        for partition in partitions:
-            self.known.pop(partition, None)
-            if partition in stored:
-                self.known[partition] = stored[partition]
-
-    def _forget(self) -> None:
-        self._rows, self._writers, self._rewriter, self._rows_file = [], [], None, None
+    def forget(self) -> None:
+        super().forget()
+        self._writers, self._rewriter, self._rows_file = [], None, None
         self._outcome = Outcome()
-        self.waiting_bytes = self.taken_bytes = 0
-
-
-def last_of_each(rows: pa.Table, keys: list[str]) -> pa.Table:
-    """The last row of every key, in their order."""
-    numbers = pa.array(range(len(rows)), pa.int64())
-    last = (
-        pa.table([*(rows.column(name) for name in keys), numbers], names=[*keys, "\0row"])
-        .group_by(keys)
-        .aggregate([("\0row", "max")])
-        .column("\0row_max")
-        .combine_chunks()
-    )
-    return rows if len(last) == len(rows) else rows.take(last.take(pc.sort_indices(last)))

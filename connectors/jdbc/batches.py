@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +47,52 @@ class Chunk:
         fields = [column.schema.arrow_field(column.name) for column in plan.columns]
         values = pa.StructArray.from_arrays(columns, fields=fields)
         return cls(values, _timestamps(plan, delivered), _incrementing(plan, delivered))
+
+
+def with_following(plan: Plan, rows: Iterable[pa.RecordBatch]) -> Iterator[tuple[Chunk, int | None]]:
+    """Each chunk with the timestamp of the row that follows it, None where the plan has no timestamps.
+
+    A row that can't be converted ends the rows with a DataError that names it, after the rows before it.
+    """
+    carried: Chunk | None = None
+    for delivered in rows:
+        refused: DataError | None = None
+        try:
+            chunk = Chunk.of(plan, delivered)
+        except DataError:
+            count, refused = _first_refused(plan, delivered)
+            chunk = Chunk.of(plan, delivered.slice(0, count))
+        following = chunk.timestamps_us if refused is None else _timestamps(plan, delivered)
+        if carried is not None:
+            yield carried, int(following[0]) if following is not None else None
+        carried = chunk
+        if refused is not None:
+            if len(chunk):
+                yield chunk, int(following[len(chunk)]) if following is not None else None
+            raise refused
+        if following is None:
+            yield chunk, None
+            carried = None
+    if carried is not None:
+        yield carried, None
+
+
+def _first_refused(plan: Plan, delivered: pa.RecordBatch) -> tuple[int, DataError]:
+    """The number of rows before the first one that can't be converted, and the error that says which row it is."""
+    good, bad = 0, len(delivered)
+    refused = DataError(f"{plan.source}: a row can't be converted")
+    while good < bad:
+        middle = (good + bad) // 2
+        try:
+            Chunk.of(plan, delivered.slice(good, middle - good + 1))
+        except DataError as error:
+            bad, refused = middle, error
+        else:
+            good = middle + 1
+    positions = [(plan.timestamps[0].name, TIMESTAMP)] if plan.timestamps else []
+    positions += [(plan.incrementing.name, INCREMENTING)] if plan.incrementing is not None else []
+    shown = [f"{name} = {delivered.column(alias)[good]}" for name, alias in positions]
+    return good, DataError(f"{refused} (the row with {', '.join(shown)})" if shown else str(refused))
 
 
 def _timestamps(plan: Plan, delivered: pa.RecordBatch) -> Positions | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from connect.api import ConnectError, RecordBatch, RetriableConnectError, get_logger
-from connectors.jdbc.batches import Chunk, cut
+from connectors.jdbc.batches import Chunk, cut, with_following
 from connectors.jdbc.config import JdbcSourceConfig
 from connectors.jdbc.drivers import RowReader, Rows
 from connectors.jdbc.offsets import Position
@@ -81,7 +81,7 @@ class SourceReader:
             if self._planned(connection).schema != made.schema:
                 raise RetriableConnectError(f"{self.source} was altered just now: {error}") from error
             raise
-        self._chunks = _with_following(self._plan, self._rows)
+        self._chunks = with_following(self._plan, self._rows)
         self._described = False
 
     def _planned(self, connection: RowReader) -> Plan:
@@ -117,19 +117,3 @@ class SourceReader:
                 columns=made.skipped,
             )
             self._skipped_told = True
-
-
-def _with_following(plan: Plan, rows: Rows) -> Iterator[tuple[Chunk, int | None]]:
-    """Each chunk with the timestamp of the row that follows it."""
-    chunks: Callable[[], Iterator[Chunk]] = lambda: (Chunk.of(plan, delivered) for delivered in rows)  # noqa: E731
-    if not plan.timestamps:
-        yield from ((chunk, None) for chunk in chunks())
-        return
-    carried: Chunk | None = None
-    for chunk in chunks():
-        if carried is not None:
-            assert chunk.timestamps_us is not None
-            yield carried, int(chunk.timestamps_us[0])
-        carried = chunk
-    if carried is not None:
-        yield carried, None

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
-from connect.api import Problem, TidegateError
+from connect.api import ConnectError, Problem, TidegateError
 from connectors.jdbc.config import JdbcSourceConfig
 from connectors.jdbc.discovery import dialect_for, find, open_connection
 from connectors.jdbc.drivers import RowReader
-from connectors.jdbc.queries import Source, UnfitColumn, plan
+from connectors.jdbc.offsets import Position
+from connectors.jdbc.queries import Plan, Source, UnfitColumn, plan
+from connectors.sql.dialects import Dialect
 from connectors.sql.engines import database_errors
 from connectors.sql.tables import TableId
 
@@ -67,7 +69,21 @@ def _of_source(config: JdbcSourceConfig, connection: RowReader, table: TableId |
                 connection.read(f"SELECT {made.columns[0].select} FROM {name} WHERE 1 = 0", "SELECT 0", None)
             ) as rows:
                 list(rows)
+        elif made.timestamps or made.incrementing is not None:
+            _continue_query(config, dialect, connection, made)
     except UnfitColumn as error:
         yield Problem(error.key, str(error))
     except TidegateError as error:
         yield Problem(key, str(error))
+
+
+def _continue_query(config: JdbcSourceConfig, dialect: Dialect, connection: RowReader, made: Plan) -> None:
+    """Describe the query with the WHERE and ORDER BY that the second statement of its mode appends."""
+    try:
+        with database_errors(config.database, "describing the query of"):
+            dialect.reflect_query(connection.describing, made.statement(Position(0, 0), 0))
+    except TidegateError as error:
+        raise ConnectError(
+            f"mode={config.effective_mode} appends WHERE ... ORDER BY ... to the query, and that fails: {error}; wrap a query that "
+            "has a WHERE: SELECT * FROM (...) AS t"
+        ) from error

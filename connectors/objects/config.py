@@ -151,8 +151,24 @@ class ObjectSinkConfig:
     null_values: str = key(
         "behavior.on.null.values",
         default="fail",
-        check=one_of("ignore", "fail", ignore_case=True),
-        doc="What to do with records without a value (tombstones): leave them out, or fail.",
+        check=one_of("ignore", "fail", "write", ignore_case=True),
+        doc="What to do with records without a value (tombstones): leave them out, fail, or write their keys to files in "
+        "tombstone.encoded.partition, which needs store.kafka.keys=true.",
+        importance="low",
+        group="Connector",
+    )
+    report_nulls: bool = key(
+        "report.null.values.to.dlq",
+        default=True,
+        doc="With behavior.on.null.values=ignore: whether tombstones go to the dead letter queue, where errors.tolerance is all "
+        "and there is one.",
+        importance="low",
+        group="Connector",
+    )
+    tombstone_folder: str = key(
+        "tombstone.encoded.partition",
+        default="tombstone",
+        doc="With behavior.on.null.values=write, the folder of tombstones, in place of the partitioner's.",
         importance="low",
         group="Connector",
     )
@@ -175,7 +191,16 @@ class ObjectSinkConfig:
     store_headers: bool = key(
         "store.kafka.headers",
         default=False,
-        doc="Storing headers beside values is not supported.",
+        doc="Whether the headers of a file's records are stored too, in a file beside it with .headers before its extension.",
+        importance="low",
+        group="Storage",
+    )
+    headers_format_class: str = key(
+        "headers.format.class",
+        default="io.confluent.connect.s3.format.avro.AvroFormat",
+        type=KeyType.CLASS,
+        check=class_of("AvroFormat", "JsonFormat", "ParquetFormat"),
+        doc="The format of files of headers: AvroFormat, JsonFormat or ParquetFormat.",
         importance="low",
         group="Storage",
     )
@@ -286,9 +311,17 @@ class ObjectSinkConfig:
             raw_separator=separator_of(self.raw_separator),
         )
 
+    @property
+    def writes_tombstones(self) -> bool:
+        return self.null_values.lower() == "write"
+
     def problems(self) -> Iterable[Problem]:
-        if self.store_headers:
-            yield Problem("store.kafka.headers", "headers cannot be stored: set store.kafka.headers=false")
+        if self.writes_tombstones and not self.store_keys:
+            yield Problem("behavior.on.null.values", "behavior.on.null.values=write needs store.kafka.keys=true")
+        parts = self.tombstone_folder.replace(self.directory_delim or "/", "/").split("/")
+        if self.writes_tombstones and not {"", ".", ".."}.isdisjoint(parts):
+            name = "tombstone.encoded.partition"
+            yield Problem(name, f"{name} is {self.tombstone_folder!r}; it should name a folder, such as tombstone")
         if self.partitioner.startswith("Field") and not any(self.partition_fields):
             yield Problem("partition.field.name", f"{self.partitioner} needs partition.field.name")
         if self.partitioner in _TIME_BASED and not self.timezone:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -19,15 +19,42 @@ from connectors.objects.config import ObjectSinkConfig
 from connectors.objects.joda import format_time
 from connectors.objects.timestamps import Millis, field_column, timestamps_of
 
-__all__ = ["Encoded", "Partitioner", "partitioner_of"]
+__all__ = ["Encoded", "Folder", "Partitioner", "partitioner_of"]
+
+
+class Folder(NamedTuple):
+    """A folder's name, and whether files in it hold tombstones."""
+
+    name: str
+    tombstones: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The folder of each row: ``folders[codes[row]]``; all of ``folders[0]`` where ``codes`` is None."""
+    """The folder of each row: ``folders[codes[row]]``; all of ``folders[0]`` where ``codes`` is None.
+
+    Rows with the code ``tombstones`` have no value.
+    """
 
     folders: Sequence[str]
     codes: npt.NDArray[np.int64] | None = None
+    tombstones: int | None = None
+
+    def rest(self, start: int) -> Encoded:
+        """That of the rows from ``start`` on."""
+        return self if self.codes is None else Encoded(self.folders, self.codes[start:], self.tombstones)
+
+    def name(self, code: int) -> Folder:
+        return Folder(self.folders[code], code == self.tombstones)
+
+    def last_folder(self, rows: int) -> str | None:
+        """The folder of the last value among the first rows; None where all are tombstones."""
+        if self.codes is None:
+            return None if self.tombstones == 0 else self.folders[0]
+        codes = self.codes[:rows]
+        if self.tombstones is not None:
+            codes = codes[codes != self.tombstones]
+        return self.folders[int(codes[-1])] if len(codes) else None
 
 
 class Partitioner(ABC):
@@ -138,6 +165,26 @@ class FieldAndTimeBasedPartitioner(Partitioner):
         return _combined(parts, self.config.directory_delim)
 
 
+class TombstonePartitioner(Partitioner):
+    """Values by another partitioner, and tombstones into ``tombstone.encoded.partition``."""
+
+    def __init__(self, config: ObjectSinkConfig, now_ms: Callable[[], int], values: Partitioner) -> None:
+        super().__init__(config, now_ms)
+        self._values = values
+
+    def encode(self, batch: RecordBatch) -> Encoded:
+        if not batch.values.null_count:
+            return self._values.encode(batch)
+        if batch.values.null_count == len(batch):
+            return Encoded([self.config.tombstone_folder], None, 0)
+        present = batch.values.is_valid()
+        encoded = self._values.encode(batch.filter(present))
+        tombstones = len(encoded.folders)
+        codes = np.full(len(batch), tombstones, np.int64)
+        codes[present.to_numpy(zero_copy_only=False)] = 0 if encoded.codes is None else encoded.codes
+        return Encoded([*encoded.folders, self.config.tombstone_folder], codes, tombstones)
+
+
 def _wall_clock(millis: Millis, timezone: str) -> Millis:
     """Local time of the time zone, as milliseconds since 1970 in that zone."""
     column = pa.array(millis).cast(pa.timestamp("ms", timezone))
@@ -159,5 +206,8 @@ _PARTITIONERS: Final[Mapping[str, type[Partitioner]]] = {
 
 
 def partitioner_of(config: ObjectSinkConfig, now_ms: Callable[[], int]) -> Partitioner:
-    """The partitioner for ``partitioner.class``, from any of the originals' packages."""
-    return _PARTITIONERS[config.partitioner_class.rpartition(".")[2]](config, now_ms)
+    """The partitioner for ``partitioner.class``, from any of the originals' packages, which knows of tombstones if they
+    are written.
+    """
+    made = _PARTITIONERS[config.partitioner_class.rpartition(".")[2]](config, now_ms)
+    return TombstonePartitioner(config, now_ms, made) if config.writes_tombstones else made

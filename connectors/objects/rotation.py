@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from connectors.objects.config import ObjectSinkConfig
+from connectors.objects.partitioners import Encoded
 from connectors.objects.timestamps import Millis
 
 __all__ = ["Rotation"]
@@ -19,7 +20,7 @@ __all__ = ["Rotation"]
 @dataclass(slots=True)
 class Rotation:
     """The rules of one topic partition and their state: rows since the files were opened, the time of the first, the
-    folder of the last.
+    folder of the last that has a value.
     """
 
     config: ObjectSinkConfig
@@ -52,12 +53,10 @@ class Rotation:
         wallclock = self.config.extractor == "Wallclock" and self.by_record_time and self.base_ms is not None
         return wallclock and now - (self.base_ms or 0) >= self.config.rotate_interval_ms
 
-    def fitting(
-        self, times: Millis | None, codes: npt.NDArray[np.int64] | None, folder_of: Callable[[int], str]
-    ) -> int:
+    def fitting(self, times: Millis | None, encoded: Encoded) -> int:
         """How many of the next rows go into the open files; 0: close them first.
 
-        ``times`` and ``codes`` belong to the next rows, and are None where no rule or folder needs them.
+        ``times`` belong to the next rows, and are None where no rule needs them.
         """
         room = self.config.flush_size - self.rows
         fit = room
@@ -65,19 +64,28 @@ class Rotation:
             base = self.base_ms if self.base_ms is not None else int(times[0])
             fit = _first(times[:fit] - base >= self.config.rotate_interval_ms, fit)
             if self.config.rotate_on_partition_change and fit:
-                if self.folder is not None and folder_of(0) != self.folder:
-                    return 0
-                if codes is not None:
-                    fit = _first(codes[:fit] != codes[0], fit)
+                return self._until_another_folder(encoded, fit)
         return fit
 
-    def added(self, rows: int, first_ms: int | None, last_folder: str) -> None:
+    def _until_another_folder(self, encoded: Encoded, fit: int) -> int:
+        """Tombstones are in a folder of their own, and do not count as another folder."""
+        codes = encoded.codes[:fit] if encoded.codes is not None else np.zeros(1, np.int64)
+        rows = np.flatnonzero(codes != encoded.tombstones) if encoded.tombstones is not None else np.arange(len(codes))
+        if not len(rows):
+            return fit
+        if self.folder is not None and encoded.folders[int(codes[rows[0]])] != self.folder:
+            return int(rows[0])
+        others = rows[codes[rows] != codes[rows[0]]]
+        return int(others[0]) if len(others) else fit
+
+    def added(self, rows: int, first_ms: int | None, last_folder: str | None) -> None:
+        """``last_folder`` is that of the last row with a value, None where all are tombstones."""
         if self.rows == 0 and self.config.rotate_schedule_interval_ms > 0:
             self.next_schedule_ms = _next_schedule(self.now_ms(), self.config)
         if self.base_ms is None:
             self.base_ms = first_ms
         self.rows += rows
-        self.folder = last_folder
+        self.folder = self.folder if last_folder is None else last_folder
 
 
 def _first(mask: npt.NDArray[np.bool_], otherwise: int) -> int:

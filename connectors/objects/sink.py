@@ -16,6 +16,7 @@ from connectors.objects.formats import format_of
 from connectors.objects.store import Finished, Mark, Store
 
 if TYPE_CHECKING:
+    from connectors.objects.beside import Beside
     from connectors.objects.writer import PartitionWriter, WriterParts
 
 __all__ = ["ObjectSinkTask", "store_problems"]
@@ -49,15 +50,23 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         return WriterParts(
             config=self.config,
             format=format_of(self.config.format_class, self.config.options),
-            key_format=format_of(self.config.keys_format_class, self.config.options)
-            if self.config.store_keys
-            else None,
+            beside=self._beside(),
             partitioner=partitioner_of(self.config, self.now_ms),
             store=store,
             staging=staging,
             now_ms=self.now_ms,
             refuse=self._refuse,
         )
+
+    def _beside(self) -> Sequence[Beside]:
+        from connectors.objects.beside import Headers, Keys
+
+        config = self.config
+        kinds: list[tuple[bool, type[Beside], str]] = [
+            (config.store_keys, Keys, config.keys_format_class),
+            (config.store_headers, Headers, config.headers_format_class),
+        ]
+        return [made(format_of(name, config.options)) for wanted, made, name in kinds if wanted]
 
     def _refuse(self, rows: RecordBatch, why: str) -> None:
         for record in rows.records():
@@ -108,17 +117,23 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         return self._writers[partition]
 
     def _without_nulls(self, batch: RecordBatch) -> RecordBatch:
-        """The batch without tombstones, which are dropped or reported to ``errors.*``; that raises where they are not
-        tolerated.
+        """The batch without tombstones that are not written. They are dropped or reported to ``errors.*``; that raises
+        where they are not tolerated.
         """
-        if not batch.values.null_count:
+        if not batch.values.null_count or self.config.writes_tombstones:
             return batch
         present = batch.values.is_valid()
-        if self.config.null_values.lower() == "fail":
-            message = f"a record of {batch.topic!r} has no value, and behavior.on.null.values is fail"
+        rule = self.config.null_values.lower()
+        if rule == "fail" or (self.config.report_nulls and self._has_dead_letters):
+            message = f"a record of {batch.topic!r} has no value, and behavior.on.null.values is {rule}"
             for record in batch.filter(batch.values.is_null()).records():
                 self.context.errant_records.report(record, DataError(f"{message} (offset {record.offset})"))
         return batch.filter(present)
+
+    @property
+    def _has_dead_letters(self) -> bool:
+        properties = self.context.properties
+        return properties.get("errors.tolerance") == "all" and bool(properties.get("errors.deadletterqueue.topic.name"))
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """Only what is in the store: a partition with open files stays at the end of its last commit."""
@@ -147,7 +162,7 @@ class ObjectSinkTask(SinkTask[ConfigT]):
             for batch in batches:
                 partition = _partition_of(batch)
                 writer = writers.setdefault(partition, PartitionWriter(parts, partition))
-                writer.put(batch.filter(batch.values.is_valid()))
+                writer.put(batch if self.config.writes_tombstones else batch.filter(batch.values.is_valid()))
             for writer in writers.values():
                 writer.finish()
         return [f"object {name} ({size:,} bytes)" for name, size in listing.objects]

@@ -20,13 +20,19 @@ EXTRACTORS: Final = ("Wallclock", "Record", "RecordField")
 
 
 def timestamps_of(extractor: str, field: str, batch: RecordBatch, now_ms: Callable[[], int]) -> Millis:
-    """Milliseconds since the epoch for each row. Raises DataError where a row has no time."""
+    """Milliseconds since the epoch for each row; where a tombstone has no field, those of the record.
+
+    Raises DataError where a row has no time.
+    """
     if extractor == "Wallclock":
         return np.full(len(batch), now_ms(), np.int64)
-    if extractor == "Record":
-        column = batch.timestamps_ms if batch.timestamps_ms is not None else pa.nulls(len(batch), pa.int64())
+    record_times = batch.timestamps_ms if batch.timestamps_ms is not None else pa.nulls(len(batch), pa.int64())
+    if extractor == "Record" or batch.values.null_count == len(batch):
+        column = record_times
     else:
         column = _field_millis(batch, field)
+        if batch.values.null_count:
+            column = pc.if_else(batch.values.is_null(), record_times, column)
     if column.null_count:
         row = int(pc.index(column.is_null(), True).as_py())
         what = f"field {field!r}" if extractor == "RecordField" else "a timestamp"

@@ -11,16 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect.api import DataError, RecordBatch, Schema, TopicPartition
+from connect.api import RecordBatch, Schema, TopicPartition
+from connectors.objects.beside import Beside
 from connectors.objects.config import ObjectSinkConfig
 from connectors.objects.formats import FileFormat, OpenFile
-from connectors.objects.partitioners import Encoded, Partitioner
+from connectors.objects.partitioners import Encoded, Folder, Partitioner
 from connectors.objects.rotation import Rotation
 from connectors.objects.schemas import must_rotate, project
 from connectors.objects.store import Finished, Mark, Store
@@ -38,7 +39,8 @@ class WriterParts:
 
     config: ObjectSinkConfig
     format: FileFormat
-    key_format: FileFormat | None
+    beside: Sequence[Beside]
+    """What is stored beside values."""
     partitioner: Partitioner
     store: Store
     staging: Path
@@ -48,34 +50,38 @@ class WriterParts:
 
 
 @dataclass(slots=True)
-class _Open:
-    """The open files of one folder: values, and keys where they are stored."""
+class _File:
+    """A file being written; what follows the offsets in its name, and what it holds of rows."""
 
     file: OpenFile
     path: Path
+    extension: str
+    of: Callable[[RecordBatch], pa.Array]
+
+
+@dataclass(slots=True)
+class _Open:
+    """The open files of one folder: values unless they are tombstones, and keys and headers where they are stored."""
+
+    files: list[_File]
     first: int
     last: int
-    keys: OpenFile | None = None
-    keys_path: Path | None = None
 
     def write(self, rows: RecordBatch) -> None:
         assert rows.offsets is not None
-        self.file.write(rows.values)
-        if self.keys is not None:
-            self.keys.write(rows.keys)
+        columns = [each.of(rows) for each in self.files]
+        for each, column in zip(self.files, columns, strict=True):
+            each.file.write(column)
         self.last = rows.offsets[-1].as_py()
 
     def close(self) -> None:
-        self.file.close()
-        if self.keys is not None:
-            self.keys.close()
+        for each in self.files:
+            each.file.close()
 
     def discard(self) -> None:
-        self.file.discard()
-        self.path.unlink(missing_ok=True)
-        if self.keys is not None and self.keys_path is not None:
-            self.keys.discard()
-            self.keys_path.unlink(missing_ok=True)
+        for each in self.files:
+            each.file.discard()
+            each.path.unlink(missing_ok=True)
 
 
 class PartitionWriter:
@@ -89,7 +95,7 @@ class PartitionWriter:
         self.committed: int | None = None
         self._parts, self._partition = parts, partition
         self._rotation = Rotation(parts.config, parts.now_ms)
-        self._open: dict[str, _Open] = {}
+        self._open: dict[Folder, _Open] = {}
         self._schema: Schema | None = None
         self._key_schema: Schema | None = None
         self._next = -1
@@ -109,13 +115,27 @@ class PartitionWriter:
         left = self._unseen(batch)
         if not len(left):
             return
-        self._check_keys(left)
-        other_keys = self._parts.key_format is not None and self._key_schema != left.key_schema
-        if self._open and (other_keys or must_rotate(self._rule, self._schema, left.value_schema)):
+        for beside in self._parts.beside:  # before any row is written, so that rows of files stay side by side
+            left = beside.prepared(left)
+        for part in _after_tombstones(left):
+            self._put(part)
+
+    def _put(self, rows: RecordBatch) -> None:
+        """Write rows that all are tombstones or begin with a value: only a value ends files by its schema, wherever
+        batches end.
+        """
+        has_values = rows.values.null_count < len(rows)
+        other_keys = bool(self._parts.beside) and self._key_schema != rows.key_schema
+        values_open = any(not tombstones for _, tombstones in self._open)
+        other_values = has_values and values_open and must_rotate(self._rule, self._schema, rows.value_schema)
+        if self._open and (other_keys or other_values):
             self._rotate()
+            values_open = False
         if not self._open:
-            self._schema, self._key_schema = left.value_schema, left.key_schema
-        self._write(project(left, self._schema))
+            self._key_schema = rows.key_schema
+        if not values_open:
+            self._schema = rows.value_schema
+        self._write(project(rows, self._schema) if has_values else rows)
 
     def pass_over(self, next_offset: int) -> None:
         """Skip records before ``next_offset``: they are in the store already."""
@@ -156,21 +176,17 @@ class PartitionWriter:
         times = self._times(batch)
         start = 0
         while start < len(batch):
-            codes = encoded.codes[start:] if encoded.codes is not None else None
-
-            def folder_of(row: int, first: int = start) -> str:
-                return encoded.folders[int(encoded.codes[first + row]) if encoded.codes is not None else 0]
-
-            fit = self._rotation.fitting(times[start:] if times is not None else None, codes, folder_of)
-            fit = self._room(encoded.folders, codes, min(fit, len(batch) - start))
+            left = encoded.rest(start)
+            fit = self._rotation.fitting(times[start:] if times is not None else None, left)
+            fit = self._room(left, min(fit, len(batch) - start))
             if fit == 0:
                 self._rotate()
                 self._schema = batch.value_schema
                 continue
             stop = min(start + fit, len(batch))
-            self._add(batch.slice(start, stop - start), encoded.folders, codes)
+            self._add(batch.slice(start, stop - start), left)
             first_ms = int(times[start]) if times is not None else None
-            self._rotation.added(stop - start, first_ms, folder_of(stop - start - 1))
+            self._rotation.added(stop - start, first_ms, left.last_folder(stop - start))
             start = stop
             if self._rotation.full:
                 self._rotate()
@@ -189,19 +205,19 @@ class PartitionWriter:
         for code, why in problems.items():
             self._parts.refuse(batch.filter(pa.array(encoded.codes == code)), why)
         kept = ~np.isin(encoded.codes, list(problems))
-        return batch.filter(pa.array(kept)), Encoded(encoded.folders, encoded.codes[kept])
+        return batch.filter(pa.array(kept)), Encoded(encoded.folders, encoded.codes[kept], encoded.tombstones)
 
-    def _room(self, folders: Sequence[str], codes: Any, rows: int) -> int:
+    def _room(self, encoded: Encoded, rows: int) -> int:
         """How many of these rows can be written before too many files are open: like every rule that ends a file, it
         depends on the records only.
         """
-        if codes is None or len(self._open) + min(rows, len(folders)) <= _MOST_OPEN:
+        if encoded.codes is None or len(self._open) + min(rows, len(encoded.folders)) <= _MOST_OPEN:
             return rows
-        present, firsts = np.unique(codes[:rows], return_index=True)
+        present, firsts = np.unique(encoded.codes[:rows], return_index=True)
         added = sorted(
             first
             for code, first in zip(present.tolist(), firsts.tolist(), strict=True)
-            if folders[code] not in self._open
+            if encoded.name(code) not in self._open
         )
         room = _MOST_OPEN - len(self._open)
         return rows if len(added) <= room else added[room]
@@ -212,50 +228,45 @@ class PartitionWriter:
             return None
         return timestamps_of(config.extractor, config.timestamp_field, batch, self._parts.now_ms)
 
-    def _add(self, rows: RecordBatch, folders: Sequence[str], codes: Any) -> None:
+    def _add(self, rows: RecordBatch, encoded: Encoded) -> None:
         assert rows.offsets is not None
-        if codes is None:
-            self._append(folders[0], rows)
+        if encoded.codes is None:
+            self._append(encoded.name(0), rows)
         else:
-            codes = codes[: len(rows)]
+            codes = encoded.codes[: len(rows)]
             present = np.unique(codes).tolist()
             for code in present:
-                self._append(folders[code], rows.filter(pa.array(codes == code)) if len(present) > 1 else rows)
+                self._append(encoded.name(code), rows.filter(pa.array(codes == code)) if len(present) > 1 else rows)
         self._next = rows.offsets[-1].as_py() + 1
         self._last_ms = rows.timestamps_ms[-1].as_py() if rows.timestamps_ms is not None else None
 
-    def _append(self, folder: str, rows: RecordBatch) -> None:
+    def _append(self, folder: Folder, rows: RecordBatch) -> None:
         if folder not in self._open:
-            self._open[folder] = self._opened(rows)
+            self._open[folder] = self._opened(rows, tombstones=folder.tombstones)
         self._open[folder].write(rows)
 
-    def _opened(self, rows: RecordBatch) -> _Open:
+    def _opened(self, rows: RecordBatch, *, tombstones: bool) -> _Open:
         assert rows.offsets is not None
         self._made += 1
         path = self._parts.staging / f"{self._partition}-{self._made}"
         first = rows.offsets[0].as_py()
-        opened = _Open(self._parts.format.open(path, self._schema), path, first, first)
-        if self._parts.key_format is not None:
-            opened.keys_path = path.with_name(f"{path.name}.keys")
-            opened.keys = self._parts.key_format.open(opened.keys_path, self._key_schema)
+        opened = _Open([], first, first)
+        if not tombstones:
+            made = self._parts.format
+            opened.files.append(_File(made.open(path, self._schema), path, made.extension, lambda rows: rows.values))
+        for beside in self._parts.beside:
+            path_beside = path.with_name(f"{path.name}{beside.suffix}")
+            file = beside.open(path_beside, self._key_schema)
+            opened.files.append(_File(file, path_beside, beside.extension, beside.rows))
         return opened
-
-    def _check_keys(self, batch: RecordBatch) -> None:
-        if self._parts.key_format is None or (batch.keys is not None and not batch.keys.null_count):
-            return
-        row = 0 if batch.keys is None else int(pc.index(batch.keys.is_null(), True).as_py())
-        raise DataError(
-            f"record {row} of a batch of {batch.topic!r} has no key, and store.kafka.keys is true", rows=[row]
-        )
 
     def _rotate(self) -> None:
         """Close all open files, and commit them together."""
         for folder, opened in self._open.items():
             opened.close()
-            if opened.keys_path is not None and self._parts.key_format is not None:
-                extension = f".keys{self._parts.key_format.extension}"
-                self._waiting.append(Finished(opened.keys_path, self._name(folder, opened, extension)))
-            self._waiting.append(Finished(opened.path, self._name(folder, opened, self._parts.format.extension)))
+            self._waiting += [
+                Finished(each.path, self._name(folder.name, opened, each.extension)) for each in opened.files
+            ]
         self._open = {}
         self._rotation.begin()
         self._commit()
@@ -277,3 +288,13 @@ class PartitionWriter:
         topic, partition = self._partition
         file = config.file_delim.join([topic, str(partition), *numbers]) + extension
         return config.directory_delim.join([*filter(None, [config.topics_dir]), topic, folder, file])
+
+
+def _after_tombstones(batch: RecordBatch) -> Sequence[RecordBatch]:
+    """The tombstones that a batch begins with, and the rows from the first value on."""
+    if not batch.values.null_count:
+        return [batch]
+    first = int(pc.index(batch.values.is_valid(), True).as_py())
+    if first <= 0:
+        return [batch]
+    return [batch.slice(0, first), batch.slice(first)]

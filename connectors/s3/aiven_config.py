@@ -123,7 +123,7 @@ class AivenS3SourceConfig:
     path_style = True
     poll_interval_ms = 5000
     skips_errors = False
-    key_format = None
+    keys_format = headers_format = None
 
     @property
     def client_options(self) -> Mapping[str, Any]:

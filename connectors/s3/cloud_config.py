@@ -70,8 +70,8 @@ class CloudS3SinkConfig(S3SinkConfig):
     headers_format: str = key(
         "output.headers.format",
         default="AVRO",
-        check=one_of(*_FORMATS, ignore_case=True),
-        doc="Accepted for compatibility: headers are not stored.",
+        check=one_of("AVRO", "JSON", "PARQUET", ignore_case=True),
+        doc="With store.kafka.headers, the format of files of headers.",
         importance="low",
         group="Storage",
     )
@@ -140,6 +140,7 @@ class CloudS3SinkConfig(S3SinkConfig):
         return {
             "format.class": self._file_format or "",
             "keys.format.class": self._class(self.keys_format),
+            "headers.format.class": self._class(self.headers_format),
             "flush.size": str(self.flush_size),
             "rotate.interval.ms": str(self.rotate_interval_ms if self.rotate_interval_ms > 0 else self._interval_ms),
             "behavior.on.null.values": self.null_values,

@@ -20,12 +20,14 @@ from connect.api import (
     SourceTask,
     get_logger,
 )
+from connect.formats import text_headers
 from connectors.s3.aiven_config import AivenS3SourceConfig, AivenS3SourceTaskConfig
 from connectors.s3.source_config import S3SourceConfig, S3SourceTaskConfig
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from connectors.objects.beside import Beside
     from connectors.objects.formats import Chunk
     from connectors.s3.layouts import Item
 
@@ -70,10 +72,13 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
     """
 
     def start(self) -> None:
+        from connectors.objects.beside import Headers, Keys
         from connectors.s3.client import S3Objects
 
         self._layout = self.config.layout
-        self._format, self._key_format = self.config.format, self.config.key_format
+        self._format = self.config.format
+        self._stored_keys = Keys(made) if (made := self.config.keys_format) is not None else None
+        self._stored_headers = Headers(made) if (made := self.config.headers_format) is not None else None
         self._objects = S3Objects(self.config)
         self._positions: dict[frozenset[tuple[str, Any]], Position] = {}
         self._queue: deque[Item] = deque()
@@ -150,14 +155,17 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
         """The object's rows from its offset on. A batch is held back until it is known whether it is the last one."""
         position = self._position(item)
         read = position.rows if position.first == item.first else 0
-        keys = self._keys(item)
+        keys, headers = self._beside(item, self._stored_keys), self._beside(item, self._stored_headers)
         pending: RecordBatch | None = None
         for schema, values in self._chunks(item, read):
             if pending is not None:
                 yield self._placed(item, pending, read, done=False)
             pending = self._batch(item, schema, values)
             if keys is not None:
-                pending = pending.replace(keys=_part(keys.values, read, len(values), item), key_schema=keys.schema)
+                pending = pending.replace(keys=_part(keys.values, read, values, item, "keys"), key_schema=keys.schema)
+            if headers is not None:
+                texts = _part(headers.values, read, values, item, "headers")
+                pending = pending.replace(headers=text_headers(texts))
             read += len(values)
         if pending is not None:
             yield self._placed(item, pending, read, done=True)
@@ -193,24 +201,24 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
             partitions=None if item.partition is None else pa.repeat(pa.scalar(item.partition, pa.int32()), rows),
         )
 
-    def _keys(self, item: Item) -> Chunk | None:
-        """All keys of an object's records, where keys are read: the keys in a file have one schema."""
-        if self._key_format is None:
+    def _beside(self, item: Item, stored: Beside | None) -> Chunk | None:
+        """All keys or headers of an object's records: those in a file have one schema."""
+        if stored is None:
             return None
         import pyarrow as pa
 
-        name = f"{item.stem}.keys{self._key_format.extension}"
-        with self._objects.open(name, seeks=self._key_format.seeks, compression=None) as file:
-            chunks = list(self._key_format.read(file))
+        name = f"{item.stem}{stored.extension}"
+        with self._objects.open(name, seeks=stored.format.seeks, compression=None) as file:
+            chunks = [stored.unwrapped(chunk) for chunk in stored.format.read(file)]
         if not chunks:
-            raise DataError(f"there are no keys in {name}")
+            raise DataError(f"there is nothing in {name}")
         return chunks[0]._replace(values=pa.concat_arrays([chunk.values for chunk in chunks]))
 
 
-def _part(keys: pa.Array, start: int, length: int, item: Item) -> pa.Array:
-    if start + length > len(keys):
-        raise DataError(f"there are only {len(keys)} keys for the records of {item.name}")
-    return keys.slice(start, length)
+def _part(stored: pa.Array, start: int, values: pa.Array, item: Item, what: str) -> pa.Array:
+    if start + len(values) > len(stored):
+        raise DataError(f"there are only {len(stored)} {what} for the records of {item.name}")
+    return stored.slice(start, len(values))
 
 
 def _pieces(values: pa.Array, most_rows: int) -> Iterator[tuple[int, int]]:

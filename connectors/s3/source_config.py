@@ -112,6 +112,22 @@ class S3SourceConfig(S3AccessConfig):
         importance="low",
         group="Storage",
     )
+    headers: bool = key(
+        "store.kafka.headers",
+        default=False,
+        doc="With RESTORE_BACKUP, whether records get the headers that the sink stored beside them, as strings.",
+        importance="low",
+        group="Storage",
+    )
+    headers_format_class: str = key(
+        "headers.format.class",
+        default="io.confluent.connect.s3.format.avro.AvroFormat",
+        type=KeyType.CLASS,
+        check=class_of("AvroFormat", "JsonFormat", "ParquetFormat"),
+        doc="The format of objects with headers.",
+        importance="low",
+        group="Storage",
+    )
     raw_extension: str = key(
         "format.bytearray.extension",
         default=".bin",
@@ -147,8 +163,12 @@ class S3SourceConfig(S3AccessConfig):
         return format_of(self.format_class or _CLOUD_FORMATS[(self.input_format or "").upper()], self._options)
 
     @property
-    def key_format(self) -> FileFormat | None:
+    def keys_format(self) -> FileFormat | None:
         return format_of(self.keys_format_class, self._options) if self.keys and self.restores else None
+
+    @property
+    def headers_format(self) -> FileFormat | None:
+        return format_of(self.headers_format_class, self._options) if self.headers and self.restores else None
 
     @property
     def _options(self) -> FormatOptions:

@@ -19,11 +19,13 @@ import pyarrow as pa
 from connect.api import ConnectError, RetriableConnectError
 from connectors.spark.jars import Package, fetch_jars
 from connectors.spark.java import environment, find_java
-from connectors.spark.job import Job
+from connectors.spark.job import RECORD_CLASSES, Job
+from connectors.spark.load import Load
 
 __all__ = ["Cancelled", "SparkDriver"]
 
 _CANCEL_GRACE_S: Final = 3
+_RECORDING_S: Final = 60
 
 
 class Cancelled(ConnectError):
@@ -44,14 +46,16 @@ class SparkDriver:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._idle: threading.Timer | None = None
         self._lock = threading.Lock()
+        self._recording = False
 
     def run(
         self,
-        job: Job,
+        job: Job | Load,
         on_progress: Callable[[Mapping[str, Any]], None],
         on_left_out: Callable[[pa.RecordBatch], None] = lambda batch: None,
     ) -> Mapping[str, Any]:
-        """Run a job to its end; returns what the driver said last (``rows`` by topic, ``files``, ``left_out``). ``on_left_out`` gets
+        """Run a job to its end; returns what the driver said last (of a job ``rows`` by topic, ``files``, ``left_out``; of a load what
+        ``loading.run`` returns). ``on_left_out`` gets
         the records that could not be decoded, with the columns ``LEFT_OUT``.
 
         Blocks. Raises Cancelled soon after ``stopping`` is set, and when the job failed ConnectError with Spark's words,
@@ -68,16 +72,27 @@ class SparkDriver:
             except BaseException:
                 self._end()
                 raise
-            self._idle = threading.Timer(self._idle_s, self.close)
+            self._idle = threading.Timer(self._idle_s, self._rest)
             self._idle.daemon = True
             self._idle.start()
             return said
 
     def close(self) -> None:
         """Let the driver end, when no job is running."""
+        if self._recording:
+            self.kill()
         with self._lock:
             if self._idle is not None:
                 self._idle.cancel()
+            self._end()
+
+    def _rest(self) -> None:
+        """Let a driver that has nothing to do end, which has time for the archive of classes first."""
+        with self._lock:
+            if (process := self._process) is not None:
+                self._recording = True
+                _record_classes(process)
+                self._recording = False
             self._end()
 
     def kill(self) -> None:
@@ -86,7 +101,7 @@ class SparkDriver:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)
 
-    def _run(self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
+    def _run(self, job: Job | Load, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
         process, scratch = self._started(job, on_progress)
         description = scratch / "job.json"
         dataclasses.replace(job, jars=[*self._jars, *job.jars]).save(description)
@@ -110,7 +125,7 @@ class SparkDriver:
         raise ConnectError(f"the Spark driver ended with status {status}: {last_words}")
 
     def _started(
-        self, job: Job, on_progress: Callable[[Mapping[str, Any]], None]
+        self, job: Job | Load, on_progress: Callable[[Mapping[str, Any]], None]
     ) -> tuple[subprocess.Popen[str], Path]:
         if self._process is not None and self._folder is not None and self._process.poll() is None:
             return self._process, Path(self._folder.name)
@@ -128,7 +143,12 @@ class SparkDriver:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env=environment(java_home, scratch, local=job.master.startswith("local"), folders=job.python_path),
+                env=environment(
+                    java_home,
+                    scratch,
+                    local=job.master.startswith("local"),
+                    folders=job.python_path if isinstance(job, Job) else (),
+                ),
                 cwd=scratch,
                 start_new_session=True,
             )
@@ -167,6 +187,20 @@ class SparkDriver:
         finally:
             ended.set()
             watcher.join()
+
+
+def _record_classes(process: subprocess.Popen[str]) -> None:
+    """Have the driver write the archive of classes, and wait until it has, or until it is killed for taking too long."""
+    assert process.stdin is not None and process.stdout is not None
+    killer = threading.Timer(_RECORDING_S, process.kill)
+    killer.start()
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(f"{RECORD_CLASSES}\n")
+        process.stdin.flush()
+        for line in process.stdout:
+            if _said(line).get("event") == "recorded":
+                break
+    killer.cancel()
 
 
 def _hand_over(path: Path, on_left_out: Callable[[pa.RecordBatch], None]) -> None:

@@ -18,6 +18,7 @@ import json
 import os
 import queue
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -27,9 +28,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from connectors.spark import files, topic_output, topics
+from connectors.spark import files, loading, topic_output, topics
+from connectors.spark.class_archive import record_classes
 from connectors.spark.failures import first_words, is_passing
-from connectors.spark.job import LEFT_OUT, Input, Job
+from connectors.spark.job import LEFT_OUT, RECORD_CLASSES, Input, Job
+from connectors.spark.load import Load, described
 from connectors.spark.streams import StreamRun
 from connectors.spark.tables import writing
 from connectors.spark.tables.commits import Committed
@@ -52,8 +55,11 @@ def main() -> int:
     threading.Thread(target=descriptions.read, daemon=True).start()
     spark: SparkSession | None = None
     while (line := descriptions.next()) is not None:
+        if line == RECORD_CLASSES:
+            _record_classes(spark)
+            continue
         description = Path(line)
-        job = Job.load(description)
+        job = described(description)
         description.unlink()  # it may hold a password
         if spark is None:
             spark = _session(job)
@@ -98,13 +104,13 @@ class _Descriptions:
             self._spark = None
 
 
-def _run_and_say(spark: SparkSession, job: Job) -> None:
+def _run_and_say(spark: SparkSession, job: Job | Load) -> None:
     ended = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, ended), daemon=True)
-    if job.stream is None:  # a stream tells of its micro-batches
+    if isinstance(job, Load) or job.stream is None:  # a stream tells of its micro-batches
         watcher.start()
     try:
-        done = _run(spark, job)
+        done = loading.run(spark, job) if isinstance(job, Load) else _run(spark, job)
     except Exception as error:  # noqa: BLE001 - whatever ended the job is told in one line, the rest is in the log
         print(error, file=sys.stderr)
         said: dict[str, Any] = {"event": "failed", "message": first_words(error), "passing": is_passing(error)}
@@ -130,6 +136,15 @@ def _end(spark: SparkSession, *_: object) -> None:
         _cancel(spark)
 
 
+def _record_classes(spark: SparkSession | None) -> None:
+    try:
+        if spark is not None and spark.sparkContext.master.startswith("local"):
+            record_classes(spark)
+    except Exception as error:  # noqa: BLE001 - the next driver starts slowly, that is all
+        print(error, file=sys.stderr)
+    _say(event="recorded")
+
+
 def _cancel(spark: SparkSession, *_: object) -> None:
     """End the jobs, also on a cluster, and leave at once: nothing of them counts, and a slow goodbye helps nobody."""
     spark.sparkContext.cancelAllJobs()
@@ -140,7 +155,7 @@ def _say(**what: Any) -> None:
     print(json.dumps(what), flush=True)
 
 
-def _session(job: Job) -> SparkSession:
+def _session(job: Job | Load) -> SparkSession:
     from pyspark.sql import SparkSession
 
     defaults = {
@@ -152,7 +167,7 @@ def _session(job: Job) -> SparkSession:
         "spark.jars": ",".join(job.jars),
     }
     defaults |= writing.session_settings(job)
-    _write_defaults(Path("conf"), job.conf)
+    _write_properties(Path("spark.conf"), job.conf)
     builder = SparkSession.builder.appName(job.name).master(job.master)
     for name, value in defaults.items():
         if value is not None and (name not in job.conf or name == _EXTENSIONS):
@@ -162,20 +177,15 @@ def _session(job: Job) -> SparkSession:
     return session
 
 
-def _write_defaults(folder: Path, conf: dict[str, str]) -> None:
+def _write_properties(file: Path, conf: Mapping[str, str]) -> None:
     """Have Spark read what the connector sets from a file: what a session is built with stands in the command line of its JVM,
-    where everybody on the machine reads it."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    lines = []
-    if conf_folder := os.environ.get("SPARK_CONF_DIR"):
-        for file in Path(conf_folder).iterdir():
-            if file.name == "spark-defaults.conf":
-                lines.append(f"{file.read_text()}\n")
-            elif not (folder / file.name).exists():
-                (folder / file.name).symlink_to(file.resolve())
+    where everybody on the machine reads it. Those of the machine's configuration folder come before."""
+    defaults = Path(os.environ.get("SPARK_CONF_DIR", "nowhere")) / "spark-defaults.conf"
+    lines = [f"{defaults.read_text()}\n"] if defaults.is_file() else []
     lines += [f"{_escaped(name, _IN_NAMES)}={_escaped(value, _IN_VALUES)}\n" for name, value in conf.items()]
-    write_whole(folder / "spark-defaults.conf", "".join(lines), mode=0o600)
-    os.environ["SPARK_CONF_DIR"] = str(folder.resolve())
+    write_whole(file, "".join(lines), mode=0o600)
+    given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {shlex.quote(str(file.absolute()))} {given}"
 
 
 _IN_NAMES: Final = re.compile(r"[\\\s:=#!]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from connect.api import ConnectError
+from connectors.spark.cache import cache_folder
 from connectors.spark.java import trust_options
 
 __all__ = ["PACKAGES", "Package", "fetch_jars"]
@@ -26,19 +26,12 @@ PACKAGES: Final[Mapping[str, Sequence[Package]]] = {
 """What formats of output need; the others need nothing. They are for the pyspark that is pinned: Spark's version is in their names."""
 
 
-def cache_folder() -> Path:
-    """Where fetched jars stay: ``$TIDEGATE_CACHE``, else the user's cache folder."""
-    folder = os.environ.get("TIDEGATE_CACHE")
-    base = Path(folder) if folder else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidegate"
-    return base / "spark-jars"
-
-
 def fetch_jars(java_home: Path, scratch: Path, packages: Sequence[Package]) -> list[Path]:
     """Exactly the jars of ``packages``, none of what they depend on; fetched if they are not there yet.
 
     Raises ConnectError with Ivy's words when that fails.
     """
-    folder = cache_folder()
+    folder = cache_folder() / "spark-jars"
     jars = [folder / f"{module}-{revision}.jar" for _, module, revision in packages]
     if all(jar.is_file() for jar in jars):
         return jars

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from connect.api import ConnectError
+from connectors.spark.class_archive import archive_options
 
 __all__ = ["environment", "find_java", "trust_options"]
 
@@ -52,6 +53,8 @@ def environment(java_home: Path, scratch: Path, *, local: bool, folders: Sequenc
         made["PYTHONPATH"] = os.pathsep.join([*folders, *filter(None, [made.get("PYTHONPATH")])])
     if local:
         made.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # the UI listens on all addresses without it
+        options = f"{made.get('SPARK_SUBMIT_OPTS', '')} {archive_options(java_home)}".strip()
+        made |= {"SPARK_SUBMIT_OPTS": options} if options else {}
     return made
 
 

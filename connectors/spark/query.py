@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,7 @@ from broker.client import ClientConfig, TopicPartition
 from broker.client.blocking import Admin
 from connect.api import ConnectError
 from connectors.spark import topics
+from connectors.spark.class_archive import record_classes
 from connectors.spark.failures import first_words
 from connectors.spark.java import environment, find_java
 from connectors.spark.job import Input, Job
@@ -39,6 +40,7 @@ __all__ = ["Query", "Result", "run_query"]
 
 _FORMATS: Final = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json-schema"}
 """The format of a topic's values by the type of their schema."""
+_RECORDING_S: Final = 60
 _SAMPLE: Final = 1000
 """How many records of a topic without a schema are looked at for the columns of their JSON."""
 
@@ -63,11 +65,13 @@ class Result:
     """Whether there are more rows than were asked for."""
 
 
-def run_query(query: Query) -> Result:
+@contextlib.contextmanager
+def run_query(query: Query) -> Iterator[Result]:
     """Run a query on a local Spark that starts and ends with it. A topic is a view by its name, or by its name with underscores
     for what SQL has no letters for; its columns are the fields of its values.
 
-    Raises ConnectError with Spark's words, and where there is no usable Java.
+    The end of the context waits for Spark's end; on a machine's first query that takes seconds, as Spark writes its archive of
+    classes. Raises ConnectError with Spark's words, and where there is no usable Java.
     """
     with (
         tempfile.TemporaryDirectory(prefix="tidegate-spark-") as folder,
@@ -83,21 +87,27 @@ def run_query(query: Query) -> Result:
             cwd=folder,
             start_new_session=True,
         )
+        assert process.stdin is not None and process.stdout is not None
         try:
-            answer, _ = process.communicate(json.dumps(asdict(query)))
-        except BaseException:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(json.dumps(asdict(query)))
+                process.stdin.close()
+            answer = process.stdout.readline()
+            if not answer:
+                log.seek(0)
+                words = (log.read().strip().splitlines() or ["it left no words"])[-1]
+                raise ConnectError(f"Spark ended with status {process.wait()}: {words}")
+            said = json.loads(answer)
+            if "error" in said:
+                raise ConnectError(said["error"])
+            yield Result(said["columns"], said["rows"], said["more"])
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_RECORDING_S)
+        finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)
             process.wait()
-            raise
-        if process.returncode:
-            log.seek(0)
-            words = (log.read().strip().splitlines() or ["it left no words"])[-1]
-            raise ConnectError(f"Spark ended with status {process.returncode}: {words}")
-    said = json.loads(answer)
-    if "error" in said:
-        raise ConnectError(said["error"])
-    return Result(said["columns"], said["rows"], said["more"])
+            process.stdout.close()
 
 
 def main() -> int:
@@ -115,7 +125,10 @@ def main() -> int:
         columns = [column.to_pylist()[: query.rows] for column in table.columns]
         rows = [list(row) for row in zip(*columns, strict=True)]
         said = {"columns": table.column_names, "rows": rows, "more": len(table) > query.rows}
-    print(json.dumps(said, default=_as_json))
+    print(json.dumps(said, default=_as_json), flush=True)
+    if "error" not in said:
+        with contextlib.suppress(Exception):  # the next query starts slowly, that is all
+            record_classes(spark)
     return 0
 
 

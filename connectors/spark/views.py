@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from connectors.spark.failures import first_words
 from connectors.spark.functions import load_function
 from connectors.spark.job import Input, Job
+from connectors.spark.query_views import queried
 from connectors.spark.topics import Topic
 from tidegate.kit.errors import UsageError
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["result", "views_of"]
-
-_UNKNOWN_NAMES: Final = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "FIELD_NOT_FOUND")
 
 
 def views_of(inputs: Iterable[Input], read: Mapping[str, Topic]) -> dict[str, DataFrame]:
@@ -38,24 +36,7 @@ def result(spark: SparkSession, job: Job, views: Mapping[str, DataFrame]) -> Dat
     """
     if job.function:
         return _of_function(spark, job.function, views)
-    return _of_query(spark, job.sql or "", views)
-
-
-def _of_query(spark: SparkSession, sql: str, views: Mapping[str, DataFrame]) -> DataFrame:
-    from pyspark.errors import AnalysisException
-
-    for view, frame in views.items():
-        frame.createOrReplaceTempView(view)
-    try:
-        return spark.sql(sql)
-    except AnalysisException as error:
-        if not (error.getCondition() or "").startswith(_UNKNOWN_NAMES):
-            raise
-        existing = "; ".join(
-            f"{view} ({', '.join(f'{name} {type_.upper()}' for name, type_ in frame.dtypes)})"
-            for view, frame in views.items()
-        )
-        raise UsageError(f"{first_words(error)} The query can use: {existing}") from error
+    return queried(spark, job.sql or "", views)
 
 
 def _of_function(spark: SparkSession, name: str, views: Mapping[str, DataFrame]) -> DataFrame:

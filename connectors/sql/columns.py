@@ -13,6 +13,8 @@ from connect.api import DATE, DECIMAL, TIME, TIMESTAMP, DataError, Schema, Schem
 __all__ = ["epoch_micros", "to_connect"]
 
 _EXACT_IN_DOUBLE: Final = float(1 << 53)
+_NOISE_ULPS: Final = 8
+"""The least significant bits that sums of doubles get wrong: 0.1 + 0.2 is the decimal number 0.30."""
 _DAYS: Final = (-719_162, 2_932_896)
 _MICROS: Final = (-719_162 * 86_400_000_000, 2_932_897 * 86_400_000_000 - 1)
 
@@ -59,12 +61,22 @@ def _lists(column: pa.Array, schema: Schema, name: str, timezone: str) -> pa.Arr
 
 
 def _decimals(column: pa.Array, schema: Schema) -> pa.Array:
-    """Texts are cast exactly; a double is rounded to the scale, and rejected where it has too few digits for that."""
+    """Texts are cast exactly. A double is the decimal number that is nearest to it, and refused where that has more
+    digits after the point than the scale, or where a double has too few digits to tell.
+    """
     if pa.types.is_floating(column.type):
         extremes = pc.min_max(column).as_py()
         if any(abs(value or 0) >= _EXACT_IN_DOUBLE for value in extremes.values()):
             raise ValueError("a number beyond 2^53 that the database stores as a double")
-        return column.cast(schema.arrow_type)
+        rounded = column.cast(schema.arrow_type)
+        doubles = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
+        lost = np.abs(doubles - pc.fill_null(rounded.cast(column.type), 0).to_numpy(zero_copy_only=False))
+        if (lost > _NOISE_ULPS * np.spacing(np.abs(doubles))).any():
+            value = float(doubles[int(np.argmax(lost))])
+            raise ValueError(
+                f"{value!r} has more than {schema.scale} digits after the point; numeric.mapping=best_fit reads doubles"
+            )
+        return rounded
     if pa.types.is_integer(column.type) and schema.arrow_type.precision < 19:
         return column.cast(pa.decimal128(19, 0)).cast(pa.decimal128(38, schema.scale)).cast(schema.arrow_type)
     return column.cast(schema.arrow_type)

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from connect.api import Record, Schema, SchemaType
+from connectors.delta.sink import DeltaSinkConnector
 from connectors.files.sink import FileStreamSinkConnector
 from connectors.hdfs.sink import HdfsSinkConnector
 from connectors.iceberg.sink import IcebergSinkConnector
@@ -23,10 +24,20 @@ from connectors.s3.sink import S3SinkConnector
 from events.model.payloads import unframe
 from tests.servers.hdfs import HdfsServer
 from tests.servers.s3 import S3Server
+from tests.support.delta import delta_rows, local_warehouse
 from tests.support.events import EventsThread
 from tests.support.iceberg import iceberg_rows, local_catalog
 
-__all__ = ["EventTarget", "FileTarget", "HdfsTarget", "IcebergTarget", "LocalTarget", "S3Target", "published"]
+__all__ = [
+    "DeltaTarget",
+    "EventTarget",
+    "FileTarget",
+    "HdfsTarget",
+    "IcebergTarget",
+    "LocalTarget",
+    "S3Target",
+    "published",
+]
 
 
 class FileTarget:
@@ -74,6 +85,24 @@ class IcebergTarget:
 
     def read_back(self, properties: Mapping[str, str]) -> list[Any]:
         return iceberg_rows(properties, "suite.rows", "id").column("id").to_pylist()
+
+
+class DeltaTarget:
+    """Rows of a table on this disk."""
+
+    connector_class = DeltaSinkConnector
+    exactly_once = True
+
+    @pytest.fixture
+    def properties(self, tmp_path: Path) -> Mapping[str, str]:
+        return local_warehouse(tmp_path) | {
+            "delta.tables": "suite.rows",
+            "delta.tables.auto-create-enabled": "true",
+            "delta.commit.interval-ms": "0",
+        }
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        return delta_rows(properties, "suite.rows", "id").column("id").to_pylist()
 
 
 class S3Target:

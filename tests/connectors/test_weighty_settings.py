@@ -46,7 +46,7 @@ REFUSED = [
     (S3, {"s3.schema.partition.affix.type": "PREFIX"}, "set NONE"),
     (S3, {"s3.credentials.provider.class": "com.example.Provider"}, "s3.credentials.provider.class"),
     (S3, {"s3.credentials.provider.mine": "x"}, "s3.credentials.provider.mine"),
-    (S3, {"store.kafka.headers": "true"}, "store.kafka.headers=false"),
+    (S3, {"behavior.on.null.values": "write"}, "needs store.kafka.keys=true"),
     (HDFS, {"connect.hdfs.principal": "connect@EXAMPLE.COM"}, "kinit"),
     (HDFS, {"connect.hdfs.keytab": "/etc/connect.keytab"}, "kinit"),
     (HDFS, {"hive.integration": "true"}, "MSCK REPAIR TABLE"),

@@ -25,11 +25,13 @@ from tidegate.cli import tidegate as command_line
 DOCS = ROOT / "docs"
 HELD_ELSEWHERE = {
     "writing-connectors.md": "tests/connect/test_writing_connectors.py",
+    "delta.md": "tests/connectors/delta/test_delta_sink.py",
     "iceberg.md": "tests/connectors/iceberg/test_docs.py",
     "kafka-client.md": "tests/broker/client/test_docs.py",
     "triggers.md": "tests/events/triggers/test_docs.py",
     "serde.md": "tests/registry/serde/test_docs.py",
-    "spark-data-source.md": "tests/pyspark_tidegate/test_docs.py",
+    "data-source.md": "tests/pyspark_tidegate/test_docs.py",
+    "spark/README.md": "tests/pyspark_tidegate/test_docs.py",
     "spark-transform.md": "tests/connectors/spark/test_transforming.py",
 }
 """Pages whose Python has its own test."""
@@ -52,6 +54,7 @@ def follow(page: Path, folder: Path) -> None:
 
 
 @pytest.mark.servers
+@pytest.mark.proof
 def test_getting_started(tmp_path):
     follow(DOCS / "tutorial" / "getting-started.md", tmp_path)
 
@@ -135,9 +138,19 @@ def at_hand(tmp_path, request):
         if '"reorders:' in text:
             shutil.copy(ROOT / "examples/reorders/reorders.py", tmp_path)
         text = text.replace("FOLDER", str(tmp_path)).replace("file:///data", f"file://{tmp_path}")
-        text = text.replace("/lake/", f"{tmp_path}/")
+        text = text.replace("/lake/", f"{tmp_path}/").replace("file:///lake", f"file://{tmp_path}")
         if "https://catalog.example.com" in text:
             text = text.replace("https://catalog.example.com", request.getfixturevalue("iceberg_rest").url)
+        if "s3://orders-lake" in text:
+            server = request.getfixturevalue("s3_server")
+            (server.store / "orders-lake").mkdir(exist_ok=True)
+            region = '"delta.storage.aws_region": '
+            text = text.replace(
+                f'{region}"eu-central-1"',
+                f'{region}"{server.region}", "delta.storage.aws_endpoint_url": "{server.endpoint_url}", '
+                f'"delta.storage.aws_access_key_id": "{server.access_key}", '
+                f'"delta.storage.aws_secret_access_key": "{server.secret_key}"',
+            )
         if "jdbc:sqlite:" in text or '"database.path"' in text:
             text = text.replace("shop.db", str(tmp_path / "shop.db")).replace("copy.db", str(tmp_path / "copy.db"))
             with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
@@ -279,5 +292,6 @@ def followed_examples() -> set[str]:
 def test_python_blocks_have_a_test():
     for page in pages():
         if blocks(page, "python") and page.name not in ("events.md", "registry.md"):
-            script = ROOT / HELD_ELSEWHERE[page.name]
-            assert page.name in script.read_text(), f"{script} does not read {page.name}"
+            name = f"{page.parent.name}/README.md" if page.name == "README.md" else page.name
+            script = ROOT / HELD_ELSEWHERE[name]
+            assert name in script.read_text(), f"{script} does not read {name}"

@@ -42,6 +42,7 @@ def follow(tmp_path: Path):
         shell.stop()
 
 
+@pytest.mark.proof
 def test_jdbc_to_parquet(follow):
     folder = follow("jdbc-to-parquet")
     assert {path.name for path in (folder / "parquet/shop_orders").iterdir()} == {
@@ -51,6 +52,7 @@ def test_jdbc_to_parquet(follow):
     }
 
 
+@pytest.mark.proof
 def test_python_connector(follow, tmp_path):
     site = tmp_path / "site"  # `pip install .` into a folder of its own; 0 is pip's way to switch isolated builds off
     follow("python-connector", PIP_TARGET=str(site), PIP_NO_DEPS="1", PIP_NO_BUILD_ISOLATION="0", PYTHONPATH=str(site))
@@ -91,6 +93,12 @@ def test_spark_bulk_load(follow):
 @pytest.mark.long  # two Sparks
 def test_reorders(follow):
     follow("reorders")
+
+
+@pytest.mark.servers
+@pytest.mark.proof  # Spark starts
+def test_spark_notebook(follow):
+    follow("spark-notebook")
 
 
 ACCOUNTS = ROOT / "examples" / "accounts-from-a-topic"

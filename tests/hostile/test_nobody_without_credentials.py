@@ -7,6 +7,7 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -222,8 +223,13 @@ def kafka(platform: RunningPlatform, user: tuple[str, str] | None) -> dict[str, 
     }
 
 
-@pytest.mark.parametrize("user", OUTSIDERS)
-def test_the_kafka_protocol(platform: RunningPlatform, user: tuple[str, str] | None) -> None:
+def test_the_kafka_protocol(platform: RunningPlatform) -> None:
+    with ThreadPoolExecutor(len(OUTSIDERS)) as pool:
+        for refused in [pool.submit(_refused_by_kafka, platform, user) for user in OUTSIDERS]:
+            refused.result()
+
+
+def _refused_by_kafka(platform: RunningPlatform, user: tuple[str, str] | None) -> None:
     errors: list[int] = []
     producer = Producer({**kafka(platform, user), "error_cb": lambda error: errors.append(error.code())})
     wait_until(lambda: bool(producer.poll(0.1) or errors), "the refusal")

@@ -1,5 +1,7 @@
 """``python -m tests.proofs [--short] [pytest's options]``: run every proof, or those that ``-k`` selects.
 
+The short form runs the tests marked ``original``, too.
+
 The long form writes its dated summary to docs/proofs. It takes hours; run in parts on one day, each part puts its lines into that
 day's page in place of those of the same proofs.
 """
@@ -18,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOAK = "tests/proofs/test_soak.py"
+SHORT = "proof and not long"
 
 
 def main() -> int:
@@ -27,8 +30,8 @@ def main() -> int:
     if arguments.short:
         # Most wait more than they work, so they run beside each other. The soak wants the machine to itself: it judges memory.
         beside = ("--numprocesses=3", "--dist=loadfile", "--no-loadscope-reorder")
-        together = run("proof and not long", "tests", f"--ignore={SOAK}", *beside, *rest)
-        return run("proof and not long", SOAK, *rest) or together
+        together = run(f"({SHORT}) or (original and not proof)", "tests", f"--ignore={SOAK}", *beside, *rest)
+        return run(SHORT, SOAK, *rest) or together
     report = Path(tempfile.mkdtemp(prefix="tidegate-proofs-")) / "report.xml"
     status = run("proof", "tests", f"--junit-xml={report}", "--override-ini=junit_family=xunit1", *rest, form="long")
     if report.exists():

@@ -27,7 +27,7 @@ import json, sys
 from pyspark.sql import SparkSession
 
 url, read, write = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
-spark = SparkSession.builder.remote(url).getOrCreate()  # as in docs/how-to/spark-data-source.md
+spark = SparkSession.builder.remote(url).getOrCreate()  # as in docs/how-to/spark/data-source.md
 assert "connect" in type(spark).__module__
 frame = spark.read.format("tidegate").options(**read).load()
 rows = frame.selectExpr("value.id", "value.month * 2 as month")

@@ -1,4 +1,4 @@
-"""The examples of docs/how-to/spark-data-source.md run as they stand there, and its tables have every option."""
+"""The examples of docs/how-to/spark/README.md and data-source.md run as they stand there, and the tables have every option."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 # Spark's gateway leaves connections to its JVM to the garbage collector.
 pytestmark = [pytest.mark.servers, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "spark-data-source.md").read_text()
+HERE = Path(__file__).parents[2] / "docs/how-to/spark"
+PAGE = (HERE / "data-source.md").read_text()
+START = (HERE / "README.md").read_text()
 
 
+@pytest.mark.proof
 def test_the_examples_run(
     spark: SparkSession,
     broker: BrokerThread,
@@ -41,6 +44,9 @@ def test_the_examples_run(
             '"flights.parquet"', f'"{folder}/flights.parquet"'
         )
 
+    (start,) = re.findall(r"```python\n(.*?)```", START, re.DOTALL)
+    exec(here(start), {})
+    assert re.search(r"\| *7\| *4\|", capsys.readouterr().out)
     names: dict[str, object] = {"spark": spark}
     exec(here(read), names)
     assert re.search(r"\| *7\| *4\|", capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""``tidegate jobs``: sinks that work in jobs, such as Spark's: their runs, a run before its time, and the end of one."""
+"""``tidegate jobs``: connectors that work in jobs, such as Spark's: their runs, a run before its time, and the end of one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PAUSE_S: Final = 0.2
 
 @click.group()
 def jobs() -> None:
-    """List the jobs of sinks such as Spark's, show their runs and logs, run them now, cancel and retry them.
+    """List the jobs of connectors such as Spark's, show their runs and logs, run them now, cancel and retry them.
 
     A job is a connector: `tidegate connectors` pauses and deletes it.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def sql(
 
     A topic is a view by its name, with its values' fields as columns. Records without a schema have the columns of their
     JSON, or else the column value. Write a name in backticks that has dots or dashes. Spark starts and ends with the
-    query, which takes ten seconds or more. The same text is a Spark sink's spark.sql.
+    query, which takes ten seconds or more, and half of that once the machine's first query has shown what Spark loads. The same text is a Spark sink's spark.sql.
 
     Example: tidegate sql "SELECT carrier, count(*) AS flights FROM flights GROUP BY carrier"
     """
@@ -54,14 +55,15 @@ def sql(
         kafka={"bootstrap.servers": config.bootstrap_servers, **config.properties},
         registry=registry_properties(data, registry),
     )
-    with Console(stderr=True).status("Spark starts and runs the query"):
-        result = run_query(asked)
-    if as_json:
-        print_json([dict(zip(result.columns, row, strict=True)) for row in result.rows])
-        return
-    print_table(result.columns, [[_shown(value) for value in row] for row in result.rows])
-    if result.more:
-        click.echo(f"The first {rows} rows; -n prints more.", err=True)
+    with ExitStack() as running:
+        with Console(stderr=True).status("Spark starts and runs the query"):
+            result = running.enter_context(run_query(asked))
+        if as_json:
+            print_json([dict(zip(result.columns, row, strict=True)) for row in result.rows])
+            return
+        print_table(result.columns, [[_shown(value) for value in row] for row in result.rows])
+        if result.more:
+            click.echo(f"The first {rows} rows; -n prints more.", err=True)
 
 
 def _shown(value: Any) -> Any:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from connect.api import ConnectError, JobTask, OffsetRange, TopicPartition
 from connect.config.connector import JobConfig, SinkConfig
 from connect.task.control import TaskControl
 from connect.task.error_policy import ErrorPolicy
+from connect.task.job_history import JobHistory
+from connect.task.job_times import RETRY_S, JobTimes
 from connect.task.sinks.dead_letters import DeadLetters
-from connect.task.sinks.job_history import JobHistory
 from connect.task.sinks.job_log import Intent, JobLog, PartitionState
 from tidegate.kit.errors import RetriableError
 from tidegate.kit.logs import get_logger
@@ -21,8 +21,6 @@ from tidegate.kit.logs import get_logger
 __all__ = ["JobRunner", "planned_ranges"]
 
 logger = get_logger(__name__)
-
-_RETRY_S: Final = 5.0
 
 
 def planned_ranges(bounds: Mapping[TopicPartition, tuple[int, int]], max_records: int) -> list[OffsetRange]:
@@ -75,12 +73,11 @@ class JobRunner:
         self._runs = self._records = self._of_run = 0
         self._followed: dict[TopicPartition, int] = {}
         self._topics: set[str] = set()
-        self._due: float | None = None
         self._history = JobHistory()
+        self._times = JobTimes(job, control, self._history)
 
     def begin(self) -> None:
-        if self._due is None:
-            self._set_due(self._first_due())
+        self._times.begin()
 
     def pause(self) -> None:
         """Nothing is under way between two steps."""
@@ -95,31 +92,10 @@ class JobRunner:
         """Likewise."""
 
     def step(self) -> None:
-        assert self._due is not None
-        if not self._control.job_ordered.is_set():
-            self._control.stopping.wait(max(0.0, min(self._due - time.time(), 0.5)))
-        ordered = self._control.job_ordered.is_set()
-        if (ordered or time.time() >= self._due) and not self._control.stopping.is_set():
-            self._control.job_ordered.clear()
+        why = self._times.wait()
+        if why is not None:
             once = self._follow_once if self._task.follows else self._run_once
-            self._set_due(once(least=1 if ordered else self._job.min_records))
-
-    def _set_due(self, due: float) -> None:
-        self._due = due
-        self._history.waits(due)
-
-    def _first_due(self) -> float:
-        return self._next_due() if self._job.schedule is not None else time.time()
-
-    def _next_due(self) -> float:
-        """When the next run is to start, in seconds since the epoch."""
-        if self._job.schedule is None:
-            return time.time() + self._job.interval_ms / 1000
-        from apscheduler.triggers.cron import CronTrigger
-
-        trigger = CronTrigger.from_crontab(self._job.schedule, timezone="UTC")
-        due = trigger.get_next_fire_time(None, dt.datetime.now(dt.UTC) + dt.timedelta(milliseconds=1))
-        return float(due.timestamp()) if due is not None else time.time() + 86_400
+            self._times.set_due(once(least=1 if why == "ordered" else self._job.min_records))
 
     def commit(self, ends: Mapping[TopicPartition, int]) -> None:
         """A task that follows has everything before these offsets done."""
@@ -137,7 +113,7 @@ class JobRunner:
         partitions = self._log.partitions(self._sink)
         new = sum(max(0, state.end - state.start) for state in partitions.values())
         if not partitions or (new < least and not self._task.endless):
-            return self._next_due()
+            return self._times.next_due()
         topics = sorted({partition.topic for partition in partitions})
         self._tell_topics(topics)
         self._followed = {partition: state.start for partition, state in partitions.items()}
@@ -148,7 +124,7 @@ class JobRunner:
             return due
         self._history.ends("done")
         self._runs += 1
-        return self._next_due()
+        return self._times.next_due()
 
     def _tell_topics(self, topics: Iterable[str]) -> None:
         for topic in sorted(set(topics) - self._topics):
@@ -169,13 +145,13 @@ class JobRunner:
             if self._control.job_cancelled.is_set() and not self._control.stopping.is_set():
                 self._history.ends("cancelled")
                 logger.info("job cancelled", connector=self._connector, run=run_id)
-                return self._next_due()
+                return self._times.next_due()
             if not isinstance(error, RetriableError):
                 self._history.ends("failed", error)
                 raise
             self._history.ends("retried", error)
             logger.warning("job will be run again", connector=self._connector, error=str(error))
-            return time.time() + _RETRY_S
+            return time.time() + RETRY_S
         finally:
             self._control.job_cancelled.clear()
         return None
@@ -189,7 +165,7 @@ class JobRunner:
             bounds = {p: (state.start, state.end) for p, state in partitions.items()}
             run = _Run(uuid.uuid4().hex[:16], planned_ranges(bounds, self._job.max_records))
             if run.records < least:
-                return self._next_due()
+                return self._times.next_due()
             with self._control.gate.passing():
                 self._log.commit({range_.partition: range_.start for range_ in run.ranges}, run.intents)
         self._tell_topics(range_.partition.topic for range_ in run.ranges)
@@ -204,7 +180,7 @@ class JobRunner:
         logger.info("job done", connector=self._connector, records=run.records, partitions=len(run.ranges))
         # Records that did not fit into this run are due at once.
         more = self._job.max_records and run.records >= self._job.max_records and self._job.schedule is None
-        return time.time() if more else self._next_due()
+        return time.time() if more else self._times.next_due()
 
     def _positioned(self) -> dict[TopicPartition, PartitionState]:
         """The partitions, each with what comes next in it. Raises ConnectError where records are missing and that is not allowed."""

@@ -19,7 +19,7 @@ from tidegate.kit.errors import RetriableError, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["EXTENSION", "IcebergTable", "settings"]
+__all__ = ["EXTENSION", "IcebergTable", "loaded", "parts_of", "settings"]
 
 EXTENSION: Final = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 _AT_PATHS: Final = "tidegate"
@@ -32,12 +32,12 @@ class ConcurrentCommit(RetriableError):
     """Others committed to the table again and again while the run was to be."""
 
 
-def settings(job: Job) -> dict[str, str]:
-    """What a session needs for the job's table."""
-    if not job.table:
-        catalog, of_catalog = _AT_PATHS, {"type": "hadoop", "warehouse": _root(job.path)}
+def settings(table: str, path: str) -> dict[str, str]:
+    """What a session needs for a table that has a name, or a path."""
+    if not table:
+        catalog, of_catalog = _AT_PATHS, {"type": "hadoop", "warehouse": _root(path)}
     else:
-        catalog, of_catalog = job.table.partition(".")[0], {}
+        catalog, of_catalog = table.partition(".")[0], {}
     prefix = f"spark.sql.catalog.{catalog}"
     if catalog == "spark_catalog":
         return {}
@@ -54,6 +54,28 @@ def _root(path: str) -> str:
     return (before if variable else before.rstrip("/")).rpartition("/")[0]
 
 
+def parts_of(spark: SparkSession, table: str, path: str, *, key: str = "spark.output.table") -> list[str]:
+    """The parts of the name, in SQL, of a table that is named by a key or is at a path. Raises UsageError where Spark has no such
+    catalog."""
+    if not table:
+        root = spark.conf.get(f"spark.sql.catalog.{_AT_PATHS}.warehouse") or ""
+        return [_AT_PATHS, *path.removeprefix(root).strip("/").split("/")]
+    parts = table.split(".")
+    endings = ("type", "catalog-impl", "uri", "warehouse")
+    given = (f"spark.sql.catalog.{parts[0]}.{ending}" for ending in endings)
+    if parts[0] != "spark_catalog" and not any(spark.conf.get(name, None) for name in given):
+        raise UsageError(
+            f"Spark has no catalog {parts[0]}, which {key} names: set spark.conf.spark.sql.catalog.{parts[0]}.type "
+            "(rest, jdbc, hive, hadoop, ...) and what that catalog needs"
+        )
+    return parts
+
+
+def loaded(spark: SparkSession, name: str) -> Any:
+    """The table of this name as an object of Iceberg's API."""
+    return spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+
+
 class IcebergTable:
     """``name`` is its name in SQL."""
 
@@ -61,24 +83,9 @@ class IcebergTable:
 
     def __init__(self, spark: SparkSession, job: Job, *, table: str, path: str) -> None:
         self._spark, self._job = spark, job
-        if table:
-            parts = table.split(".")
-        else:
-            root = spark.conf.get(f"spark.sql.catalog.{_AT_PATHS}.warehouse")
-            parts = [_AT_PATHS, *path.removeprefix(root).strip("/").split("/")]
-        if table:
-            self._check_catalog(parts[0])
-        self._parts, self.name = parts, quoted(*parts)
+        self._parts = parts_of(spark, table, path)
+        self.name = quoted(*self._parts)
         self._property = f"tidegate.{job.connector}"
-
-    def _check_catalog(self, catalog: str) -> None:
-        endings = ("type", "catalog-impl", "uri", "warehouse")
-        given = (f"spark.sql.catalog.{catalog}.{ending}" for ending in endings)
-        if catalog != "spark_catalog" and not any(self._spark.conf.get(name, None) for name in given):
-            raise UsageError(
-                f"Spark has no catalog {catalog}, which spark.output.table names: set spark.conf.spark.sql.catalog.{catalog}.type "
-                "(rest, jdbc, hive, hadoop, ...) and what that catalog needs"
-            )
 
     def exists(self) -> bool:
         return bool(self._spark.catalog.tableExists(self.name))
@@ -172,9 +179,7 @@ class IcebergTable:
         return f"{rewritten['rewritten_data_files_count']} files became {rewritten['added_data_files_count']}"
 
     def _loaded(self) -> Any:
-        return self._spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-            self._spark._jsparkSession, self.name
-        )
+        return loaded(self._spark, self.name)
 
     def _branched(self, run_id: str) -> str:
         name = f"{self._prefix}{run_id}_{uuid.uuid4().hex[:8]}"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from pyspark.sql.types import BooleanType, StructField, StructType, TimestampType
 
-from connectors.spark.job import Input, Job
+from connectors.spark.job import TABLES, Input, Job
+from connectors.spark.load import Load
 from connectors.spark.tables import delta, iceberg
 from connectors.spark.tables.changes import DELETED, POSITION, checked, data_columns, history, newest, text_columns
 from connectors.spark.tables.commits import Committed
@@ -64,13 +65,13 @@ class Table(Protocol):
     def maintain(self) -> str: ...
 
 
-def session_settings(job: Job) -> dict[str, str]:
+def session_settings(job: Job | Load) -> dict[str, str]:
     """What a session needs for the job's format, beside what the configuration has."""
-    if not job.into_table:
+    if job.format not in TABLES or (isinstance(job, Job) and not job.into_table):
         return {}
     needed = iceberg.EXTENSION if job.format == "iceberg" else delta.EXTENSION
     given = [name for name in job.conf.get("spark.sql.extensions", "").split(",") if name]
-    more = iceberg.settings(job) if job.format == "iceberg" else delta.settings()
+    more = iceberg.settings(job.table, job.path) if job.format == "iceberg" else delta.settings()
     return {"spark.sql.extensions": ",".join(dict.fromkeys([*given, needed]))} | more
 
 

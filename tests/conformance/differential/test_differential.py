@@ -17,7 +17,7 @@ from tests.servers.fixtures import or_skip
 from tests.servers.kafka import KafkaBroker
 from tests.servers.tidegate_broker import TidegateBroker
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.original]
 
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

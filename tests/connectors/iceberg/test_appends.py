@@ -246,7 +246,7 @@ def test_partitions_that_leave_while_the_catalog_is_away_come_again_once(tmp_pat
 
 
 def test_many_rows_are_files_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.iceberg.sink._SPILL_BYTES", 1)
+    monkeypatch.setattr("connectors.tables.sink._SPILL_BYTES", 1)
     more = {"control__commit__interval_ms": "3600000", "tables__write_props__write.target_file_size_bytes": "1"}
     with sink(tmp_path, **more) as running:
         for start in range(0, 30, 10):
@@ -258,7 +258,7 @@ def test_many_rows_are_files_before_the_commit(tmp_path: Path, monkeypatch: pyte
 
 
 def test_uncommitted_files_are_deleted_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.iceberg.sink._SPILL_BYTES", 1)
+    monkeypatch.setattr("connectors.tables.sink._SPILL_BYTES", 1)
     with sink(tmp_path, control__commit__interval_ms="3600000") as running:
         running.task.put([batch(0, 10)])
         running.task.put([])
@@ -363,7 +363,7 @@ def test_a_store_that_is_away_for_a_while_neither_loses_nor_repeats_rows(
     tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, changes: bool
 ) -> None:
     """Files that were begun are incomplete: their rows are delivered again."""
-    monkeypatch.setattr("connectors.iceberg.sink._SPILL_BYTES", 1)
+    monkeypatch.setattr("connectors.tables.sink._SPILL_BYTES", 1)
     with bucket_on(s3_server) as bucket, Forwarder.to(s3_server.port) as forwarder:
         s3 = {
             "catalog__warehouse": f"s3://{bucket.name}/warehouse",

@@ -45,7 +45,7 @@ def columns(folder: Path) -> dict[str, str]:
 def test_types_are_widened_columns_added_and_made_optional(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spill_bytes: int
 ) -> None:
-    monkeypatch.setattr("connectors.iceberg.sink._SPILL_BYTES", spill_bytes)
+    monkeypatch.setattr("connectors.tables.sink._SPILL_BYTES", spill_bytes)
     old = {"id": I32, "n": F32, "price": Schema.decimal(2, 5), "name": TEXT}
     new = {"id": I64, "n": F64, "price": Schema.decimal(2, 12), "name": TEXT.as_optional(), "late": Schema.date()}
     with sink(tmp_path, control__commit__interval_ms="3600000", **FOLLOW) as running:
@@ -118,11 +118,11 @@ def test_two_tasks_that_meet_a_new_schema_both_write(tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[Any, Any, Any, str]] = [
-    (Schema.decimal(2, 9), Schema.decimal(4, 9), decimal.Decimal("1.2345"), "Iceberg never changes a scale"),
+    (Schema.decimal(2, 9), Schema.decimal(4, 9), decimal.Decimal("1.2345"), "a table never changes a scale"),
     (I32, F64, 1.5, "does not fit its column, which is int"),
     (I32, TEXT, "twelve", "does not fit its column, which is int"),
     (Schema.struct({"a": I32}), TEXT, "x", "which it cannot become: rename the field"),
-    (Schema.decimal(2, 9), Schema.decimal(2, 50), decimal.Decimal("1.25"), "Iceberg has up to 38 digits"),
+    (Schema.decimal(2, 9), Schema.decimal(2, 50), decimal.Decimal("1.25"), "a table has up to 38 digits"),
 ]
 
 

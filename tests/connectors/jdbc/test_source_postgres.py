@@ -319,6 +319,14 @@ def test_check_says_why_it_cannot_connect(database: SourceDatabase, change: dict
     assert "s3cret" not in problem.message
 
 
+def test_check_continues_a_query_as_the_mode_does(database: SourceDatabase) -> None:
+    inner = "SELECT n FROM generate_series(1, 3) AS n WHERE n > 1"
+    for query, wrong in ((inner, ["query"]), (f"SELECT * FROM ({inner}) AS t", [])):
+        more = {"query": query, "mode": "incrementing", "incrementing_column_name": "n", "topic_prefix": "q"}
+        config = parse(JdbcSourceConnector.config_class, database.properties(**more))
+        assert [problem.key for problem in JdbcSourceConnector.check(config)] == wrong
+
+
 def test_check_passes_where_all_is_right(database: SourceDatabase) -> None:
     assert list(JdbcSourceConnector.check(parse(JdbcSourceConnector.config_class, database.properties()))) == []
 

@@ -18,6 +18,7 @@ from connect.api import (
     ConnectError,
     ConverterContext,
     DataError,
+    RecordBatch,
     RetriableConnectError,
     Schema,
     SchemaType,
@@ -251,6 +252,24 @@ def test_a_cell_of_another_kind_is_an_error_and_not_a_guess(database: Writer, tm
     task.stop()
 
 
+def test_rows_before_a_cell_that_does_not_fit_are_read_and_its_row_is_named(database: Writer, tmp_path: Path) -> None:
+    database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, price DECIMAL(10,2), at TIMESTAMP NOT NULL)")
+    prices = [0.1 + 0.2, 12.5, 1234567.89, 1.005, 7.0]
+    database.execute("INSERT INTO t VALUES (?, ?, ?)", *((n, price, 1000 * (n // 2)) for n, price in enumerate(prices)))
+    for column, row in {"id": r"id = 3\)", "at": r"at = 1000\)"}.items():
+        mode = "incrementing" if column == "id" else "timestamp"
+        task = started(properties(tmp_path, mode=mode, **{f"{mode}_column_name": column}))
+        batches: list[RecordBatch] = []
+        with pytest.raises(DataError, match=rf"t: column 'price' .*1\.005 has more than 2 digits .*the row with {row}"):
+            for _ in range(3):
+                batches += task.poll() or []
+        assert [value["id"] for value in rows(batches)] == [0, 1, 2]
+        assert rows(batches)[0]["price"] == Decimal("0.30")
+        # the row that was refused has the instant of row 2, so the position is still before both
+        assert "1000" not in str(batches[-1].source_offset)
+        task.stop()
+
+
 def test_a_query_is_read_with_its_mode(database: Writer, tmp_path: Path) -> None:
     numbers(database, 1, 2, 3)
     database.execute("CREATE TABLE names (n INTEGER, name TEXT)")
@@ -368,6 +387,23 @@ def test_an_unknown_column_is_named_with_those_there_are(database: Writer, tmp_p
     with pytest.raises(ConnectError, match="numbers has no column 'nr'; it has: id, word"):
         task.poll()
     task.stop()
+
+
+def test_check_refuses_a_query_that_the_mode_cannot_go_on_with(database: Writer, tmp_path: Path) -> None:
+    numbers(database, 1)
+    inner = "SELECT id, word FROM numbers WHERE id > 0"
+
+    def told(query: str, **more: str) -> list[str]:
+        given = properties(tmp_path, query=query, topic_prefix="q", incrementing_column_name="id", **more)
+        return [
+            f"{problem.key}: {problem.message}" for problem in JdbcSourceConnector.check(parse(JdbcSourceConfig, given))
+        ]
+
+    (problem,) = told(inner)
+    assert problem.startswith("query: mode=incrementing appends WHERE ... ORDER BY ... to the query, and that fails: ")
+    assert problem.endswith("wrap a query that has a WHERE: SELECT * FROM (...) AS t")
+    assert told(f"SELECT * FROM ({inner}) AS t") == []
+    assert told(inner, mode="bulk") == []
 
 
 def test_check_says_what_is_wrong_with_the_database(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
+import itertools
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -12,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connect.api import ConnectError, DataError, RecordBatch, Schema, SchemaType, TopicPartition
+from connect.api import ConnectError, DataError, Header, RecordBatch, Schema, SchemaType, TopicPartition
 from connectors.local.config import LocalSinkConfig
 from connectors.local.sink import LocalSinkConnector
 from tests.support.connect import FakeContext, sink_task
-from tests.support.objects import EPOCH_MS, batch, files_below, read_file, row
+from tests.support.objects import EPOCH_MS, ROW, batch, files_below, read_file, row
 from tidegate.kit.config import validate
 
 HOUR = 3_600_000
@@ -294,12 +296,16 @@ def test_a_rule_by_versions_needs_versions(tmp_path: Path) -> None:
 
 def test_tombstones_are_left_out_or_reported(tmp_path: Path) -> None:
     rows = batch([row(0), None, row(2), row(3)])
-    for rule, reported in (("ignore", []), ("fail", [1])):
-        context = FakeContext()
-        task = started(tmp_path / rule, context, behavior_on_null_values=rule)
+    letters = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead"}
+    silent = {"report.null.values.to.dlq": "false"}
+    cases = [("ignore", {}, []), ("fail", {}, [1]), ("ignore", letters, [1]), ("ignore", letters | silent, [])]
+    for number, (rule, more, reported) in enumerate(cases):
+        root = tmp_path / str(number)
+        context = FakeContext(more)
+        task = started(root, context, behavior_on_null_values=rule, **more)
         task.put([rows])
         assert [record.offset for record, _ in context.errant] == reported
-        assert [each["id"] for each in read_file(tmp_path / rule / files_below(tmp_path / rule)[0])] == [0, 2, 3]
+        assert [each["id"] for each in read_file(root / files_below(root)[0])] == [0, 2, 3]
         task.stop()
 
 
@@ -393,6 +399,78 @@ def test_keys_are_stored_beside_values_when_asked(tmp_path: Path, format_class: 
     assert keys == f"topics/events/partition=0/events+0+0000000000.keys{extension}"
     assert read_file(tmp_path / keys) == ["a", "b", "c"]
     assert [each["id"] for each in read_file(tmp_path / values)] == [0, 1, 2]
+
+
+def test_tombstones_are_written_as_keys_in_a_folder_of_their_own(tmp_path: Path) -> None:
+    """They end no file, wherever batches end; where a file ends, all end."""
+    other = Schema.struct({"id": Schema(SchemaType.INT64)}, name="other")
+    rows: list[Any] = [None, row(1), row(2), None, None, row(5), row(6), None, {"id": 8}, *[None] * 5]
+    keyed = with_keys([f"k{n}" for n in range(len(rows))])
+
+    def part(start: int, stop: int, schema: Schema) -> RecordBatch:
+        values = batch(rows[start:stop], start, schema=schema)
+        return values.replace(keys=keyed.keys.slice(start, stop - start), key_schema=keyed.key_schema)
+
+    made = []
+    by_time = {"partitioner_class": "HourlyPartitioner", "timezone": "UTC", "rotate_interval_ms": str(HOUR)}
+    for cuts, more in (((0, 7, 14), {}), ((0, 1, 4, 5, 6, 7, 8, 9, 14), {}), ((0, 8, 14), by_time)):
+        root = tmp_path / str(len(made))
+        written = {
+            "flush_size": "6",
+            "behavior_on_null_values": "write",
+            "store_kafka_keys": "true",
+            "keys_format_class": "JsonFormat",
+            "timestamp_extractor": "Record",
+        }
+        task = started(root, **written, **more)
+        for start, stop in itertools.pairwise(cuts):
+            task.put([part(start, stop, ROW if start < 7 else other)])
+        task.stop()
+        made.append({name.removeprefix("topics/events/"): read_file(root / name) for name in files_below(root)})
+    folder = "partition=0/events+0+00000000"
+    assert {
+        name: [each["id"] if "keys" not in name else each for each in lines] for name, lines in made[0].items()
+    } == {
+        f"{folder}01.json": [1, 2, 5],
+        f"{folder}01.keys.json": ["k1", "k2", "k5"],
+        "tombstone/events+0+0000000000.keys.json": ["k0", "k3", "k4"],
+        f"{folder}06.json": [6],
+        f"{folder}06.keys.json": ["k6"],
+        "tombstone/events+0+0000000007.keys.json": ["k7"],
+        f"{folder}08.json": [8],
+        f"{folder}08.keys.json": ["k8"],
+        "tombstone/events+0+0000000009.keys.json": [f"k{n}" for n in range(9, 14)],
+    }
+    assert made[1] == made[0]
+    hour = "year=2024/month=01/day=01/hour=00"
+    assert {name.replace(hour, "partition=0"): lines for name, lines in made[2].items()} == made[0]
+
+
+@pytest.mark.parametrize(
+    "name, extension", [("AvroFormat", ".avro"), ("JsonFormat", ".json"), ("ParquetFormat", ".snappy.parquet")]
+)
+def test_headers_are_stored_as_texts_and_in_a_struct_where_the_format_wants_one(
+    tmp_path: Path, name: str, extension: str
+) -> None:
+    headers = [
+        [Header("a", 1, Schema(SchemaType.INT32)), Header("b", b"\x01")],
+        [],
+        [Header("a", "x", Schema(SchemaType.STRING))],
+    ]
+    records = [
+        dataclasses.replace(record, headers=tuple(each))
+        for record, each in zip(with_keys(["a", "b", "c"]).records(), headers, strict=True)
+    ]
+    beside = {"store.kafka.keys": "true", "store.kafka.headers": "true"}
+    task = started(tmp_path, **beside, keys_format_class=name, headers_format_class=name)
+    task.put([RecordBatch.from_records(records)])
+    task.stop()
+    folder = tmp_path / "topics/events/partition=0"
+    texts = [[{"key": "a", "value": "1"}, {"key": "b", "value": "AQ=="}], [], [{"key": "a", "value": "x"}]]
+    wrapped = texts if name == "AvroFormat" else [{"headers": each} for each in texts]
+    assert read_file(folder / f"events+0+0000000000.headers{extension}") == wrapped
+    keys = [{"key": each} for each in "abc"] if name == "ParquetFormat" else ["a", "b", "c"]
+    assert read_file(folder / f"events+0+0000000000.keys{extension}") == keys
 
 
 def test_a_missing_key_is_refused_when_keys_are_stored(tmp_path: Path) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from connect.api import ConnectError, RecordBatch, RetriableConnectError, Schema, SchemaType, SourceConnector
+from connect.api import ConnectError, Header, RecordBatch, RetriableConnectError, Schema, SchemaType, SourceConnector
 from connect.bench import Bench
 from connect.testing import SourceSuite
 from connectors.s3.client import _Stream
@@ -96,13 +96,25 @@ def test_a_backup_goes_back_into_its_partitions(bucket: Bucket, name: str) -> No
         assert {each.value_schema for each in batches} == {parts[0].value_schema}
 
 
-def test_stored_keys_are_read_back(bucket: Bucket) -> None:
-    keys = pa.array([f"k{n}" for n in range(10)])
-    write(bucket, batch([row(n) for n in range(10)]).replace(keys=keys, key_schema=KEY), store_kafka_keys="true")
-    batches = read(bench(properties_of(bucket, store_kafka_keys="true", record_batch_max_size="2")), 10)
-    assert [(record.key, record.value["id"]) for each in batches for record in each.records()] == [
-        (f"k{n}", n) for n in range(10)
+@pytest.mark.parametrize("name", ["AvroFormat", "ParquetFormat", "JsonFormat"])
+def test_stored_keys_and_headers_are_read_back(bucket: Bucket, name: str) -> None:
+    """Files of tombstones have no values, and are left alone."""
+    text = Schema(SchemaType.STRING)
+    records = [
+        dataclasses.replace(record, key=f"k{n}", key_schema=text, headers=(Header("n", str(n), text),) * (n % 3))
+        for n, record in enumerate(batch([*(row(n) for n in range(10)), *[None] * 5]).records())
     ]
+    beside = {
+        "store_kafka_keys": "true",
+        "keys_format_class": name,
+        "store_kafka_headers": "true",
+        "headers_format_class": name,
+    }
+    write(bucket, RecordBatch.from_records(records), behavior_on_null_values="write", **beside)
+    assert sum("/tombstone/" in each for each in bucket.objects()) == 2
+    batches = read(bench(properties_of(bucket, record_batch_max_size="2", **beside)), 10)
+    made = [record for each in batches for record in each.records()]
+    assert [(each.key, each.headers) for each in made] == [(each.key, each.headers) for each in records[:10]]
 
 
 def test_committed_objects_are_not_read_again_and_new_ones_are_found(bucket: Bucket) -> None:

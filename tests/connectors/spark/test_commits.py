@@ -36,7 +36,7 @@ def spark(tmp_path_factory):
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-        settings = delta.settings() | iceberg.settings(make_job("", [], scratch / "table", format="iceberg"))
+        settings = delta.settings() | iceberg.settings("", str(scratch / "table"))
         settings |= QUICK_CONF | {
             "spark.jars": ",".join(map(str, jars)),
             "spark.sql.extensions": f"{iceberg.EXTENSION},{delta.EXTENSION}",

@@ -1,9 +1,12 @@
 """The Spark driver against a real broker and real Spark in local mode."""
 
+import dataclasses
 import io
 import json
 import os
+import shlex
 import struct
+import subprocess
 import tempfile
 import threading
 import uuid
@@ -13,11 +16,14 @@ from pathlib import Path
 import fastavro
 import psutil
 import pyarrow.dataset as ds
+import pyspark
 import pytest
 
 from connect.api import ConnectError, RetriableConnectError
+from connectors.spark.class_archive import archive_options
 from connectors.spark.client import SparkDriver
 from connectors.spark.jars import PACKAGES
+from connectors.spark.java import find_java
 from connectors.spark.job import Input
 from registry.client import RegistryClient
 from tests.servers.process import free_ports
@@ -395,10 +401,7 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
 
         with suppress(AttributeError, FileNotFoundError):  # before the driver
             log.append((Path(driver._folder.name) / "spark.log").read_text())
-            folder = Path(driver._folder.name) / "conf"
-            modes.update(
-                path.stat().st_mode & 0o077 for path in (folder, folder / "spark-defaults.conf") if path.exists()
-            )
+            modes.add((Path(driver._folder.name) / "spark.conf").stat().st_mode & 0o077)
 
     driver = SparkDriver(stopping=threading.Event(), idle_s=0.0)
     driver.run(job_for([flights[0]], conf=conf, sql=sql, **logins), look)
@@ -412,3 +415,38 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
     (row,) = ds.dataset(tmp_path / "out", format="parquet").to_table().to_pylist()
     assert (row["zone"], row["n"]) == ("Asia/Tokyo", 200)
     assert row["tricky"] == tricky.strip().replace("\\t", "\t"), "a literal of SQL reads its escapes"
+
+
+def test_an_idle_driver_writes_the_archive_of_classes_that_the_next_one_starts_with(
+    job_for, flights, tmp_path, monkeypatch
+):
+    home = find_java(tmp_path)
+    if not (home / "lib" / "server" / "classes.jsa").exists():
+        assert archive_options(home) == "", "Java without an archive of its own classes"
+        return
+    monkeypatch.setenv("TIDEGATE_CACHE", str(tmp_path / "cache"))
+    driver = SparkDriver(stopping=threading.Event(), idle_s=0.0)
+    job = job_for([flights[0]])
+    driver.run(job, lambda said: None)
+    until(lambda: driver._process is None, "the driver gone")
+    (archive,) = (tmp_path / "cache" / "spark-classes").iterdir()
+    mapped = []
+
+    def look(_):
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error, FileNotFoundError):
+                if process.name() == "java":
+                    mapped.append(str(archive) in Path(f"/proc/{process.pid}/maps").read_text())
+
+    second = SparkDriver(stopping=threading.Event(), idle_s=60)
+    second.run(dataclasses.replace(job, path=str(tmp_path / "again")), look)
+    second.close()
+    assert mapped and mapped[-1]
+    whole = archive.read_bytes()
+    archive.write_bytes(whole[:1_000_000])  # a copy that was cut off
+    assert "SharedArchiveFile" not in archive_options(home)
+    archive.write_bytes(whole[:50_000_000] + bytes(1000) + whole[50_001_000:])
+    classes = Path(pyspark.__file__).parent / "jars" / "*"
+    command = [home / "bin" / "java", *shlex.split(archive_options(home)), "-cp", classes, "-version"]
+    started = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (started.returncode, "SharedArchiveFile" in archive_options(home)) == (0, True), started.stderr

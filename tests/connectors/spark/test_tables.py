@@ -12,12 +12,15 @@ import uuid
 import pyarrow.parquet as pq
 import pytest
 
-from connect.api import ConnectError
+from connect.api import ConnectError, TopicPartition
+from connect.bench import Bench
+from connectors.delta.sink import DeltaSinkConnector
 from connectors.spark.client import SparkDriver
 from connectors.spark.jars import PACKAGES
 from connectors.spark.job import Input, Maintenance, Merge
 from connectors.spark.tables.delta import EXTENSION as OF_DELTA
 from connectors.spark.tables.iceberg import EXTENSION as OF_ICEBERG
+from tests.connectors.iceberg.test_changes import changes, row
 from tests.support.spark import QUICK_CONF, create_topic, make_job, produce
 
 pytestmark = [pytest.mark.servers, pytest.mark.proof]
@@ -348,3 +351,26 @@ def test_a_preview_shows_rows_plan_and_what_becomes_of_the_table_and_writes_noth
     (shown,) = load.driver.run(load.next(preview_rows=10, ddl="id BIGINT, more DOUBLE"), lambda said: None)["preview"]
     assert "ADD COLUMNS (`more` DOUBLE)" in shown
     assert load.rows() == [{"id": 1, "name": "b"}]
+
+
+@pytest.mark.long
+def test_spark_and_the_sink_without_a_jvm_write_one_delta_table(loads):
+    load = loads("delta", ddl="id BIGINT, name STRING, n BIGINT")
+    config = {
+        "topics": "orders",
+        "delta.tables": "rows",
+        "delta.table.rows.path": load.path,
+        "delta.tables.auto-create-enabled": "true",
+        "delta.tables.upsert-mode-enabled": "true",
+        "delta.commit.interval-ms": "0",
+    }
+    with Bench(DeltaSinkConnector, config).sink(TopicPartition("orders", 0)) as running:
+        running.task.put([changes((1, row(1, 1)), (2, row(2, 1)), (3, row(3, 1)))])
+        running.task.put([changes((2, row(2, 2)), (3, None), first=3)])
+        running.task.flush()
+        load.produce({"id": 4, "name": "of Spark", "n": 1}, {"id": 5, "name": "of Spark", "n": 1})
+        load.run()
+        assert [(each["id"], each["n"]) for each in load.rows()] == [(1, 1), (2, 2), (4, 1), (5, 1)]
+        running.task.put([changes((4, row(4, 2)), (5, None), first=5)])
+        running.task.flush()
+    assert [(each["id"], each["name"]) for each in load.rows()] == [(1, "name 1"), (2, "name 2"), (4, "name 4")]

@@ -79,6 +79,7 @@ def test_granularity(granularity: str, kind: SchemaType, expected: object) -> No
         (pa.array(["nan"]), Schema.decimal(2, 10)),
         (pa.array(["1.234"]), Schema.decimal(2, 10)),
         (pa.array([2.0**60]), Schema.decimal(2, 30)),
+        (pa.array([1.5, 1.239]), Schema.decimal(2, 30)),
         (pa.array([70000]), Schema(SchemaType.INT16)),
         (pa.array(["soon"]), Schema.timestamp()),
         (pa.array([2**62], pa.int64()).cast(pa.timestamp("us")), Schema.date()),

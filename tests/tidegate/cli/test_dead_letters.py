@@ -13,7 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from broker.client import Admin, BatchProducer, ClientConfig, NewTopic, TopicPartition, Transaction
+from registry.client import RegistryClient
 from tests.support.platform import running_platform, tidegate, until
+from tests.support.registry import RegistryThread
 from tidegate.cli import tidegate as command_line
 from tidegate.cli.dead_letters.letter_queue import group_of
 from tidegate.cli.dead_letters.sent import NOTHING, Sent, written
@@ -126,6 +128,23 @@ def test_letters_are_shown_by_cause_with_examples(queue: Callable[[str], Queue])
         (3, "orders", "0:3", "k", "{bad"),
         (4, "orders", "0:9", None, [1]),
     ]
+
+
+def test_a_letter_of_text_is_repaired_as_avro(queue: Callable[[str], Queue]) -> None:
+    q = queue("text")
+    q.create(q.topic, "text-orders")
+    q.write([("k", "n = 2", facts("text-orders", connector_name="text"))])
+    (letter,) = q.open_letters()
+    with RegistryThread() as registry, RegistryClient(registry.url) as client:
+        schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
+        client.register("text-orders-value", json.dumps(schema))
+        where = ("--subject", "text-orders-value", "--registry", registry.url, "--execute")
+        wrong = q.replayed([letter | {"value": {"n": "two"}}], *where, fails=True)
+        assert "line 1 of the edits: does not fit the schema: field n" in str(wrong.exception)
+        q.replayed([letter | {"value": {"n": 2}}], *where)
+        (sent,) = q("consume", "text-orders", "--to-end", "--registry", registry.url).stdout.splitlines()
+        assert (json.loads(sent)["key"], json.loads(sent)["value"]) == ("k", {"n": 2})
+    assert "--subject is about values that --edits changes" in q.dlq("replay", "--subject", "x", fails=True).output
 
 
 def test_letters_are_sent_back_once_to_where_they_came_from(queue: Callable[[str], Queue]) -> None:

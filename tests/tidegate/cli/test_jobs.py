@@ -43,7 +43,7 @@ def test_a_job_is_listed_shown_and_run_before_its_time(platform: RunningPlatform
     header, row = jobs(platform, "list").splitlines()
     assert header.split() == ["job", "state", "last", "run", "began", "records", "next", "run"]
     assert row.split()[:3] == ["yearly", "RUNNING", "done"]
-    assert "has no job that runs: only a sink that runs in jobs" in jobs(platform, "run", "plain", check=False)
+    assert "has no job that runs: only a connector that runs in jobs" in jobs(platform, "run", "plain", check=False)
     assert jobs(platform, "show", "plain", check=False) == (
         "error: connector plain has no job that runs; jobs are: yearly\n"
     )

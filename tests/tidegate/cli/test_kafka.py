@@ -189,6 +189,17 @@ def test_numbers_for_decimals_of_a_schema_keep_their_digits(command: Command) ->
         )
 
 
+def test_headers_with_one_name_are_all_printed_and_written(command: Command) -> None:
+    pairs = [["at", 1], ["by", "x"], ["at", 2]]
+    command("produce", "twice", "--create", stdin=json.dumps({"value": 1, "headers": pairs}) + "\n")
+    (record,) = raw(command, "twice")
+    assert list(record.headers) == [("at", b"1"), ("by", b"x"), ("at", b"2")]
+    (printed,) = shown(command("consume", "twice", "--to-end"))
+    assert printed["headers"] == pairs
+    wrong = command("produce", "twice", stdin='{"value": 1, "headers": [["at"]]}\n', fails=True)
+    assert 'must be an object, or an array of [name, value] pairs, not [["at"]]' in str(wrong.exception)
+
+
 def test_plain_json_is_written_as_it_stands(command: Command) -> None:
     lines = [
         '{"a":0.12345678901234567890, "b": 1e400,"c":"\\u00e9"}',
@@ -200,6 +211,11 @@ def test_plain_json_is_written_as_it_stands(command: Command) -> None:
     assert (first.value, third.value) == (lines[0].encode(), lines[2].encode())
     assert second.value == b'{"a": 0.12345678901234567890, "b": [1.50]}'
     assert (second.key, list(second.headers)) == (b"1.10", [("h", b"2.50")])
+    printed = command("consume", "verbatim", "--to-end").stdout
+    assert '"value": {"a": 0.12345678901234567890, "b": 1E+400, "c": "é"}' in printed
+    assert '"key": 1.10, "value": {"a": 0.12345678901234567890, "b": [1.50]}, "headers": {"h": 2.50}}' in printed
+    few = command("consume", "verbatim", "--to-end", "--filter", "@.value.a < 0.2", "--values").stdout
+    assert len(few.splitlines()) == 2
     command("produce", "verbatim-text", "--create", "--text", "--key-field", "n", stdin='{"n":1.0}\n{"n":2}\n{"n":3}\n')
     written = raw(command, "verbatim-text")[0]
     assert (written.key, written.value) == (b"1.0", b'{"n":1.0}')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
@@ -11,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 import click
 
 from tidegate.cli.connectors.reach import connector_names, path_of, rest_of
-from tidegate.cli.credentials import registry_client
+from tidegate.cli.credentials import naming_subjects, registry_client
 from tidegate.cli.dead_letters.causes import common_message, shape_of
 from tidegate.cli.dead_letters.letter_queue import Queue
 from tidegate.cli.dead_letters.replaying import Edits, Plan
 from tidegate.cli.kafka.client import client_config, kafka_options
-from tidegate.cli.kafka.decoding import decoder, readable
+from tidegate.cli.kafka.decoding import decoder
+from tidegate.cli.kafka.exact_json import json_text
 from tidegate.cli.kafka.positions import POSITION, Position
 from tidegate.cli.options import counted, json_option, print_json, print_table, time_text
 from tidegate.kit.errors import UsageError
@@ -120,7 +120,7 @@ def show(
         letters = [letter.shown(decode) for letter in queue.letters(start)]
     if records:
         for shown in letters:
-            click.echo(json.dumps(shown, default=readable, ensure_ascii=False))
+            click.echo(json_text(shown, constants=True))
         return
     by_cause: dict[tuple[str | None, str | None, str], list[dict[str, Any]]] = {}
     for shown in letters:
@@ -176,6 +176,10 @@ def _print_cause(cause: Mapping[str, Any]) -> None:
     help="What `dlq show --records` printed, edited: only the letters of its lines are sent, with their key and value.",
 )
 @click.option(
+    "--subject",
+    help="Encode values that the edits change as Avro with the newest schema of this subject, not as they were encoded.",
+)
+@click.option(
     "--skip-others",
     is_flag=True,
     help="Count letters that the edits leave out, up to their last line, as done.",
@@ -189,6 +193,7 @@ def replay(
     connector: str,
     start: Position | None,
     edits: TextIO | None,
+    subject: str | None,
     skip_others: bool,
     again: bool,
     target: str | None,
@@ -211,9 +216,11 @@ def replay(
     """
     if skip_others and edits is None:
         raise click.UsageError("--skip-others is about letters that --edits leaves out")
+    if subject is not None and edits is None:
+        raise click.UsageError("--subject is about values that --edits changes")
     queue = Queue(client_config(data, **where), connector, topic or _queue_of(rest_of(data, connect), connector))
-    with registry_client(data, registry) as client:
-        read = None if edits is None else Edits(edits, client)
+    with registry_client(data, registry) as client, naming_subjects(client):
+        read = None if edits is None else Edits(edits, client, subject)
         plan = Plan(queue, read, target, again=again, skip_others=skip_others)
         plan.rehearse(start)
         if execute:
@@ -244,5 +251,5 @@ def _queue_of(rest: Rest, connector: str) -> str:
 
 
 def _short(value: Any, longest: int = 60) -> str:
-    text = json.dumps(value, default=readable, ensure_ascii=False)
+    text = json_text(value, constants=True)
     return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from tidegate.cli.dead_letters.letter_queue import MEMBERS, REPLAYS, Letter, Queue, group_of
 from tidegate.cli.dead_letters.sent import Sent, written
 from tidegate.cli.kafka.client import naming_topics
-from tidegate.cli.kafka.decoding import encoded_like
+from tidegate.cli.kafka.decoding import encoded_like, subject_encoder
 from tidegate.cli.kafka.exact_json import json_text, parsed_json
 from tidegate.cli.kafka.positions import Position
 from tidegate.cli.options import time_text
@@ -243,9 +243,13 @@ class Plan:
 class Edits:
     """Keys and values from lines of ``dlq show --records``, by partition and offset in the queue."""
 
-    def __init__(self, file: TextIO, client: RegistryClient) -> None:
-        """Raises UsageError for a line that is none."""
+    def __init__(self, file: TextIO, client: RegistryClient, subject: str | None = None) -> None:
+        """With ``subject`` values that were changed are Avro of its newest schema, whatever they were.
+
+        Raises UsageError for a line that is none.
+        """
         self._client = client
+        self._encode_value = None if subject is None else subject_encoder(client, subject)
         self._lines: dict[tuple[int, int], tuple[int, Mapping[str, Any]]] = {}
         self._seen: set[tuple[int, int]] = set()
         for number, line in enumerate(file, 1):
@@ -282,7 +286,7 @@ class Edits:
             record = letter.record
             return (
                 encoded_like(record.key, edit["key"], self._client),
-                encoded_like(record.value, edit["value"], self._client),
+                encoded_like(record.value, edit["value"], self._client, self._encode_value),
             )
 
 

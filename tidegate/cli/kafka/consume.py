@@ -15,7 +15,8 @@ import click
 
 from tidegate.cli.credentials import registry_client
 from tidegate.cli.kafka.client import client_config, kafka_options, naming_topics
-from tidegate.cli.kafka.decoding import decoder, readable
+from tidegate.cli.kafka.decoding import decoder, shown_headers
+from tidegate.cli.kafka.exact_json import json_text
 from tidegate.cli.kafka.positions import POSITION, Position, chosen_partitions, resolve
 from tidegate.kit.config import nearest_name
 
@@ -117,7 +118,7 @@ def consume(
                 return False
             if not matches(shown):
                 return False
-            click.echo(json.dumps(shown["value"] if values else shown, default=readable, ensure_ascii=False))
+            click.echo(json_text(shown["value"] if values else shown, constants=True))
             return True
 
         asyncio.run(_consume(config, reading, show))
@@ -210,7 +211,15 @@ def _condition(expression: str | None) -> Callable[[dict[str, Any]], bool]:
         raise click.UsageError(
             f"--filter {expression!r} is no condition ({why}): give for example @.value.amount > 10"
         ) from error
-    return lambda shown: bool(path.findall([json.loads(json.dumps(shown, default=readable))]))
+    return lambda shown: bool(path.findall([json.loads(json_text(shown, constants=True), parse_int=_number)]))
+
+
+def _number(text: str) -> int | float:
+    """JSONPath compares an integer with more digits than Python's int takes as a double."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 def _shown(record: KafkaRecord, decode: Callable[[bytes | None], Any], *, headers: bool) -> dict[str, Any]:
@@ -223,9 +232,9 @@ def _shown(record: KafkaRecord, decode: Callable[[bytes | None], Any], *, header
         "value": decode(record.value),
     }
     if record.headers and headers:
-        shown["headers"] = {name: decode(value) for name, value in record.headers}
+        shown["headers"] = shown_headers(record.headers, decode)
     return shown
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=readable, ensure_ascii=False)
+    return value if isinstance(value, str) else json_text(value, constants=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidegate.cli.kafka.exact_json import json_text, parsed_json
@@ -14,7 +14,7 @@ from tidegate.kit.errors import TidegateError, UsageError
 if TYPE_CHECKING:
     from registry.client import RegistryClient
 
-__all__ = ["decoder", "encoded_like", "raw_bytes", "readable"]
+__all__ = ["decoder", "encoded_like", "raw_bytes", "shown_headers", "subject_encoder"]
 
 
 def decoder(client: RegistryClient) -> Callable[[bytes | None], Any]:
@@ -29,7 +29,7 @@ def decoder(client: RegistryClient) -> Callable[[bytes | None], Any]:
             except (TidegateError, ValueError) as error:
                 return {"undecodable": str(error), "base64": base64.b64encode(data).decode()}
         try:
-            value = json.loads(data)
+            value = parsed_json(data.decode(), constants=True)
         except ValueError:
             pass
         else:
@@ -63,7 +63,7 @@ def _by_schema(data: bytes, client: RegistryClient) -> Any:
     schema_id, body = unframe(data)
     match client.any_schema(schema_id).schema_type:
         case "JSON":
-            return json.loads(bytes(body))
+            return parsed_json(bytes(body).decode(), constants=True)
         case "PROTOBUF":
             from google.protobuf.json_format import MessageToDict
 
@@ -72,15 +72,36 @@ def _by_schema(data: bytes, client: RegistryClient) -> Any:
     return record_to_json(data, client.schema)
 
 
-def encoded_like(original: bytes | None, value: Any, client: RegistryClient) -> bytes | None:
-    """The bytes of a printed value, in the encoding of the bytes that it was printed from.
+def subject_encoder(client: RegistryClient, subject: str) -> Callable[[Any], bytes]:
+    """Encodes values from ``parsed_json`` as Avro with the newest schema of a subject.
+
+    The encoder raises SerializationError for a value that does not fit.
+    """
+    from registry.serde import record_from_json
+
+    registered = client.version(subject)
+    schema = client.parsed(registered)
+
+    def encode(value: Any) -> bytes:
+        # Bytes that contradicted their schema stay as they are; {"base64": ...} alone may be a record of the schema.
+        if isinstance(value, dict) and "undecodable" in value and (data := raw_bytes(value)) is not None:
+            return data
+        return record_from_json(schema, value, registered.id)
+
+    return encode
+
+
+def encoded_like(
+    original: bytes | None, value: Any, client: RegistryClient, encode: Callable[[Any], bytes] | None = None
+) -> bytes | None:
+    """The bytes of a printed value, in the encoding of the bytes that it was printed from, or by ``encode``.
 
     A value that was not changed keeps its bytes. It comes from ``parsed_json``. Raises UsageError for one that does not
     fit the schema, ValueError for NaN where it is written as JSON.
     """
     from registry.serde import SerializationError
 
-    printed = json.dumps(decoder(client)(original), default=readable)
+    printed = json_text(decoder(client)(original), constants=True)
     if value == parsed_json(printed, constants=True):
         return original
     if value is None:
@@ -90,7 +111,7 @@ def encoded_like(original: bytes | None, value: Any, client: RegistryClient) -> 
             raise UsageError(f"{value['base64']!r} is not base64")
         return data
     try:
-        return _framed_like(original or b"", value, client)
+        return _framed_like(original or b"", value, client) if encode is None else encode(value)
     except SerializationError as error:
         raise UsageError(f"does not fit the schema: {error}") from error
 
@@ -120,5 +141,10 @@ def _framed_like(original: bytes, value: Any, client: RegistryClient) -> bytes:
     return header + message.SerializeToString()
 
 
-def readable(value: Any) -> Any:
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+def shown_headers(
+    headers: Sequence[tuple[str, bytes | None]], decode: Callable[[bytes | None], Any]
+) -> dict[str, Any] | list[list[Any]]:
+    """Headers as an object, or as [name, value] pairs where a name is there more than once."""
+    pairs = [[name, decode(value)] for name, value in headers]
+    by_name = dict(pairs)
+    return by_name if len(by_name) == len(pairs) else pairs

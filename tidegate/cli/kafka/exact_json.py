@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections import Counter
@@ -28,18 +29,51 @@ def parsed_json(text: str, *, constants: bool = False) -> Any:
         raise ValueError("it is nested too deep") from None
 
 
-def json_text(value: Any) -> str:
-    """The JSON of a value that ``parsed_json`` returned. Raises ValueError for NaN and Infinity."""
+def json_text(value: Any, *, constants: bool = False) -> str:
+    """The JSON of a value that ``parsed_json`` returned. Raises ValueError for NaN and Infinity without ``constants``.
+
+    Bytes are written as base64, other objects as their text.
+    """
+    try:
+        return json.dumps(value, default=_no_decimal, ensure_ascii=False, allow_nan=constants)
+    except _DecimalMet:
+        return _slowly(value, constants)
+    except ValueError as error:
+        raise ValueError(f"{_constant_in(value) or error} is no number of JSON") from None
+
+
+class _DecimalMet(Exception):
+    """json writes no Decimal with its digits."""
+
+
+def _no_decimal(value: Any) -> str:
+    if isinstance(value, Decimal):
+        raise _DecimalMet
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+def _slowly(value: Any, constants: bool) -> str:
     match value:
         case dict():
-            return "{" + ", ".join(f"{json_text(name)}: {json_text(item)}" for name, item in value.items()) + "}"
+            members = (f"{json_text(name)}: {_slowly(item, constants)}" for name, item in value.items())
+            return "{" + ", ".join(members) + "}"
         case list():
-            return "[" + ", ".join(map(json_text, value)) + "]"
+            return "[" + ", ".join(_slowly(item, constants) for item in value) + "]"
         case Decimal():
             return str(value)
+    return json_text(value, constants=constants)
+
+
+def _constant_in(value: Any) -> str | None:
+    """The first NaN or Infinity in a value, as JSON's readers of JavaScript write it."""
+    match value:
+        case dict():
+            return next(filter(None, map(_constant_in, value.values())), None)
+        case list():
+            return next(filter(None, map(_constant_in, value)), None)
         case float() if not math.isfinite(value):
-            _no_number(json.dumps(value))
-    return json.dumps(value, ensure_ascii=False)
+            return json.dumps(value)
+    return None
 
 
 def _whole(text: str) -> int | Decimal:

@@ -16,7 +16,7 @@ import click
 
 from tidegate.cli.credentials import naming_subjects, registry_client
 from tidegate.cli.kafka.client import client_config, kafka_options, key_values, with_admin
-from tidegate.cli.kafka.decoding import raw_bytes
+from tidegate.cli.kafka.decoding import raw_bytes, subject_encoder
 from tidegate.cli.kafka.exact_json import json_text, parsed_json
 from tidegate.cli.options import counted
 from tidegate.kit.config import nearest_name
@@ -111,8 +111,8 @@ def produce(
     encode_value: _Encode = _raw_line if raw else _text_bytes if text else _json_bytes
     if subject is not None or key_subject is not None:
         with registry_client(data, registry) as client, naming_subjects(client):
-            encode_value = encode_value if subject is None else _schema_encoder(client, subject)
-            encode_key = encode_key if key_subject is None else _schema_encoder(client, key_subject)
+            encode_value = encode_value if subject is None else _of_subject(client, subject)
+            encode_key = encode_key if key_subject is None else _of_subject(client, key_subject)
     is_there, needs_key = with_admin(config, lambda admin: _looked_up(admin, topic, create=create))
     common = key_values(headers, "--header")
     compacted = topic if needs_key else None
@@ -164,19 +164,9 @@ def _letters(name: str) -> str:
     return re.sub(r"[\d._-]", "", name)
 
 
-def _schema_encoder(client: RegistryClient, subject: str) -> _Encode:
-    from registry.serde import record_from_json
-
-    registered = client.version(subject)
-    schema = client.parsed(registered)
-
-    def encode(value: Any, _: str | None) -> bytes:
-        # Bytes that contradicted their schema stay as they are; {"base64": ...} alone may be a record of the schema.
-        if isinstance(value, dict) and "undecodable" in value and (data := raw_bytes(value)) is not None:
-            return data
-        return record_from_json(schema, value, registered.id)
-
-    return encode
+def _of_subject(client: RegistryClient, subject: str) -> _Encode:
+    encode = subject_encoder(client, subject)
+    return lambda value, _: encode(value)
 
 
 def _raw_line(line: str, _: str | None) -> bytes:
@@ -219,9 +209,7 @@ def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
     """The records of a file. Raises UsageError that names the line."""
     common: list[tuple[str, bytes | None]] = [(name, text.encode()) for name, text in form.headers.items()]
     for number, message, line in _messages(file, form):
-        headers = message.get("headers") or {}
-        if not isinstance(headers, dict):
-            raise UsageError(f'line {number}: "headers" must be an object, not {json_text(headers)}')
+        headers = _header_pairs(message.get("headers") or {}, number)
         partition = message.get("partition", form.partition)
         if partition is not None and (isinstance(partition, bool) or not isinstance(partition, int) or partition < 0):
             raise UsageError(f'line {number}: "partition" must be the number of one, not {json_text(partition)}')
@@ -240,8 +228,21 @@ def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
                 'give --key-field or --key, or a "key" in the line'
             )
         with _named(f"line {number}: a header"):
-            named = [(name, None if text is None else _text_bytes(text)) for name, text in headers.items()]
+            named = [(name, None if text is None else _text_bytes(text)) for name, text in headers]
         yield encoded_key, encoded, common + named, partition
+
+
+def _header_pairs(headers: Any, number: int) -> list[tuple[str, Any]]:
+    """The headers in one of the two forms that ``consume`` prints."""
+    if isinstance(headers, dict):
+        return list(headers.items())
+    if isinstance(headers, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in headers
+    ):
+        return [(name, value) for name, value in headers]
+    raise UsageError(
+        f'line {number}: "headers" must be an object, or an array of [name, value] pairs, not {json_text(headers)}'
+    )
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from connectors.iceberg.config import IcebergSinkConfig
-from connectors.iceberg.records import texts_at
+from connectors.tables.config import TableSinkConfig
+from connectors.tables.records import texts_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +19,7 @@ __all__ = ["Router"]
 
 
 class Router:
-    def __init__(self, config: IcebergSinkConfig) -> None:
+    def __init__(self, config: TableSinkConfig) -> None:
         self._config = config
         self._regexes = {table: config.settings(table).route_regex for table in config.tables}
         self._matching: dict[str, tuple[str, ...]] = {}

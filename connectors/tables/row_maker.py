@@ -4,39 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from connect.api import ConnectError, DataError, Field, RecordBatch, SchemaType, get_logger
-from connectors.iceberg.client import CommitConflict, Tables, iceberg_errors
-from connectors.iceberg.columns import Shape, arrow_schema, arrow_type
-from connectors.iceberg.config import IcebergSinkConfig
-from connectors.iceberg.partition_fields import parse_partition_field, partition_spec
-from connectors.iceberg.records import Rows, change_rows, with_schema
-from connectors.iceberg.schemas import Change, changes_for, field_of, table_schema
-from connectors.iceberg.table_rows import DELETE, OPERATION, UPSERT, TableRows
+from connectors.tables.columns import Shape, arrow_schema, column_of
+from connectors.tables.config import TableSinkConfig
+from connectors.tables.errors import CommitConflict
+from connectors.tables.evolution import Change, changes_for
+from connectors.tables.records import Rows, change_rows, with_schema
+from connectors.tables.rows import DELETE, OPERATION_FIELD, UPSERT, TableRows, TableStore
 
-if TYPE_CHECKING:
-    from pyiceberg.partitioning import PartitionSpec
-    from pyiceberg.schema import Schema as TableSchema
-    from pyiceberg.table import Table
-
-__all__ = ["RowMaker", "planned_table", "row_fields"]
+__all__ = ["RowMaker", "key_fields", "row_fields"]
 
 logger = get_logger(__name__)
 
 _TRIES: Final = 10
 _LOOK_AGAIN_S: Final = 30.0
-_OPERATION_FIELD: Final = pa.field(OPERATION, pa.int8(), nullable=False)
 
 
 class RowMaker:
     """Reports rows that do not fit by their numbers in the batch, and makes all others."""
 
-    def __init__(self, config: IcebergSinkConfig, tables: Tables, connector: str) -> None:
-        self._config, self._tables, self._connector = config, tables, connector
+    def __init__(self, config: TableSinkConfig, store: TableStore) -> None:
+        self._config, self._store = config, store
         self._shape = Shape(any_case=config.case_insensitive, replace_null=config.replace_null)
         self._missing: dict[str, float] = {}
         """When tables were looked for in vain."""
@@ -62,46 +55,38 @@ class RowMaker:
         """
         if batch is not None and time.monotonic() - self._missing.get(name, -_LOOK_AGAIN_S) < _LOOK_AGAIN_S:
             raise self._no_table(name)
-        if self._config.dynamic and "." not in name.strip("."):
-            raise DataError(f"{self._config.route_field} is {name!r}, and a table's name looks like shop.orders")
-        table = self._tables.load(name)
-        if table is None and batch is not None:
-            table = self._created(name, batch)
-        if table is None:
-            return None
-        rows = TableRows(self._tables, table, self._config, self._connector)
-        if self._config.changes:
-            rows.id_columns = self._id_columns(name, table, batch)
+        if self._config.dynamic and (problem := self._store.name_problem(name)) is not None:
+            raise DataError(f"{self._config.route_field} is {name!r}, and {problem}")
+        rows = self._store.load(name)
+        if rows is None and batch is not None:
+            rows = self._created(name, batch)
         return rows
 
     def _no_table(self, name: str) -> ConnectError:
-        text = f"there is no table {name} in catalog {self._config.catalog_name}: create it, or set "
+        text = f"there is no table {name} in {self._store.where}: create it, or set "
         kind = DataError if self._config.dynamic else ConnectError
-        return kind(f"{text}iceberg.tables.auto-create-enabled=true")
+        return kind(f"{text}{self._config.prefix}.tables.auto-create-enabled=true")
 
-    def _created(self, name: str, batch: RecordBatch) -> Table | None:
+    def _created(self, name: str, batch: RecordBatch) -> TableRows | None:
         if not self._config.auto_create:
             if self._config.dynamic:
                 self._missing[name] = time.monotonic()
             raise self._no_table(name)
         fields = row_fields(batch, self._config)
-        if not fields:
-            return None
-        return self._tables.create(name, *planned_table(self._config, name, fields, batch))
+        return self._store.create(name, fields, batch) if fields else None
 
-    def _id_columns(self, name: str, table: Table, batch: RecordBatch | None) -> list[str]:
-        schema = table.schema()
-        ids = list(self._config.settings(name).id_columns) or sorted(schema.identifier_field_names())
-        ids = ids or (_key_fields(batch) if batch is not None else [])
+    def _id_columns(self, rows: TableRows, batch: RecordBatch) -> list[str]:
+        ids = list(self._config.settings(rows.name).id_columns) or sorted(rows.identifier_columns)
+        ids = ids or key_fields(batch)
         if not ids:
             raise ConnectError(
-                f"rows of table {name} are changed by key, and nothing says which columns those are: set "
-                f"iceberg.table.{name}.id-columns, or identifier fields of the table, or write records with keys"
+                f"rows of table {rows.name} are changed by key, and nothing says which columns those are: set "
+                f"{self._config.prefix}.table.{rows.name}.id-columns, or write records with keys"
             )
-        columns = [field_of(schema.fields, each, any_case=self._config.case_insensitive) for each in ids]
+        columns = [column_of(rows.columns, each, any_case=self._config.case_insensitive) for each in ids]
         for each, column in zip(ids, columns, strict=True):
-            if column is None or not column.field_type.is_primitive:
-                raise ConnectError(f"table {name} has no plain column {each}, which its id columns name")
+            if column is None or column.children:
+                raise ConnectError(f"table {rows.name} has no plain column {each}, which its id columns name")
         return [column.name for column in columns if column is not None]
 
     def rows(
@@ -117,6 +102,8 @@ class RowMaker:
                 upserts = Rows(batch.values, batch.value_schema.fields, numbers)
                 yield from self._appended(target, upserts, refused)
             return
+        if not target.id_columns:
+            target.id_columns = self._id_columns(target, batch)
         upserts, deletes, wrong = change_rows(batch, target.id_columns, self._config.cdc_field)
         for number, error in wrong.items():
             refused[numbers[number].as_py()] = error
@@ -140,7 +127,7 @@ class RowMaker:
         if not parts:
             return
         # The table's columns may have grown between the two.
-        schema = arrow_schema(target.table.schema().fields).append(_OPERATION_FIELD)
+        schema = arrow_schema(target.columns).append(OPERATION_FIELD)
         if any(not made.schema.equals(schema) for made, _ in parts):
             parts = [(target.as_now(made), within) for made, within in parts]
         together = pa.concat_tables([made for made, _ in parts])
@@ -178,22 +165,21 @@ class RowMaker:
                 )
 
     def _shaped(self, target: TableRows, rows: Rows, *, only_ids: bool) -> pa.Table:
-        schema = target.table.schema()
         if only_ids:
-            return self._only_ids(target, rows, schema)
-        made = self._shape.rows(rows.values, rows.fields, schema.fields)
+            return self._only_ids(target, rows)
+        made = self._shape.rows(rows.values, rows.fields, target.columns)
         if self._config.changes:
             for name in target.id_columns:
                 if made.column(name).null_count:
                     raise DataError(f"the record has no value for {name}, which is an id column")
         return made
 
-    def _only_ids(self, target: TableRows, rows: Rows, schema: TableSchema) -> pa.Table:
+    def _only_ids(self, target: TableRows, rows: Rows) -> pa.Table:
         by_name = {field.name: number for number, field in enumerate(rows.fields)}
         made = []
-        for column in schema.fields:
+        for column in target.columns:
             if column.name not in target.id_columns:
-                made.append(pa.nulls(len(rows.numbers), arrow_type(column.field_type)))
+                made.append(pa.nulls(len(rows.numbers), column.type))
                 continue
             number = by_name.get(column.name)
             values = None if number is None else pc.struct_field(rows.values, [number])
@@ -203,73 +189,44 @@ class RowMaker:
                 )
             assert number is not None
             made.append(self._shape.column(values, rows.fields[number].schema, column))
-        return pa.Table.from_arrays(made, schema=arrow_schema(schema.fields))
+        return pa.Table.from_arrays(made, schema=arrow_schema(target.columns))
 
     def _follow(self, target: TableRows, fields: Sequence[Field]) -> None:
         """Change the table's schema so that it holds the fields."""
         if not self._config.evolve_schema:
             return
         for attempt in range(_TRIES):
-            changes = self.schema_changes(target.table, fields, target)
+            changes = self.schema_changes(target, fields)
             if not changes:
                 return
             try:
-                _change_schema(target.table, changes, any_case=self._config.case_insensitive)
+                target.change_schema(changes)
             except CommitConflict:  # another task changes it too
                 if attempt + 1 == _TRIES:
                     raise
+            else:
+                columns = [".".join(change.path) for change in changes]
+                logger.info("the schema was changed", table=target.name, columns=columns)
             target.reload()
 
-    def schema_changes(self, table: Table, fields: Sequence[Field], target: TableRows | None = None) -> list[Change]:
-        schema = table.schema()
-        ids = frozenset(schema.identifier_field_names()) | frozenset(
-            target.id_columns if target and self._config.changes else ()
-        )
-        return changes_for(fields, schema.fields, any_case=self._config.case_insensitive, keep_required=ids)
+    def schema_changes(self, target: TableRows, fields: Sequence[Field]) -> list[Change]:
+        ids = frozenset(target.identifier_columns) | frozenset(target.id_columns if self._config.changes else ())
+        return changes_for(fields, target.columns, any_case=self._config.case_insensitive, keep_required=ids)
 
 
 def _marked(rows: pa.Table, operation: int) -> pa.Table:
-    return rows.append_column(_OPERATION_FIELD, pa.repeat(pa.scalar(operation, pa.int8()), len(rows)))
+    return rows.append_column(OPERATION_FIELD, pa.repeat(pa.scalar(operation, pa.int8()), len(rows)))
 
 
-def _key_fields(batch: RecordBatch) -> list[str]:
+def key_fields(batch: RecordBatch) -> list[str]:
     schema = batch.key_schema
     return list(schema.field_names) if schema is not None and schema.type is SchemaType.STRUCT else []
 
 
-def row_fields(batch: RecordBatch, config: IcebergSinkConfig) -> Sequence[Field]:
+def row_fields(batch: RecordBatch, config: TableSinkConfig) -> Sequence[Field]:
     """The fields of a batch's rows: those of a change event are in its envelope."""
     schema = batch.value_schema
     assert schema is not None
     if config.changes and config.cdc_field is None and {"before", "after", "op"} <= set(schema.field_names):
         return schema.field("after").schema.fields
     return schema.fields
-
-
-def planned_table(
-    config: IcebergSinkConfig, name: str, fields: Sequence[Field], batch: RecordBatch
-) -> tuple[TableSchema, PartitionSpec]:
-    """The schema and the partitioning of a table that is created for a batch."""
-    settings = config.settings(name)
-    ids = list(settings.id_columns) or (_key_fields(batch) if config.changes else [])
-    schema = table_schema(fields, ids, force_optional=config.force_optional)
-    try:
-        spec = partition_spec(schema, [parse_partition_field(field) for field in settings.partition_by])
-    except ValueError as error:
-        raise ConnectError(
-            f"table {name} cannot be partitioned by {', '.join(settings.partition_by)}: {error}"
-        ) from error
-    return schema, spec
-
-
-def _change_schema(table: Table, changes: Sequence[Change], *, any_case: bool) -> None:
-    name = ".".join(table.name())
-    with iceberg_errors("change the schema of", name), table.update_schema(case_sensitive=not any_case) as update:
-        for change in changes:
-            if change.add is not None:
-                update.add_column(change.path, change.add, doc=change.doc)
-            elif change.widen is not None:
-                update.update_column(change.path, field_type=change.widen)
-            else:
-                update.make_column_optional(change.path)
-    logger.info("the schema was changed", table=name, columns=[".".join(change.path) for change in changes])

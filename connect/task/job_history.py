@@ -41,12 +41,17 @@ class JobHistory:
         """The run that is under way has done so much: one that plans its own ranges begins with nothing."""
         self._runs[0] = {**self._runs[0], "records": records, "partitions": partitions}
 
-    def ends(self, state: str, error: BaseException | None = None) -> None:
+    def ends(self, state: str, error: BaseException | None = None, *, records: int | None = None) -> None:
         """The run that is under way is ``done``, has ``failed``, or is to be repeated at once (``retried``) or at the time of the next
-        one (``cancelled``)."""
+        one (``cancelled``). ``records`` is how many there were, where that was not known when it began."""
         ended = round(time.time() * 1000)
         said = None if error is None else str(error)
-        self._runs[0] = {**self._runs[0], "state": state, "ended_ms": ended, "error": said}
+        counted = {} if records is None else {"records": records}
+        self._runs[0] = {**self._runs[0], "state": state, "ended_ms": ended, "error": said, **counted}
+
+    def had_nothing(self) -> None:
+        """The run that is under way looked for something new and there was nothing: it is none."""
+        self._runs.popleft()
 
     def as_json(self) -> dict[str, Any]:
         """``next_run_ms`` is None while a run is under way; ``runs`` are the last 20, newest first."""

@@ -1,0 +1,1 @@
+"""Records as rows of Delta tables, without a JVM."""

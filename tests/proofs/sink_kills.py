@@ -1,0 +1,154 @@
+"""What the proofs of sinks under kill -9 share.
+
+Records are produced while task hosts, the worker, the broker and the sink's servers die at random; in the end the
+target has what the records say, each row once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+import requests
+
+from broker.client import ClientConfig, NewTopic
+from broker.client.blocking import Admin, BatchProducer
+from tests.servers.process import wait_until
+from tests.servers.tidegate_broker import TidegateBroker
+from tests.support.worker import ConnectWorker
+
+__all__ = ["Killer", "Party", "Rows", "appended", "changed", "killing", "run"]
+
+PARTITIONS, KEYS = 3, 400
+_FIELDS = [{"field": "id", "type": "int64", "optional": False}, {"field": "n", "type": "int64", "optional": True}]
+_SCHEMA = {"type": "struct", "optional": True, "fields": _FIELDS}
+
+Rows = Counter[tuple[int, int]]
+Killer = Callable[[random.Random], None]
+
+
+class Party(Protocol):
+    """A server that may be killed."""
+
+    process: Any
+
+    def start(self) -> None: ...
+
+
+def killing(party: Party) -> Killer:
+    """Kills a server, and starts it again after up to a second."""
+
+    def strike(chance: random.Random) -> None:
+        party.process.kill()
+        time.sleep(chance.uniform(0, 1))
+        party.start()
+
+    return strike
+
+
+def appended(n: int, chance: random.Random) -> tuple[int, int | None]:
+    """The id of a record and its value."""
+    del chance
+    return n, n
+
+
+def changed(n: int, chance: random.Random) -> tuple[int, int | None]:
+    """Likewise; None deletes."""
+    return chance.randrange(KEYS), None if chance.random() < 0.2 else n
+
+
+def _produce(servers: str, records: list[tuple[int, int | None]]) -> None:
+    with BatchProducer(ClientConfig(servers)) as producer:
+        for key, value in records:
+            payload = None if value is None else {"id": key, "n": value}
+            text = None if payload is None else json.dumps({"schema": _SCHEMA, "payload": payload}).encode()
+            producer.send("rows", json.dumps({"id": key}).encode(), text, partition=key % PARTITIONS)
+        producer.flush()
+
+
+def run(
+    seed: int,
+    folder: Path,
+    config: Mapping[str, str],
+    parties: Mapping[str, Killer],
+    read: Callable[[], Rows],
+    *,
+    strikes: int,
+    rows: int,
+    record: Callable[[int, random.Random], tuple[int, int | None]] = appended,
+) -> None:
+    """``read`` returns the target's rows, and may fail while its server is away. Each of the parties is killed at least
+    once, and so is a task host, as far as there are strikes.
+    """
+    chance = random.Random(seed)
+    broker = TidegateBroker(folder / "broker")
+    worker = ConnectWorker(folder / "worker", broker.bootstrap_servers, {"value.converter.schemas.enable": "true"})
+
+    def kill_hosts(_: random.Random) -> None:
+        for host in psutil.Process(worker.process.pid).children():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                host.kill()
+
+    def kill_worker(_: random.Random) -> None:
+        worker.kill()
+        worker.start()
+
+    def kill_broker(chance: random.Random) -> None:
+        broker.kill()
+        time.sleep(chance.uniform(0, 1))
+        broker.start()
+
+    killers = {**parties, "task host": kill_hosts, "worker": kill_worker, "broker": kill_broker}
+    planned = [*parties, "task host"][:strikes]
+    planned += chance.choices(list(killers), k=strikes - len(planned))
+    chance.shuffle(planned)
+    shared = {
+        "topics": "rows",
+        "tasks.max": "2",
+        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "key.converter.schemas.enable": "false",
+        "consumer.override.auto.offset.reset": "earliest",
+        "consumer.override.max.partition.fetch.bytes": "20000",
+    }
+    every: Rows = Counter()
+    last: dict[int, int | None] = {}
+    try:
+        broker.start()
+        worker.start()
+        with Admin(ClientConfig(broker.bootstrap_servers)) as admin:
+            admin.create_topics([NewTopic("rows", PARTITIONS, 1)])
+        worker.ask("POST", "/connectors", {"name": "sink", "config": {**shared, **config}}, expect=201)
+        share = rows // strikes
+        for step, what in enumerate(planned):
+            records = [record(n, chance) for n in range(step * share, (step + 1) * share)]
+            last |= dict(records)
+            _produce(broker.bootstrap_servers, records)
+            time.sleep(chance.uniform(0.1, 1))
+            killers[what](chance)
+        every.update((key, value) for key, value in last.items() if value is not None)
+
+        def there() -> Rows:
+            with contextlib.suppress(Exception):
+                return read()
+            return Counter()
+
+        try:
+            wait_until(lambda: set(there()) == set(every), "all rows in the target", 180, pause_s=0.5)
+        except TimeoutError as error:
+            with contextlib.suppress(requests.RequestException):
+                told = worker.ask("GET", "/connectors/sink/status")
+                missing = len(set(every) - set(there()))
+                raise AssertionError(f"seed {seed}: {error}: {missing} are missing; {planned}; {told}") from error
+            raise
+        print(f"seed {seed}: {rows} records, killed {Counter(planned)}")
+        assert there() == every, f"seed {seed}: rows are there more than once"
+    finally:
+        worker.kill()
+        broker.kill()

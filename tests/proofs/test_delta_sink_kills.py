@@ -1,0 +1,72 @@
+"""The Delta sink under kill -9: task hosts, the worker, S3 and the broker die at random while rows are written by two tasks.
+
+In a table in S3, changed by key, every key has its last value; in the long form rows are appended to a table on this
+disk too. Small files are put together meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.proofs import drawn_seed, effort
+from tests.proofs.sink_kills import Rows, changed, killing, run
+from tests.servers.s3 import S3Server
+from tests.support.buckets import bucket_on
+from tests.support.delta import delta_rows, local_warehouse
+
+pytestmark = [pytest.mark.proof, pytest.mark.servers, pytest.mark.timeout(3600)]
+
+SEEDS, STRIKES, ROWS = effort(1, 20), effort(3, 15), effort(6_000, 60_000)
+_SINK = {
+    "connector.class": "tidegate.delta.DeltaSinkConnector",
+    "delta.tables": "proof.rows",
+    "delta.tables.auto-create-enabled": "true",
+    "delta.commit.interval-ms": "200",
+    "tidegate.compact.interval.ms": "1000",
+}
+
+
+def rows(config: Mapping[str, str]) -> Rows:
+    made = delta_rows(config, "proof.rows", "id", "n").to_pylist()
+    return Counter((each["id"], each["n"]) for each in made)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(SEEDS))
+def test_every_record_is_one_row(number: int, tmp_path: Path) -> None:
+    config = _SINK | local_warehouse(tmp_path)
+    run(drawn_seed() + number, tmp_path, config, {}, lambda: rows(config), strikes=STRIKES, rows=ROWS)
+
+
+@pytest.mark.parametrize("number", range(SEEDS))
+def test_every_key_has_its_last_value(number: int, tmp_path: Path) -> None:
+    server = S3Server(tmp_path / "s3")
+    server.start()
+    try:
+        with bucket_on(server) as bucket:
+            config = {
+                **_SINK,
+                "delta.warehouse": f"s3://{bucket.name}/lake",
+                "delta.storage.aws_endpoint_url": server.endpoint_url,
+                "delta.storage.aws_access_key_id": server.access_key,
+                "delta.storage.aws_secret_access_key": server.secret_key,
+                "delta.storage.aws_region": server.region,
+                "delta.tables.upsert-mode-enabled": "true",
+                "delta.tables.default-id-columns": "id",
+            }
+            run(
+                drawn_seed() + number,
+                tmp_path,
+                config,
+                {"S3": killing(server)},
+                lambda: rows(config),
+                strikes=STRIKES,
+                rows=ROWS,
+                record=changed,
+            )
+    finally:
+        server.stop()
