@@ -212,6 +212,12 @@ CONNECTORS: Final = (
         needs=("pyspark",),
         extra="spark",
     ),
+    _sink(
+        "connectors.spark.transform:SparkTransformConnector",
+        ("tidegate.spark.SparkTransformConnector",),
+        needs=("pyspark",),
+        extra="spark",
+    ),
     _source(
         "connectors.spark.source:SparkSourceConnector",
         ("tidegate.spark.SparkSourceConnector",),

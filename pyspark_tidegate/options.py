@@ -29,7 +29,7 @@ _DEFAULT: Final = {
 _KNOWN: Final = (
     "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp",
     "endingoffsetsbytimestamp", "startingoffsetsbytimestampstrategy", "startingtimestamp", "endingtimestamp", "minpartitions", "failondataloss", "includeheaders", "pushfilters",
-    "maxoffsetspertrigger", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.message", "key.message", "value.errors", "errors.deadletterqueue.topic.name", "path",
+    "maxoffsetspertrigger", "plannedoffsets", "untiloffsets", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.message", "key.message", "value.errors", "errors.deadletterqueue.topic.name", "path",
 )  # fmt: skip
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -56,6 +56,10 @@ class Options:
     push_filters: bool
     max_offsets: int
     """The most offsets in a batch of a stream; 0: no bound."""
+    planned: Offsets | None
+    """The end of the batch that the stream planned last, where somebody knows it; empty: it has planned none."""
+    until: Offsets
+    """A stream plans no batch past these; a partition without one has no bound."""
     patience_ms: int
     """A read without progress for so long fails."""
     group: str
@@ -88,10 +92,11 @@ class Options:
         if stream:
             _refuse_ends(options)
         group = options.get("groupid", kafka.pop("group.id", ""))
-        if stream and number(options, "maxoffsetspertrigger") and not group:
+        planned = _known_offsets(options, "plannedoffsets")
+        if stream and number(options, "maxoffsetspertrigger") and not group and planned is None:
             raise UsageError(
                 "maxOffsetsPerTrigger needs the option groupId: Spark does not tell a Python source where its checkpoint is, and the "
-                "positions of the group do"
+                "positions of the group do (or plannedOffsets, from the checkpoint)"
             )
         formats = {
             side: _format(options, f"{side}.format", _DEFAULT[side, bool(registry)]) for side in ("key", "value")
@@ -122,6 +127,8 @@ class Options:
             fail_on_data_loss=flag(options, "failondataloss", default=True),
             push_filters=flag(options, "pushfilters", default=False),
             include_headers=flag(options, "includeheaders", default=False),
+            planned=planned,
+            until=_known_offsets(options, "untiloffsets") or {},
             patience_ms=number(options, "kafkaconsumer.polltimeoutms", 120_000),
             max_offsets=number(options, "maxoffsetspertrigger"),
             group=group,
@@ -187,6 +194,13 @@ def _times(options: Mapping[str, str], side: str) -> int | Offsets | None:
         return int(text)
     text = options.get(f"{side}offsetsbytimestamp", "").strip()
     return _offsets(f"{side}offsetsbytimestamp", text, least=0) if text else None
+
+
+def _known_offsets(options: Mapping[str, str], name: str) -> Offsets | None:
+    text = options.get(name, "").strip()
+    if not text:
+        return None
+    return {} if text == "{}" else _offsets(name, text, least=0)
 
 
 def _offsets(name: str, text: str, *, least: int) -> Offsets:

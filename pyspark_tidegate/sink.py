@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -14,17 +14,17 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 
 from pyspark_tidegate.write_options import WriteOptions
-from tidegate.kit.errors import FatalError, TidegateError
+from tidegate.kit.errors import FatalError, TidegateError, UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from broker.client import ClientConfig, TransactionalProducer
+    from broker.client import ClientConfig, TopicPartition, TransactionalProducer
     from broker.client.blocking import BatchProducer
     from pyspark_tidegate.encoding import Layout, Outgoing, WriteSchema
 
-__all__ = ["AbortedWrite", "BatchWriter", "StreamWriter", "Writer"]
+__all__ = ["AbortedWrite", "BatchWriter", "StreamWriter", "Writer", "was_committed"]
 
 # Spark 4.1 has a class for streams that take Arrow batches. Before it, a stream's writer is given them as it is an Arrow writer too.
 _ArrowStream: Any = getattr(datasource, "DataSourceStreamArrowWriter", None) or type(
@@ -124,6 +124,12 @@ class Writer:
                     for outgoing in encoder.encode(rows):
                         sender.send(outgoing)
                 sender.wait()
+                if options.group and sender.sent:
+                    if task:
+                        raise UsageError(
+                            "the option transactions.group is set, and the rows are of several tasks: write them by one (repartition(1))"
+                        )
+                    producer.send_offsets({_noted_at(options): 0}, options.group, note=options.note)
                 return Written(producer.leave_transaction() if options.transactions else None)
 
     def _require_current(self) -> None:
@@ -164,7 +170,7 @@ class Writer:
             admin.fence_producers(left | {self._transactional_id(task) for task in range(len(messages))})
 
     def _transactional_id(self, task: int | str) -> str:
-        return f"{self._options.kafka.get('transactional.id', 'tidegate-spark')}-{self._run}-{task}"
+        return _transactional_id(self._options, self._run, task)
 
 
 class BatchWriter(Writer, DataSourceArrowWriter):  # type: ignore[misc]
@@ -172,6 +178,8 @@ class BatchWriter(Writer, DataSourceArrowWriter):  # type: ignore[misc]
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         super().__init__(options, schema)
+        if options.group:
+            self._run = _hashed(options.group)
         if options.transactions:
             # Fenced when the write is aborted. A task that only then gets its producer would leave a transaction that nobody
             # ends, so it looks at the mark first.
@@ -188,7 +196,36 @@ class StreamWriter(Writer, _ArrowStream):  # type: ignore[misc]
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         super().__init__(options, schema)
         if options.checkpoint:
-            self._run = hashlib.sha256(options.checkpoint.encode()).hexdigest()[:32]
+            self._run = _hashed(options.checkpoint)
+
+
+def was_committed(given: Mapping[str, str]) -> bool:
+    """Whether the newest write that was committed with these options' ``transactions.group`` noted their ``transactions.note``.
+
+    Aborts what an earlier write of that group has left open. From then on that write can't be committed.
+    """
+    from broker.client.blocking import Admin
+
+    options = WriteOptions.parse({name.lower(): value for name, value in given.items()})
+    with Admin(_config(options)) as admin:
+        admin.fence_producers([_transactional_id(options, _hashed(options.group), 0)])
+        _, noted = admin.group_offsets_with_notes(options.group).get(_noted_at(options), (0, ""))
+    return bool(options.note) and noted == options.note
+
+
+def _transactional_id(options: WriteOptions, run: str, task: int | str) -> str:
+    return f"{options.kafka.get('transactional.id', 'tidegate-spark')}-{run}-{task}"
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _noted_at(options: WriteOptions) -> TopicPartition:
+    """The partition whose offset in the group has the note."""
+    from broker.client import TopicPartition
+
+    return TopicPartition(options.topic, 0)
 
 
 def _config(options: WriteOptions) -> ClientConfig:
@@ -249,11 +286,14 @@ class _Sender:
         self._first = task
         """The partition at which rows without a key begin, so that tasks don't all begin at one."""
         self._answers: list[Future[Any]] = []
+        self.sent = False
+        """Whether there were any rows."""
 
     def send(self, outgoing: Outgoing) -> None:
         """Queue the records; waits while too much is on its way. Raises what an earlier batch was refused for."""
         from broker.client.columns import encode_batches
 
+        self.sent = True
         for partition, part in self._parts(outgoing):
             encoded = encode_batches(
                 part.keys,

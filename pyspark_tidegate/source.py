@@ -170,7 +170,8 @@ class _StreamReader(_Reader, DataSourceStreamReader):  # type: ignore[misc]
 
     Spark asks for the latest offset before it says where the stream is, so ``maxOffsetsPerTrigger`` counts from the end of the
     batch that was planned last. A query that is restarted finds that end in the group, as the metadata of its positions:
-    they lag by a batch, and from them the next batch would end where the checkpoint is already. Each partition has an equal
+    they lag by a batch, and from them the next batch would end where the checkpoint is already. Who can read the checkpoint gives it
+    as ``plannedOffsets`` instead, and needs no group. Each partition has an equal
     share of the bound; from the same positions it never ends earlier than before, so no batch goes back.
     """
 
@@ -192,8 +193,9 @@ class _StreamReader(_Reader, DataSourceStreamReader):  # type: ignore[misc]
         with self._admin() as admin:
             chosen = offsets.selected(admin, options)
             stops = offsets.end_positions(admin, options, chosen)
+            stops = {p: min(stop, options.until.get(p.topic, {}).get(p.partition, stop)) for p, stop in stops.items()}
             if options.max_offsets:
-                known = self._planned if self._planned is not None else _planned_by(admin, options.group)
+                known = self._planned if self._planned is not None else self._planned_before(admin)
                 starts = {partition: known[partition] for partition in chosen if partition in known}
                 new = [partition for partition in chosen if partition not in known]
                 # As ``partitions`` does: a partition that is new to the stream is read from its first offset.
@@ -220,7 +222,8 @@ class _StreamReader(_Reader, DataSourceStreamReader):  # type: ignore[misc]
                 planned = self._planned or {}
                 self._planned = {partition: max(stop, planned.get(partition, 0)) for partition, stop in stops.items()}
                 ends = {partition: str(stop) for partition, stop in stops.items()}
-                admin.alter_group_offsets(self._options.group, starts, ends)
+                if self._options.group:
+                    admin.alter_group_offsets(self._options.group, starts, ends)
         lost = [p for p in stops if starts[p] < first[p] and starts[p] < stops[p]]
         if lost and self._options.fail_on_data_loss:
             raise UsageError(
@@ -229,6 +232,15 @@ class _StreamReader(_Reader, DataSourceStreamReader):  # type: ignore[misc]
             )
         starts |= {partition: first[partition] for partition in lost}
         return self._parts(starts, stops)
+
+    def _planned_before(self, admin: Admin) -> dict[TopicPartition, int]:
+        """The end of the batch that was planned last before this reader was made."""
+        from broker.client import TopicPartition
+
+        if self._options.planned is None:
+            return _planned_by(admin, self._options.group)
+        given = self._options.planned.items()
+        return {TopicPartition(topic, n): at for topic, numbers in given for n, at in numbers.items()}
 
     def commit(self, end: dict[str, Any]) -> None:
         """Commit to the group. The checkpoint has the positions that count, so a failure only costs the display of lag: it is

@@ -17,8 +17,8 @@ _REGISTERED: Final = ("avro", "protobuf", "json-schema")
 _KNOWN: Final = (
     "topic", "value.format", "key.format", "key.fields", "value.schema", "key.schema", "value.message", "key.message",
     "auto.register.schemas",
-    "use.latest.version", "key.subject.name.strategy", "value.subject.name.strategy", "transactions", "path",
-    "checkpointlocation",
+    "use.latest.version", "key.subject.name.strategy", "value.subject.name.strategy", "transactions",
+    "transactions.group", "transactions.note", "path", "checkpointlocation",
 )  # fmt: skip
 
 
@@ -42,6 +42,9 @@ class WriteOptions:
     key_strategy: str
     transactions: bool
     """Whether rows are seen by readers of committed records only when all tasks have succeeded."""
+    group: str
+    """The consumer group in which the transaction of a batch write notes ``note``; empty: none."""
+    note: str
     checkpoint: str
     """The checkpoint of a stream, where it is an option of the query."""
     kafka: Mapping[str, str] = field(repr=False)
@@ -65,6 +68,12 @@ class WriteOptions:
         latest = flag(options, "use.latest.version", default=False)
         if latest and (options.get("value.schema") or options.get("key.schema")):
             raise UsageError("the option use.latest.version is true, and a schema is given: give one of the two")
+        transactions = flag(options, "transactions", default=False)
+        group = options.get("transactions.group", "")
+        if group and not (transactions and options.get("topic")):
+            raise UsageError(
+                "the option transactions.group is for transactions=true, and for a write to one topic, which the option topic names"
+            )
         strategies = {side: _strategy(options, f"{side}.subject.name.strategy") for side in ("value", "key")}
         for side, strategy in strategies.items():
             if options.get(f"{side}.message") and strategy != "TopicNameStrategy":
@@ -85,7 +94,9 @@ class WriteOptions:
             latest=latest,
             value_strategy=strategies["value"],
             key_strategy=strategies["key"],
-            transactions=flag(options, "transactions", default=False),
+            transactions=transactions,
+            group=group,
+            note=options.get("transactions.note", ""),
             checkpoint=options.get("checkpointlocation", ""),
             kafka=kafka,
             registry=registry,

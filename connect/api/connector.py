@@ -216,6 +216,18 @@ class JobTaskContext(TaskContext, Protocol):
         """
         ...
 
+    @property
+    def interrupted(self) -> threading.Event:
+        """Set while the task must stop or pause: ``follow`` should return soon, at an end of its engine's work if it can."""
+        ...
+
+    def commit(self, ends: Mapping[TopicPartition, int]) -> None:
+        """From ``follow``: commit the offsets up to which everything is durable, each the next offset to read.
+
+        Raises once the task was cancelled.
+        """
+        ...
+
 
 class Task(ABC, Generic[ConfigT]):
     """The part of a connector that moves data. ``config`` is parsed from the properties planned by the connector."""
@@ -431,6 +443,24 @@ class JobTask(Task[ConfigT]):
         It raises on failure. When ``context.stopping`` is set it should end the job and soon raise or return; a return
         must mean that the job is done.
         """
+
+    @property
+    def follows(self) -> bool:
+        """Whether the engine plans its own ranges, as a stream with a checkpoint does. ``follow`` is called instead of ``run`` then."""
+        return False
+
+    @property
+    def endless(self) -> bool:
+        """Whether ``follow`` goes on until it is interrupted. Otherwise it is called when it is due and there are new records."""
+        return False
+
+    def follow(self, topics: Sequence[str]) -> None:
+        """Read these topics, which exist, from where the engine knows that it was: to their ends, or until ``context.interrupted`` is set.
+
+        It tells by ``context.commit`` how far it is. After a kill it begins again with what the engine has not finished.
+        It raises on failure, and may raise when it was interrupted.
+        """
+        raise NotImplementedError
 
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
         """A description of what a run over these records would do, as in ``SinkTask.preview``. Keys and values are bytes, as they lie

@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.api import Converter, ConverterContext, JobTask, PluginType, RecordBatch, SourceJobTask, SourceTask, Task
+from connect.api import (
+    Converter,
+    ConverterContext,
+    JobTask,
+    PluginType,
+    RecordBatch,
+    SourceJobTask,
+    SourceTask,
+    Task,
+    TopicPartition,
+)
 from connect.config.connector import CommonConfig, JobConfig, ScheduleConfig, SinkConfig, SourceConfig, sub_properties
 from connect.config.worker import WorkerConfig
 from connect.converters.headers import HeaderConversion, header_conversion
@@ -270,8 +280,15 @@ def _job(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
     def leave_out(record: RecordBatch, error: Exception) -> None:
         policy.tolerate(Failure("VALUE_CONVERTER", component, error, record))
 
+    def commit(ends: Mapping[TopicPartition, int]) -> None:
+        runner.commit(ends)
+
     context = RunningJobContext(
-        **parts.context_arguments(worker), tolerates_errors=config.errors_tolerance == "all", leave_out=leave_out
+        **parts.context_arguments(worker),
+        tolerates_errors=config.errors_tolerance == "all",
+        leave_out=leave_out,
+        interrupted=parts.control.interrupted,
+        commit=commit,
     )
     task: Any = parts.task_class(parts.task_config, context)
     offsets = GroupOffsets(loop, parts.clients.admin(), f"connect-{parts.connector}")

@@ -60,13 +60,21 @@ class RunningTaskContext:
 
 
 class RunningJobContext(RunningTaskContext):
-    """A JobTaskContext. ``leave_out`` gets each record that the engine could not decode."""
+    """A JobTaskContext. ``leave_out`` gets each record that the engine could not decode, ``commit`` the offsets up to which it is
+    done."""
 
     def __init__(
-        self, *args: Any, tolerates_errors: bool, leave_out: Callable[[RecordBatch, Exception], None], **more: Any
+        self,
+        *args: Any,
+        tolerates_errors: bool,
+        leave_out: Callable[[RecordBatch, Exception], None],
+        interrupted: threading.Event,
+        commit: Callable[[Mapping[TopicPartition, int]], None],
+        **more: Any,
     ) -> None:
         super().__init__(*args, **more)
         self.tolerates_errors, self.leave_out = tolerates_errors, leave_out
+        self.interrupted, self.commit = interrupted, commit
 
 
 class RunningSourceContext(RunningTaskContext):

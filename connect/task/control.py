@@ -60,6 +60,10 @@ class TaskControl:
 
     def __init__(self, *, paused: bool = False) -> None:
         self.stopping = threading.Event()
+        self.interrupted = threading.Event()
+        """Set while the task is to stop or to pause."""
+        if paused:
+            self.interrupted.set()
         self.gate = CommitGate()
         self.job_ordered = threading.Event()
         """Somebody wants a job to run before its time."""
@@ -105,6 +109,10 @@ class TaskControl:
     def set_paused(self, paused: bool) -> None:
         with self._changed:
             self._paused = paused
+            if paused:
+                self.interrupted.set()
+            elif not self.stopping.is_set():
+                self.interrupted.clear()
             self._changed.notify_all()
 
     def stop(self, timeout_s: float = float("inf")) -> None:
@@ -112,6 +120,7 @@ class TaskControl:
         self._deadline = min(self._deadline, time.monotonic() + timeout_s)
         self.stopping.set()
         with self._changed:
+            self.interrupted.set()
             self._changed.notify_all()
 
     def time_left_s(self, at_most: float) -> float:

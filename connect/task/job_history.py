@@ -37,6 +37,10 @@ class JobHistory:
             }
         )
 
+    def reads(self, *, records: int, partitions: int) -> None:
+        """The run that is under way has done so much: one that plans its own ranges begins with nothing."""
+        self._runs[0] = {**self._runs[0], "records": records, "partitions": partitions}
+
     def ends(self, state: str, error: BaseException | None = None, *, records: int | None = None) -> None:
         """The run that is under way is ``done``, has ``failed``, or is to be repeated at once (``retried``) or at the time of the next
         one (``cancelled``). ``records`` is how many there were, where that was not known when it began."""

@@ -143,7 +143,12 @@ class SparkDriver:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env=environment(java_home, scratch, local=job.master.startswith("local")),
+                env=environment(
+                    java_home,
+                    scratch,
+                    local=job.master.startswith("local"),
+                    folders=job.python_path if isinstance(job, Job) else (),
+                ),
                 cwd=scratch,
                 start_new_session=True,
             )

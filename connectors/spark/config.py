@@ -233,7 +233,7 @@ class SparkSinkConfig:
                 "spark.output.file.bytes",
                 f"spark.output.files is {self.files}, and spark.output.file.bytes {self.file_bytes}: give one of the two",
             )
-        if not self.sql and self.lookup_topics:
+        if not self.has_one_result and self.lookup_topics:
             yield Problem("spark.lookup.topics", "spark.lookup.topics is used by spark.sql, which is not set")
 
         if self.maintenance_schedule is not None:
@@ -247,6 +247,11 @@ class SparkSinkConfig:
                     f"spark.maintenance.schedule is {self.maintenance_schedule!r}, no cron expression of five fields ({error})",
                 )
 
+    @property
+    def has_one_result(self) -> bool:
+        """Whether the topics become one result. Otherwise each is written as it is."""
+        return bool(self.sql)
+
     def _problems_of_target(self) -> Iterable[Problem]:
         is_table = self.format in TABLES
         name, target = ("spark.output.table", self.table) if self.table else ("spark.output.path", self.path)
@@ -257,7 +262,7 @@ class SparkSinkConfig:
             yield Problem(
                 "spark.output.table", "spark.output.path and spark.output.table are both set: give one of the two"
             )
-        elif self.sql and "${topic}" in target:
+        elif self.has_one_result and "${topic}" in target:
             yield Problem(name, f"with spark.sql there is one result: {name} cannot hold ${{topic}}")
         elif self.path and not self.path.startswith("/") and ":" not in self.path.partition("/")[0]:
             yield Problem(

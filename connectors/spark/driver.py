@@ -22,20 +22,21 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from connectors.spark import files, loading, topics
+from connectors.spark import files, loading, topic_output, topics
 from connectors.spark.class_archive import record_classes
 from connectors.spark.failures import first_words, is_passing
-from connectors.spark.job import LEFT_OUT, RECORD_CLASSES, TABLES, Input, Job
+from connectors.spark.job import LEFT_OUT, RECORD_CLASSES, Input, Job
 from connectors.spark.load import Load, described
-from connectors.spark.query_views import queried
+from connectors.spark.streams import StreamRun
 from connectors.spark.tables import writing
 from connectors.spark.tables.commits import Committed
+from connectors.spark.views import result, views_of
 from tidegate.kit.errors import UsageError
 from tidegate.kit.files import write_whole
 
@@ -62,7 +63,7 @@ def main() -> int:
         description.unlink()  # it may hold a password
         if spark is None:
             spark = _session(job)
-            signal.signal(signal.SIGTERM, functools.partial(_cancel, spark))
+            signal.signal(signal.SIGTERM, functools.partial(_end, spark))
         with descriptions.running(spark):
             _run_and_say(spark, job)
     if spark is not None:
@@ -106,7 +107,8 @@ class _Descriptions:
 def _run_and_say(spark: SparkSession, job: Job | Load) -> None:
     ended = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, ended), daemon=True)
-    watcher.start()
+    if isinstance(job, Load) or job.stream is None:  # a stream tells of its micro-batches
+        watcher.start()
     try:
         done = loading.run(spark, job) if isinstance(job, Load) else _run(spark, job)
     except Exception as error:  # noqa: BLE001 - whatever ended the job is told in one line, the rest is in the log
@@ -115,8 +117,23 @@ def _run_and_say(spark: SparkSession, job: Job | Load) -> None:
     else:
         said = {"event": "done", **done}
     ended.set()
-    watcher.join()
+    if watcher.is_alive():
+        watcher.join()
     _say(**said)
+    if said.get("ended_early"):
+        os._exit(143)  # as asked
+
+
+_streams: list[StreamRun] = []
+"""The stream that runs, if one does."""
+
+
+def _end(spark: SparkSession, *_: object) -> None:
+    """End what runs: a stream after the micro-batch that it is in, a job at once."""
+    for stream in _streams:
+        stream.end_soon()
+    if not _streams:
+        _cancel(spark)
 
 
 def _record_classes(spark: SparkSession | None) -> None:
@@ -199,11 +216,31 @@ def _watch(spark: SparkSession, ended: threading.Event) -> None:
 def _run(spark: SparkSession, job: Job) -> dict[str, Any]:
     if job.preview_rows:
         return {"records": None, "preview": _previewed(spark, job)}
-    if job.format in TABLES:
+    if job.stream is not None:
+        return _run_stream(spark, job)
+    if job.into_table:
         return _run_into_tables(spark, job)
     read = {input_.topic: topics.read(spark, job, input_) for input_ in job.inputs}
+    if job.topic is not None:
+        return _run_into_topic(spark, job, read)
     written = sum(files.write(spark, job, frames, path) for path, (frames, _) in _targets(spark, job, read).items())
     return _done(job, read, files=written)
+
+
+def _run_stream(spark: SparkSession, job: Job) -> dict[str, Any]:
+    stream = StreamRun(spark, job, _say)
+    _streams.append(stream)
+    try:
+        return {**stream.run(), "ended_early": stream.ended_early}
+    finally:
+        _streams.remove(stream)
+
+
+def _run_into_topic(spark: SparkSession, job: Job, read: Mapping[str, topics.Topic]) -> dict[str, Any]:
+    """Where each run is one transaction, a run that is repeated may be there already."""
+    written = topic_output.write(job, result(spark, job, views_of(job.inputs, read)), job.run_id)
+    there = set[str]() if written else {input_.topic for input_ in job.inputs}
+    return _done(job, read, there=there) | ({} if written else {"note": "the topic has the run already"})
 
 
 def _run_into_tables(spark: SparkSession, job: Job) -> dict[str, Any]:
@@ -232,7 +269,7 @@ def _previewed(spark: SparkSession, job: Job) -> list[str]:
     read = {input_.topic: topics.read(spark, job, input_) for input_ in job.inputs}
     shown = []
     for target, (frames, names) in _targets(spark, job, read).items():
-        if job.format in TABLES:
+        if job.into_table:
             rows = _rows(job, {name: read[name] for name in names}, frames)
             frame, statements = writing.preview(job, writing.table_of(spark, job, target), rows)
         else:
@@ -250,6 +287,8 @@ def _previewed(spark: SparkSession, job: Job) -> list[str]:
 
 
 def _target_of(job: Job, input_: Input) -> str:
+    if job.topic is not None:
+        return job.topic.topic
     return job.table.replace("${topic}", input_.view) or job.path.replace("${topic}", input_.topic)
 
 
@@ -262,8 +301,8 @@ def _targets(
 ) -> dict[str, tuple[list[DataFrame], set[str]]]:
     """What comes into each target: the frames, and the topics they are made of."""
     of_run = [input_ for input_ in job.inputs if not input_.lookup]
-    if job.sql:
-        frames = [queried(spark, job.sql, _views(job.inputs, read))]
+    if job.has_one_result:
+        frames = [result(spark, job, views_of(job.inputs, read))]
         return {_target_of(job, of_run[0]): (frames, {input_.topic for input_ in of_run})}
     targets: dict[str, tuple[list[DataFrame], set[str]]] = {}
     for input_ in of_run:
@@ -305,17 +344,6 @@ def _done(job: Job, read: Mapping[str, topics.Topic], *, files: int = 0, there: 
         "records": str(_saved(failed)) if failed else None,
         "note": "",
     }
-
-
-def _views(inputs: Iterable[Input], read: Mapping[str, topics.Topic]) -> dict[str, DataFrame]:
-    """The topics by the names of their views. Raises UsageError where two topics have one."""
-    views: dict[str, str] = {}
-    for input_ in inputs:
-        if (other := views.setdefault(input_.view, input_.topic)) != input_.topic:
-            raise UsageError(
-                f"the topics {other} and {input_.topic} are both the view {input_.view}: read one of them in a connector of its own"
-            )
-    return {view: read[topic].frame for view, topic in views.items()}
 
 
 def _saved(frames: list[DataFrame]) -> Path:

@@ -34,14 +34,21 @@ _PYTHON_ERROR: Final = re.compile(
 """The last line of a traceback with an error of ours: in Spark's words it stands between lines of the JVM."""
 
 
+_OF_STREAM: Final = re.compile(r"\A\[STREAM_FAILED\] Query \[id = [^\]]*\] terminated with exception: ")
+_IN_SQL: Final = re.compile(r"^== SQL[^(\n]*\((line \d+, position \d+)\) ==\n(.+)$", re.MULTILINE)
+"""Where in a query a value failed, and that line of it."""
+
+
 def first_words(error: Exception) -> str:
-    """The words of our own error where one of a Python worker is behind it, else Spark's first line and the last cause."""
-    description = str(getattr(error, "desc", None) or error)
+    """The words of our own error where one of a Python worker is behind it, else Spark's first line, the line of SQL that it tells of,
+    and the last cause."""
+    description = _OF_STREAM.sub("", str(getattr(error, "desc", None) or error))
     if ours := _PYTHON_ERROR.findall(description):
         return str(ours[-1][1])[:_MOST_WORDS]
     lines = [line.strip() for line in description.splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by:")]
-    return " | ".join([lines[0] if lines else type(error).__name__, *causes[-1:]])[:_MOST_WORDS]
+    at = [f"{where}: {line.strip()}" for where, line in _IN_SQL.findall(description)[:1]]
+    return " | ".join([lines[0] if lines else type(error).__name__, *at, *causes[-1:]])[:_MOST_WORDS]
 
 
 def is_passing(error: Exception) -> bool:

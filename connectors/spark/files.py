@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from connectors.spark.job import Job
@@ -19,8 +19,12 @@ _MOST_PARTITIONS: Final = 200
 _DEFAULT_OPTIONS: Final = {"csv": {"header": "true"}}
 
 
-def write(spark: SparkSession, job: Job, frames: Sequence[DataFrame], path: str) -> int:
+def write(
+    spark: SparkSession, job: Job, frames: Sequence[DataFrame], path: str, *, wanted: Callable[[], bool] = lambda: True
+) -> int:
     """Write to a folder aside, then move the files into the target under names that begin with the run's id. Returns their number.
+
+    ``wanted`` is asked when they are written and not yet moved: if it says no, none of them is.
 
     A run that was killed left files of the same id at most: they are deleted before the new ones move in. With the mode overwrite
     the files of other runs are deleted then, in the folders that this run writes to.
@@ -39,7 +43,7 @@ def write(spark: SparkSession, job: Job, frames: Sequence[DataFrame], path: str)
         if old.getName().startswith(stem) and staging not in old.toString():
             system.delete(old, False)
     moved, folders = 0, {}
-    for number in range(len(frames)):
+    for number in range(len(frames) if wanted() else 0):
         prefix = system.makeQualified(hadoop.Path(f"{staging}/{number}")).toString()
         for file in _files(system, hadoop.Path(prefix)):
             if not file.getName().startswith("part-"):

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -43,11 +44,13 @@ def find_java(scratch: Path) -> Path:
     )
 
 
-def environment(java_home: Path, scratch: Path, *, local: bool) -> dict[str, str]:
-    """The variables of a driver's process: this Python and Java, and temporary files in ``scratch``."""
+def environment(java_home: Path, scratch: Path, *, local: bool, folders: Sequence[str] = ()) -> dict[str, str]:
+    """The variables of a driver's process: this Python and Java, temporary files in ``scratch``, and ``folders`` with modules."""
     made = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
     made.pop("SPARK_HOME", None)  # another Spark on the machine is not the one that was asked for
     made["TMPDIR"] = str(scratch)  # a driver that is killed leaves files, which go with this folder
+    if folders:
+        made["PYTHONPATH"] = os.pathsep.join([*folders, *filter(None, [made.get("PYTHONPATH")])])
     if local:
         made.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # the UI listens on all addresses without it
         options = f"{made.get('SPARK_SUBMIT_OPTS', '')} {archive_options(java_home)}".strip()

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidegate.kit.files import write_whole
 
-__all__ = ["LEFT_OUT", "RECORD_CLASSES", "TABLES", "Input", "Job", "Maintenance", "Merge"]
+__all__ = ["LEFT_OUT", "RECORD_CLASSES", "TABLES", "Input", "Job", "Maintenance", "Merge", "Stream", "TopicOutput"]
 
 TABLES: Final = ("iceberg", "delta")
 """The formats of output that are tables, with commits."""
@@ -52,6 +52,10 @@ class Input:
     key_schema: str | None = None
     """As ``value_schema``, for the keys."""
     key_message: str | None = None
+    planned: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The end of the micro-batch that a stream planned last, by topic and partition; its checkpoint has it."""
+    until: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Where a stream ends; empty: it does not."""
 
     @property
     def value_is_ddl(self) -> bool:
@@ -85,6 +89,42 @@ class Maintenance:
     keep_hours: int = 168
     now: float = 0.0
     """The time of the job by the worker's clock, in seconds since the epoch."""
+
+
+@dataclass(frozen=True)
+class TopicOutput:
+    """A topic that gets the result. ``key_columns`` make the records' keys; empty: they have none, but for a column ``key`` beside a
+    column ``value``."""
+
+    topic: str
+    key_columns: list[str]
+    value_format: str
+    key_format: str
+    once: bool = False
+    """Whether each run is one transaction, which says what run it is of."""
+    group: str = ""
+    """The consumer group that has the id of the last run, where each run is one transaction."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """How a query of Structured Streaming runs instead of a job over ranges. The inputs have no offsets then, but for lookups."""
+
+    checkpoint: str
+    """The folder of this connector, as Spark takes it."""
+    ends: bool
+    """Whether the query ends with the records that are there when it begins. Otherwise it runs until it is stopped."""
+    interval_ms: int
+    max_offsets: int
+    """The most offsets of a micro-batch; 0: no bound."""
+    starting: str
+    """Where it begins without a checkpoint: ``earliest`` or ``latest``."""
+    output_mode: str
+    watermark_column: str
+    watermark_delay: str
+    loses_data: bool
+    """Whether it goes on where records are gone that it has not read."""
+    dead_letter_topic: str = ""
 
 
 @dataclass(frozen=True)
@@ -124,12 +164,28 @@ class Job:
     """What may be done to the table's columns: ``none``, ``add``, ``widen`` (and add)."""
     merge: Merge = field(default_factory=Merge)
     maintenance: Maintenance = field(default_factory=Maintenance)
+    function: str = ""
+    """``module:function`` that makes the result of the views; empty: ``sql`` does, or there is none."""
+    python_path: list[str] = field(default_factory=list)
+    """Folders with Python modules, for the function."""
+    topic: TopicOutput | None = None
+    """The topic that gets the result; None: it goes to files or a table."""
+    stream: Stream | None = None
     preview_rows: int = 0
     """Show so many rows of the result, and write nothing; 0: the job is done."""
 
     @property
     def merges(self) -> bool:
         return self.mode == "merge"
+
+    @property
+    def has_one_result(self) -> bool:
+        """Whether a query or a function makes one result of the topics. Otherwise each is written as it is."""
+        return bool(self.sql or self.function)
+
+    @property
+    def into_table(self) -> bool:
+        return self.topic is None and self.format in TABLES
 
     def save(self, path: Path) -> None:
         write_whole(path, json.dumps(asdict(self)), mode=0o600)  # the settings may hold a password
@@ -140,4 +196,8 @@ class Job:
         document["inputs"] = [Input(**item) for item in document["inputs"]]
         document["merge"] = Merge(**document["merge"])
         document["maintenance"] = Maintenance(**document["maintenance"])
+        if document["topic"] is not None:
+            document["topic"] = TopicOutput(**document["topic"])
+        if document["stream"] is not None:
+            document["stream"] = Stream(**document["stream"])
         return cls(**document)

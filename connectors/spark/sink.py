@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +29,7 @@ from connectors.spark.job import TABLES, Input, Job, Maintenance, Merge
 from connectors.spark.parsing import Unchecked, problem_of
 from tidegate.kit.logs import get_logger
 
-__all__ = ["SparkSinkConnector", "SparkSinkTask"]
+__all__ = ["SparkSinkConnector", "SparkSinkTask", "problems_of_query"]
 
 logger = get_logger(__name__)
 
@@ -37,24 +38,26 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
     """Hands each job to Spark and waits for it."""
 
     def start(self) -> None:
-        self._driver = SparkDriver(
-            stopping=self.context.stopping,
-            idle_s=self.config.idle_timeout_ms / 1000,
-            packages=PACKAGES.get(self.config.format, ()),
-        )
+        self._driver = self._new_driver(self.config.idle_timeout_ms / 1000, self._stopping)
         self.resources.callback(self._driver.close)
+
+    def _new_driver(self, idle_s: float, stopping: threading.Event) -> SparkDriver:
+        return SparkDriver(stopping=stopping, idle_s=idle_s, packages=PACKAGES.get(self.config.format, ()))
+
+    @property
+    def _stopping(self) -> threading.Event:
+        """What ends a job that runs."""
+        return self.context.stopping
 
     def cancel(self) -> None:
         self._driver.kill()
 
     def run(self, ranges: Sequence[OffsetRange], run_id: str) -> None:
-        ids = self._topic_ids(_by_topic(ranges)) if self.config.format in TABLES else {}
-        inputs = [self._input(topic, of_topic, ids.get(topic, "")) for topic, of_topic in _by_topic(ranges).items()]
-        inputs += [self._lookup(topic) for topic in self.config.lookup_topics]
-        done = self._driver.run(self._job(inputs, run_id), self._tell, self._leave_out)
-        rows = sum(done["rows"].get(topic, 0) for topic in _by_topic(ranges))
+        of_topics = _by_topic(ranges)
+        done = self._driver.run(self._job(self._inputs(of_topics), run_id), self._tell, self._leave_out)
+        rows = sum(done["rows"].get(topic, 0) for topic in of_topics)
         left_out = f", left {done['left_out']} records out" if done["left_out"] else ""
-        wrote = f"committed to {self._target}" if self.config.format in TABLES else f"wrote {done['files']} files"
+        wrote = f"wrote {done['files']} files" if self._into_files else f"committed to {self._target}"
         note = f"; {done['note']}" if done["note"] else ""
         if "maintenance failed" in done["note"]:
             logger.warning("a table was not maintained", connector=self.context.connector, reason=done["note"])
@@ -64,16 +67,40 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
     def _target(self) -> str:
         return self.config.table or self.config.path or ""
 
+    @property
+    def _into_table(self) -> bool:
+        return self.config.format in TABLES
+
+    @property
+    def _into_files(self) -> bool:
+        return not self._into_table
+
+    def _inputs(self, of_topics: Mapping[str, Sequence[OffsetRange]]) -> list[Input]:
+        """The topics of a run, where all of them make one result those without new records too (it may name them), and the lookups."""
+        named = self.context.properties.get("topics", "") if self.config.has_one_result else ""
+        idle = [name for topic in named.split(",") if (name := topic.strip()) and name not in of_topics]
+        ids = self._topic_ids([*of_topics, *idle]) if self._into_table else {}
+        inputs = [
+            *(self._input(topic, ranges) for topic, ranges in of_topics.items()),
+            *(self._read(topic, {0: 0}, {0: 0}) for topic in idle),
+        ]
+        return [
+            *(dataclasses.replace(input_, topic_id=ids.get(input_.topic, "")) for input_ in inputs),
+            *(self._lookup(topic) for topic in self.config.lookup_topics),
+        ]
+
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
         """Spark reads the records and says what it would do: that takes as long as a job."""
         config, rows = self.config, sum(len(batch) for batch in batches)
         by = f", partitioned by {', '.join(config.partition_by)}" if config.partition_by else ""
         yield f"{rows} records by Spark on {config.master} to {config.format} at {self._target}{by}, mode {config.mode}"
-        driver = SparkDriver(stopping=self.context.stopping, idle_s=0, packages=PACKAGES.get(config.format, ()))
-        inputs = [self._input(topic, of_topic, "") for topic, of_topic in _by_topic(_ranges(batches)).items()]
-        inputs += [self._lookup(topic) for topic in config.lookup_topics]
+        yield from self._previewed(batches, max(1, rows))
+
+    def _previewed(self, batches: Sequence[RecordBatch], rows: int) -> Iterable[str]:
+        driver = self._new_driver(0, self.context.stopping)
+        inputs = self._inputs(_by_topic(_ranges(batches)))
         try:
-            job = dataclasses.replace(self._job(inputs, "preview"), preview_rows=max(1, rows))
+            job = dataclasses.replace(self._job(inputs, "preview"), preview_rows=rows, stream=None)
             yield from driver.run(job, lambda said: None)["preview"]
         finally:
             driver.close()
@@ -99,8 +126,7 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
 
     def _job(self, inputs: list[Input], run_id: str) -> Job:
         config, registry = self.config, self.context.registry_properties
-        formats = {"spark.value.format": config.value_format, "spark.key.format": config.key_format}
-        for name, format_ in formats.items():
+        for name, format_ in self._formats().items():
             if format_ in REGISTERED and not registry:
                 raise ConnectError(
                     f"{name} is {format_}, and the worker has no schema registry: set schema.registry.url in its configuration, or "
@@ -133,15 +159,19 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
             registry=dict(registry),
         )
 
+    def _formats(self) -> dict[str, str]:
+        """The formats of keys and values, by the key that says so."""
+        return {"spark.value.format": self.config.value_format, "spark.key.format": self.config.key_format}
+
     def _topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         from broker.client.blocking import Admin
 
         with Admin(self.context.kafka) as admin:
             return {name: str(described.topic_id) for name, described in admin.describe_topics(list(topics)).items()}
 
-    def _input(self, topic: str, ranges: Sequence[OffsetRange], topic_id: str) -> Input:
+    def _input(self, topic: str, ranges: Sequence[OffsetRange]) -> Input:
         starts, stops = ({r.partition.partition: getattr(r, end) for r in ranges} for end in ("start", "stop"))
-        return dataclasses.replace(self._read(topic, starts, stops), topic_id=topic_id)
+        return self._read(topic, starts, stops)
 
     def _lookup(self, topic: str) -> Input:
         from broker.client import TopicPartition
@@ -175,20 +205,25 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
 class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
     """Topics to files through Spark, as jobs that the worker starts, watches and can cancel."""
 
-    config_class = SparkSinkConfig
-    task_class = SparkSinkTask
+    config_class: ClassVar[type[SparkSinkConfig]] = SparkSinkConfig
+    task_class: ClassVar[type[SparkSinkTask]] = SparkSinkTask
 
     @classmethod
     def check(cls, config: SparkSinkConfig) -> Iterable[Problem]:
-        if config.sql is None:
-            return
-        try:
-            problem = problem_of(config.sql)
-        except Unchecked as error:
-            logger.warning("the query of a Spark sink is not checked before its first job", reason=str(error))
-            return
-        if problem is not None:
-            yield Problem("spark.sql", f"spark.sql is no query that Spark can parse: {problem}")
+        return problems_of_query(config.sql)
+
+
+def problems_of_query(sql: str | None) -> Iterable[Problem]:
+    """What Spark's parser says of ``spark.sql``. Where it can't be asked, a warning says so."""
+    if sql is None:
+        return
+    try:
+        problem = problem_of(sql)
+    except Unchecked as error:
+        logger.warning("a query is not checked before the first job of its connector", reason=str(error))
+        return
+    if problem is not None:
+        yield Problem("spark.sql", f"spark.sql is no query that Spark can parse: {problem}")
 
 
 def _ranges(batches: Sequence[RecordBatch]) -> list[OffsetRange]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from connectors.spark.job import Input, Job
+from connectors.spark.job import Input, Job, Stream
 from connectors.spark.tables.changes import changes
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ class Topic:
 
     frame: DataFrame
     bad: DataFrame | None
-    observed: Observation
+    observed: Observation | None
+    """What counts the records; None in a stream, whose progress does."""
     keys: Sequence[str] = ()
     unavailable: str = ""
     """The text in place of one that the source left out; empty: none."""
@@ -36,6 +37,8 @@ class Topic:
     def counts(self) -> tuple[int, int]:
         """How many records became rows, and how many could not be decoded, after ``frame`` was computed. Rows that Spark saw no
         need to compute, as of a query that has no rows whatever its input is, are not counted."""
+        if self.observed is None:
+            return 0, 0
         self.frame.sparkSession.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
         row = self.observed._jo.getRowOrEmpty()
         if row.isEmpty() or not row.get().length():
@@ -47,6 +50,8 @@ class Topic:
 def read(spark: SparkSession, job: Job, input_: Input) -> Topic:
     """The records of one topic as columns; tombstones are left out. Of a lookup's records with a key, the newest of each key.
 
+    A job that is a stream reads them as a stream, but for lookups, which each micro-batch reads anew.
+
     With the mode merge they are changes of rows (``tables.changes``), tombstones among them.
     """
     from pyspark.sql import Observation
@@ -54,22 +59,24 @@ def read(spark: SparkSession, job: Job, input_: Input) -> Topic:
     from pyspark.sql.types import StructType
 
     records = _records(spark, job, input_)
-    bad = None
+    bad, tolerates = None, _keeps_errors(job, input_)
     if input_.value_is_ddl:
-        records = _parsed(records, input_.value_schema or "", tolerates=job.tolerates_errors)
-    failed = f.col("error").isNotNull() if job.tolerates_errors else f.lit(False)
-    observed = Observation(input_.topic)
+        records = _parsed(records, input_.value_schema or "", tolerates=tolerates)
+    failed = f.col("error").isNotNull() if tolerates else f.lit(False)
+    observed = None if job.stream is not None else Observation(input_.topic)
     merges = job.merges and not input_.lookup
     if not input_.lookup and not merges:
         records = records.where(f.col("value").isNotNull() | failed)
-    if job.tolerates_errors:
+    if tolerates:
         bad = records.where(failed).select(
             "topic", "partition", "offset", "timestamp", "key", "bytes", "headers", "error"
         )
     if input_.lookup:
         records = _newest(records, failed)
     rows = ~failed if merges else ~failed & f.col("value").isNotNull()
-    records = records.observe(observed, f.count_if(rows).alias("rows"), f.count_if(failed).alias("bad")).where(rows)
+    if observed is not None:
+        records = records.observe(observed, f.count_if(rows).alias("rows"), f.count_if(failed).alias("bad"))
+    records = records.where(rows)
     if merges:
         frame, keys, unavailable = changes(records, job, input_)
         return Topic(frame, bad, observed, keys, unavailable)
@@ -93,16 +100,10 @@ def _newest(records: DataFrame, failed: Column) -> DataFrame:
 
 def _records(spark: SparkSession, job: Job, input_: Input) -> DataFrame:
     """Columns of the data source; values are decoded, but for JSON whose columns are DDL, which are bytes."""
-    cores = spark.sparkContext.defaultParallelism
-    offsets = sum(stop - input_.starts[partition] for partition, stop in input_.stops.items())
     options = {f"kafka.{name}": value for name, value in job.kafka.items()} | {
-        "assign": json.dumps({input_.topic: [int(partition) for partition in input_.starts]}),
-        "startingOffsets": json.dumps({input_.topic: input_.starts}),
-        "endingOffsets": json.dumps({input_.topic: input_.stops}),
-        "minPartitions": str(cores if offsets >= _DIVIDED_ROWS else 0),
         "value.format": "binary" if input_.value_is_ddl else input_.value_format,
-        "value.errors": "null" if job.tolerates_errors else "fail",
-        "includeHeaders": str(job.tolerates_errors).lower(),
+        "value.errors": "null" if _keeps_errors(job, input_) else "fail",
+        "includeHeaders": str(_keeps_errors(job, input_)).lower(),
     }
     if not input_.value_is_ddl:
         options |= {"value.schema": input_.value_schema or "", "value.message": input_.value_message or ""}
@@ -110,7 +111,45 @@ def _records(spark: SparkSession, job: Job, input_: Input) -> DataFrame:
         options["key.format"] = "binary" if input_.key_is_ddl else input_.key_format
         if not input_.key_is_ddl:
             options |= {"key.schema": input_.key_schema or "", "key.message": input_.key_message or ""}
+    if job.stream is None:
+        options |= _bounds(spark, input_)
+    elif input_.lookup:
+        options |= {"subscribe": input_.topic, "startingOffsets": "earliest", "endingOffsets": "latest"}
+    else:
+        options |= _stream_options(job, job.stream, input_)
+        return spark.readStream.format("tidegate").options(**job.registry, **options).load()
     return spark.read.format("tidegate").options(**job.registry, **options).load()
+
+
+def _keeps_errors(job: Job, input_: Input) -> bool:
+    """Whether records that can't be decoded stay, with the reason. A stream's source sends them to a topic by itself."""
+    return job.tolerates_errors and (job.stream is None or input_.lookup)
+
+
+def _bounds(spark: SparkSession, input_: Input) -> dict[str, str]:
+    cores = spark.sparkContext.defaultParallelism
+    offsets = sum(stop - input_.starts[partition] for partition, stop in input_.stops.items())
+    return {
+        "assign": json.dumps({input_.topic: [int(partition) for partition in input_.starts]}),
+        "startingOffsets": json.dumps({input_.topic: input_.starts}),
+        "endingOffsets": json.dumps({input_.topic: input_.stops}),
+        "minPartitions": str(cores if offsets >= _DIVIDED_ROWS else 0),
+    }
+
+
+def _stream_options(job: Job, stream: Stream, input_: Input) -> dict[str, str]:
+    options = {
+        "subscribe": input_.topic,
+        "startingOffsets": stream.starting,
+        "failOnDataLoss": str(not stream.loses_data).lower(),
+    }
+    if stream.dead_letter_topic and job.tolerates_errors:
+        options |= {"value.errors": "dead-letter", "errors.deadletterqueue.topic.name": stream.dead_letter_topic}
+    if input_.until:
+        options["untilOffsets"] = json.dumps(input_.until)
+    if stream.max_offsets:
+        options |= {"maxOffsetsPerTrigger": str(stream.max_offsets), "plannedOffsets": json.dumps(input_.planned)}
+    return options
 
 
 def _parsed(records: DataFrame, ddl: str, *, tolerates: bool) -> DataFrame:

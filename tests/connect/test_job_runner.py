@@ -60,6 +60,8 @@ class Log:
 
 
 class RecordingTask:
+    follows = endless = False
+
     def __init__(self, dies=False):
         self.dies, self.runs = dies, []
 
@@ -307,3 +309,64 @@ def test_the_last_runs_of_a_job_are_told():
     again.begin()
     again.step()
     assert [(run["state"], run["repeated"]) for run in again.statistics()["job"]["runs"]] == [("done", True)]
+
+
+class FollowingTask(RecordingTask):
+    """Commits all that is there, in two steps, and then does what it is told."""
+
+    follows, endless = True, False
+
+    def __init__(self, log, then=lambda: None):
+        super().__init__()
+        self.log, self.then, self.commit = log, then, None
+
+    def follow(self, topics):
+        end = self.log.states[PARTITION].end
+        self.runs.append(("", [(tuple(topics), end)]))
+        for at in (end - 1, end):
+            self.commit({PARTITION: at})
+        self.then()
+
+
+def followed(log, control, then=lambda: None, **properties):
+    task = FollowingTask(log, then)
+    runner = made(log, task, control, **{"job.interval.ms": "0", **properties})
+    task.commit = runner.commit
+    runner.begin()
+    return task, runner
+
+
+def test_a_task_that_follows_commits_by_itself_and_is_called_when_there_are_new_records():
+    log = Log(None, 0, 5)
+    task, runner = followed(log, TaskControl())
+    for end in (5, 5, 9):
+        log.grow(PARTITION, end)
+        runner.step()
+    assert task.ranges == [(("t",), 5), (("t",), 9)]
+    assert log.committed == 9
+    newest, older = runner.statistics()["job"]["runs"]
+    assert [(run["state"], run["records"]) for run in (older, newest)] == [("done", 5), ("done", 4)]
+    assert runner.statistics()["sink-task-metrics"] == {"sink-record-send-total": 9}
+    task.endless = True
+    runner.step()
+    assert len(task.ranges) == 3
+
+
+def test_a_task_that_follows_is_interrupted_by_a_pause_and_is_due_at_once_after_it():
+    control = TaskControl()
+
+    def paused():
+        control.set_paused(True)
+        raise ConnectError("the engine was ended")
+
+    task, runner = followed(Log(None, 0, 5), control, paused, **{"job.interval.ms": "3600000"})
+    task.endless = True
+    runner.step()
+    assert runner.statistics()["job"]["runs"][0]["state"] == "cancelled"
+    control.set_paused(False)
+    assert not control.interrupted.is_set()
+    task.then = lambda: None
+    runner.step()
+    assert [run["state"] for run in runner.statistics()["job"]["runs"]] == ["done", "cancelled"]
+    control.stop()
+    assert control.interrupted.is_set()

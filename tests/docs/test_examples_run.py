@@ -5,6 +5,7 @@ worker.
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -31,6 +32,7 @@ HELD_ELSEWHERE = {
     "serde.md": "tests/registry/serde/test_docs.py",
     "data-source.md": "tests/pyspark_tidegate/test_docs.py",
     "spark/README.md": "tests/pyspark_tidegate/test_docs.py",
+    "spark-transform.md": "tests/connectors/spark/test_transforming.py",
 }
 """Pages whose Python has its own test."""
 
@@ -133,6 +135,8 @@ def at_hand(tmp_path, request):
     """Makes a connector's text speak of databases and folders that there are."""
 
     def replace(text: str) -> str:
+        if '"reorders:' in text:
+            shutil.copy(ROOT / "examples/reorders/reorders.py", tmp_path)
         text = text.replace("FOLDER", str(tmp_path)).replace("file:///data", f"file://{tmp_path}")
         text = text.replace("/lake/", f"{tmp_path}/").replace("file:///lake", f"file://{tmp_path}")
         if "https://catalog.example.com" in text:

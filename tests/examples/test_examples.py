@@ -89,6 +89,13 @@ def test_spark_bulk_load(follow):
 
 
 @pytest.mark.servers
+@pytest.mark.proof
+@pytest.mark.long  # two Sparks
+def test_reorders(follow):
+    follow("reorders")
+
+
+@pytest.mark.servers
 @pytest.mark.proof  # Spark starts
 def test_spark_notebook(follow):
     follow("spark-notebook")

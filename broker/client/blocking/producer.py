@@ -94,8 +94,8 @@ class BatchProducer:
     def abort_transaction(self) -> None:
         call(self._running.abort_transaction())
 
-    def send_offsets(self, offsets: Mapping[TopicPartition, int], group_id: str) -> None:
-        call(self._running.send_offsets(offsets, group_id))
+    def send_offsets(self, offsets: Mapping[TopicPartition, int], group_id: str, *, note: str = "") -> None:
+        call(self._running.send_offsets(offsets, group_id, note=note))
 
 
 async def _in_list(queued: Coroutine[Any, Any, asyncio.Future[Ack]]) -> list[asyncio.Future[Ack]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from connect.api import ConnectError, JobTask, OffsetRange, TopicPartition
@@ -70,7 +70,8 @@ class JobRunner:
         self._sink, self._job, self._log = sink, job, offsets
         self._policy, self._dead_letters = policy, dead_letters
         self._on_topic, self.close = on_topic, close
-        self._runs = self._records = 0
+        self._runs = self._records = self._of_run = 0
+        self._followed: dict[TopicPartition, int] = {}
         self._topics: set[str] = set()
         self._history = JobHistory()
         self._times = JobTimes(job, control, self._history)
@@ -93,7 +94,67 @@ class JobRunner:
     def step(self) -> None:
         why = self._times.wait()
         if why is not None:
-            self._times.set_due(self._run_once(least=1 if why == "ordered" else self._job.min_records))
+            once = self._follow_once if self._task.follows else self._run_once
+            self._times.set_due(once(least=1 if why == "ordered" else self._job.min_records))
+
+    def commit(self, ends: Mapping[TopicPartition, int]) -> None:
+        """A task that follows has everything before these offsets done."""
+        with self._control.gate.passing():
+            self._log.commit(ends)
+        for partition, end in ends.items():
+            self._records += max(0, end - self._followed.get(partition, end))
+            self._of_run += max(0, end - self._followed.get(partition, end))
+            self._followed[partition] = end
+        self._history.reads(records=self._of_run, partitions=len(self._followed))
+
+    def _follow_once(self, least: int) -> float:
+        """Have the engine read what there is, unless it is less than ``least`` records, or until the task is interrupted; returns when
+        it is due again."""
+        partitions = self._log.partitions(self._sink)
+        new = sum(max(0, state.end - state.start) for state in partitions.values())
+        if not partitions or (new < least and not self._task.endless):
+            return self._times.next_due()
+        topics = sorted({partition.topic for partition in partitions})
+        self._tell_topics(topics)
+        self._followed = {partition: state.start for partition, state in partitions.items()}
+        self._of_run = 0
+        run_id = uuid.uuid4().hex[:16]
+        self._history.begins(run_id, records=0, partitions=0, repeated=False)
+        if (due := self._ended(run_id, lambda: self._task.follow(topics))) is not None:
+            return due
+        self._history.ends("done")
+        self._runs += 1
+        return self._times.next_due()
+
+    def _tell_topics(self, topics: Iterable[str]) -> None:
+        for topic in sorted(set(topics) - self._topics):
+            self._topics.add(topic)
+            self._on_topic(topic)
+
+    def _ended(self, run_id: str, work: Callable[[], None]) -> float | None:
+        """Do the work of a run; None if it is done, else when the next one is due. Raises what fails the task."""
+        self._control.job_cancelled.clear()  # an order that came too late for the run before
+        try:
+            work()
+            if self._dead_letters is not None:
+                self._dead_letters.wait_until_written()
+        except BaseException as error:
+            if self._task.follows and self._control.interrupted.is_set():
+                self._history.ends("cancelled")
+                return time.time()
+            if self._control.job_cancelled.is_set() and not self._control.stopping.is_set():
+                self._history.ends("cancelled")
+                logger.info("job cancelled", connector=self._connector, run=run_id)
+                return self._times.next_due()
+            if not isinstance(error, RetriableError):
+                self._history.ends("failed", error)
+                raise
+            self._history.ends("retried", error)
+            logger.warning("job will be run again", connector=self._connector, error=str(error))
+            return time.time() + RETRY_S
+        finally:
+            self._control.job_cancelled.clear()
+        return None
 
     def _run_once(self, least: int) -> float:
         """Run the job over what there is, unless it is less than ``least`` records; returns when it is due again."""
@@ -107,28 +168,10 @@ class JobRunner:
                 return self._times.next_due()
             with self._control.gate.passing():
                 self._log.commit({range_.partition: range_.start for range_ in run.ranges}, run.intents)
-        for topic in sorted({range_.partition.topic for range_ in run.ranges} - self._topics):
-            self._topics.add(topic)
-            self._on_topic(topic)
-        self._control.job_cancelled.clear()  # an order that came too late for the run before
+        self._tell_topics(range_.partition.topic for range_ in run.ranges)
         self._history.begins(run.id, records=run.records, partitions=len(run.ranges), repeated=repeated)
-        try:
-            self._task.run(run.ranges, run.id)
-            if self._dead_letters is not None:
-                self._dead_letters.wait_until_written()
-        except BaseException as error:
-            if self._control.job_cancelled.is_set() and not self._control.stopping.is_set():
-                self._history.ends("cancelled")
-                logger.info("job cancelled", connector=self._connector, run=run.id)
-                return self._times.next_due()
-            if not isinstance(error, RetriableError):
-                self._history.ends("failed", error)
-                raise
-            self._history.ends("retried", error)
-            logger.warning("job will be run again", connector=self._connector, error=str(error))
-            return time.time() + RETRY_S
-        finally:
-            self._control.job_cancelled.clear()
+        if (due := self._ended(run.id, lambda: self._task.run(run.ranges, run.id))) is not None:
+            return due
         with self._control.gate.passing():
             self._log.commit({range_.partition: range_.stop for range_ in run.ranges})
         self._history.ends("done")

@@ -55,12 +55,12 @@ def changes(records: DataFrame, job: Job, input_: Input) -> tuple[DataFrame, lis
         )
     columns = {field.name: row.getField(field.name) for field in fields}
     # The keys of a query's result are none of its topics', but what records have in their keys alone it may need.
-    for name in in_key if job.sql else keys:
+    for name in in_key if job.has_one_result else keys:
         given = key.getField(name) if name in in_key else key if not in_key and len(keys) == 1 else None
         if given is not None:
             columns[name] = f.coalesce(columns[name], given.cast(fields[name].dataType)) if name in columns else given
     missing = [name for name in keys if name not in columns]
-    if missing and not job.sql:
+    if missing and not job.has_one_result:
         raise UsageError(
             f"the merge key {missing[0]} is neither a column of {input_.topic} ({', '.join(columns)}) nor a field of its records' keys: "
             "set spark.merge.keys to columns, or spark.key.format to the format of the keys"

@@ -67,7 +67,7 @@ class Table(Protocol):
 
 def session_settings(job: Job | Load) -> dict[str, str]:
     """What a session needs for the job's format, beside what the configuration has."""
-    if job.format not in TABLES:
+    if job.format not in TABLES or (isinstance(job, Job) and not job.into_table):
         return {}
     needed = iceberg.EXTENSION if job.format == "iceberg" else delta.EXTENSION
     given = [name for name in job.conf.get("spark.sql.extensions", "").split(",") if name]

@@ -92,3 +92,12 @@ def test_another_error_is_told_by_its_first_line_and_its_last_cause() -> None:
     error = RuntimeError(TRACEBACK.format("ValueError: of a function"))
     assert first_words(error).startswith("Job aborted due to stage failure")
     assert first_words(error).endswith("| Caused by: org.apache.spark.SparkException: worker lost")
+
+
+def test_a_value_that_fails_in_a_stream_is_told_with_its_line_of_sql() -> None:
+    words = (
+        "[STREAM_FAILED] Query [id = 6f1c, runId = 9a7d] terminated with exception: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n"
+        "== SQL (line 2, position 10) ==\n  price / quantity AS each\n  ^^^^^^^^^^^^^^^^\n\tat org.apache.spark.X.run(X.scala:1)\n"
+    )
+    told = first_words(RuntimeError(words))
+    assert told == "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012 | line 2, position 10: price / quantity AS each"
