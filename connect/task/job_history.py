@@ -41,13 +41,12 @@ class JobHistory:
         """The run that is under way has done so much: one that plans its own ranges begins with nothing."""
         self._runs[0] = {**self._runs[0], "records": records, "partitions": partitions}
 
-    def ends(self, state: str, error: BaseException | None = None, *, records: int | None = None) -> None:
+    def ends(self, state: str, error: BaseException | None = None) -> None:
         """The run that is under way is ``done``, has ``failed``, or is to be repeated at once (``retried``) or at the time of the next
-        one (``cancelled``). ``records`` is how many there were, where that was not known when it began."""
+        one (``cancelled``)."""
         ended = round(time.time() * 1000)
         said = None if error is None else str(error)
-        counted = {} if records is None else {"records": records}
-        self._runs[0] = {**self._runs[0], "state": state, "ended_ms": ended, "error": said, **counted}
+        self._runs[0] = {**self._runs[0], "state": state, "ended_ms": ended, "error": said}
 
     def had_nothing(self) -> None:
         """The run that is under way looked for something new and there was nothing: it is none."""

@@ -16,13 +16,16 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from connect.api import ConnectError
+from connect.api import ConnectError, Problem, get_logger
 from connectors.spark.java import find_java
 
-__all__ = ["Unchecked", "problem_of"]
+__all__ = ["Unchecked", "problem_of", "problems_of_query"]
+
+logger = get_logger(__name__)
 
 _PATIENCE_S: Final = 8.0
 """The validation of a connector has ten seconds."""
@@ -33,6 +36,19 @@ _TRACE: Final = re.compile(r"^\s+at ", re.MULTILINE)
 
 class Unchecked(ConnectError):
     """The query could not be parsed here: no Java, no pyspark, no time, or placeholders that Spark replaces."""
+
+
+def problems_of_query(sql: str | None) -> Iterable[Problem]:
+    """What Spark's parser says of ``spark.sql``. Where it can't be asked, a warning says so."""
+    if sql is None:
+        return
+    try:
+        problem = problem_of(sql)
+    except Unchecked as error:
+        logger.warning("a query is not checked before the first job of its connector", reason=str(error))
+        return
+    if problem is not None:
+        yield Problem("spark.sql", f"spark.sql is no query that Spark can parse: {problem}")
 
 
 @functools.lru_cache(maxsize=64)

@@ -26,10 +26,10 @@ from connectors.spark.client import SparkDriver
 from connectors.spark.config import REGISTERED, SparkSinkConfig
 from connectors.spark.jars import PACKAGES
 from connectors.spark.job import TABLES, Input, Job, Maintenance, Merge
-from connectors.spark.parsing import Unchecked, problem_of
+from connectors.spark.parsing import problems_of_query
 from tidegate.kit.logs import get_logger
 
-__all__ = ["SparkSinkConnector", "SparkSinkTask", "problems_of_query"]
+__all__ = ["SparkSinkConnector", "SparkSinkTask"]
 
 logger = get_logger(__name__)
 
@@ -211,19 +211,6 @@ class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
     @classmethod
     def check(cls, config: SparkSinkConfig) -> Iterable[Problem]:
         return problems_of_query(config.sql)
-
-
-def problems_of_query(sql: str | None) -> Iterable[Problem]:
-    """What Spark's parser says of ``spark.sql``. Where it can't be asked, a warning says so."""
-    if sql is None:
-        return
-    try:
-        problem = problem_of(sql)
-    except Unchecked as error:
-        logger.warning("a query is not checked before the first job of its connector", reason=str(error))
-        return
-    if problem is not None:
-        yield Problem("spark.sql", f"spark.sql is no query that Spark can parse: {problem}")
 
 
 def _ranges(batches: Sequence[RecordBatch]) -> list[OffsetRange]:

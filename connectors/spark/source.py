@@ -24,7 +24,7 @@ from connectors.spark.client import SparkDriver
 from connectors.spark.config import REGISTERED
 from connectors.spark.jars import PACKAGES
 from connectors.spark.load import Load
-from connectors.spark.parsing import Unchecked, problem_of
+from connectors.spark.parsing import problems_of_query
 from connectors.spark.source_config import SparkSourceConfig
 
 __all__ = ["SparkSourceConnector", "SparkSourceTask"]
@@ -156,12 +156,4 @@ class SparkSourceConnector(SourceConnector[SparkSourceConfig]):
 
     @classmethod
     def check(cls, config: SparkSourceConfig) -> Iterable[Problem]:
-        if config.sql is None:
-            return
-        try:
-            problem = problem_of(config.sql)
-        except Unchecked as error:
-            logger.warning("the query of a Spark source is not checked before its first job", reason=str(error))
-            return
-        if problem is not None:
-            yield Problem("spark.sql", f"spark.sql is no query that Spark can parse: {problem}")
+        return problems_of_query(config.sql)

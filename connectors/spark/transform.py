@@ -11,7 +11,8 @@ from connect.api import ConnectError, OffsetChanges, Problem, RecordBatch, Topic
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.functions import problem_of_function
 from connectors.spark.job import TABLES, Input, Job, Stream, TopicOutput
-from connectors.spark.sink import SparkSinkConnector, SparkSinkTask, problems_of_query
+from connectors.spark.parsing import problems_of_query
+from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
 from connectors.spark.transform_config import SparkTransformConfig
 
 __all__ = ["SparkTransformConnector", "SparkTransformTask"]

@@ -134,7 +134,8 @@ class SourceJobRunner:
         return self._ended(pending.run_id, pending.records, more=more)
 
     def _ended(self, run_id: str, records: int, *, more: bool) -> float:
-        self._history.ends("done", records=records)
+        self._history.reads(records=records, partitions=1)
+        self._history.ends("done")
         self._runs += 1
         self._records += records
         logger.info("job done", connector=self._context.connector, run=run_id, records=records)

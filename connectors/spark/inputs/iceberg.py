@@ -49,6 +49,7 @@ def after_snapshot(spark: SparkSession, load: Load, position: Mapping[str, Any] 
     changing = [snapshot for snapshot in later if snapshot.operation() not in _KEEPS_ROWS]
     note = f"{len(later)} snapshots to {now}"
     if load.changes == "send":
+        _require_rewritten(load, later)
         return Planned(_changes(spark, load, parts, since, now), after, note)
     if changing and load.changes == "fail":
         first = changing[-1]
@@ -77,6 +78,17 @@ def _later(table: Any, since: int, load: Load) -> Sequence[Any]:
             "table was rolled back or made anew. Reset the offsets of the connector to load the table again"
         )
     return later
+
+
+def _require_rewritten(load: Load, snapshots: Sequence[Any]) -> None:
+    """Raises UsageError for a snapshot that Iceberg has no changelog of."""
+    for snapshot in snapshots:
+        if int(snapshot.summary().get("added-delete-files") or 0):
+            raise UsageError(
+                f"the snapshot {snapshot.snapshotId()} of {load.table or load.path} has delete files (merge-on-read), of which Iceberg "
+                "gives no changelog: set write.delete.mode, write.update.mode and write.merge.mode of the table to copy-on-write, and "
+                "reset the offsets of the connector"
+            )
 
 
 def _changes(spark: SparkSession, load: Load, parts: Sequence[str], since: int, now: int) -> DataFrame:

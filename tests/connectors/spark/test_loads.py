@@ -341,6 +341,22 @@ def test_a_query_may_not_drop_what_says_that_rows_are_deleted(source, table):
 
 
 @pytest.mark.long
+def test_delete_files_of_iceberg_are_told(source, table):
+    there = table(
+        "iceberg",
+        mode="merge",
+        merge=Merge(["id"]),
+        properties={"write.merge.mode": "merge-on-read", "format-version": "2"},
+    )
+    loads = source(**of_table(there), key_columns=["id"], changes="send")
+    appended(there, ({"id": 1}, {"id": 1, "name": "a"}), ({"id": 2}, {"id": 2, "name": "b"}))
+    loads.run()
+    appended(there, ({"id": 1}, {"id": 1, "name": "A"}))
+    with pytest.raises(ConnectError, match=r"has delete files \(merge-on-read\).*to copy-on-write"):
+        loads.run()
+
+
+@pytest.mark.long
 def test_a_table_that_was_made_anew_or_has_no_feed_is_told(source, table):
     there = table("delta")
     appended(there, {"id": 1, "name": "a"})

@@ -109,6 +109,7 @@ def test_rows_of_files_are_there_once_whatever_is_killed(worker, tmp_path):
     )
 
 
+@pytest.mark.long
 def test_a_load_that_can_not_be_fails_in_words_and_is_tried_again_when_asked(worker, tmp_path):
     topic = f"broken-{uuid.uuid4().hex[:8]}"
     given = config(tmp_path / "in", topic, **{"spark.sql": "SELECT idd FROM input"})
