@@ -118,6 +118,10 @@ def delta_errors(doing: str, what: str) -> Iterator[None]:
         may_pass = (may_pass or isinstance(error, DeltaError)) and _FOR_GOOD.search(str(error)) is None
         kind = RetriableConnectError if may_pass else ConnectError
         raise kind(f"cannot {doing} {what}: {text}") from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # Rust's, which is no Exception
+            raise
+        raise RetriableConnectError(f"cannot {doing} {what}: delta-rs failed: {_first_line(error)}") from error
 
 
 def _first_line(error: BaseException) -> str:

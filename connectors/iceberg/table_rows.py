@@ -40,6 +40,8 @@ class IcebergRows(TableRows):
         super().__init__(config, connector, ".".join(table.name()))
         self.table = table
         self.branch = config.settings(self.name).branch
+        self._columns: tuple[int, Sequence[Column]] | None = None
+        """Of the schema with this id."""
         self._writers: list[DataFileWriter] = []
         """One for each schema that the table had since the last commit."""
         self._rewriter: Rewriter | None = None
@@ -48,7 +50,10 @@ class IcebergRows(TableRows):
 
     @property
     def columns(self) -> Sequence[Column]:
-        return columns_of(self.table.schema())
+        schema = self.table.schema()
+        if self._columns is None or self._columns[0] != schema.schema_id:
+            self._columns = schema.schema_id, columns_of(schema)
+        return self._columns[1]
 
     @property
     def identifier_columns(self) -> Sequence[str]:

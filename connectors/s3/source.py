@@ -207,8 +207,10 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
             return None
         import pyarrow as pa
 
-        name = f"{item.stem}{stored.extension}"
-        with self._objects.open(name, seeks=stored.format.seeks, compression=None) as file:
+        name, compression = f"{item.stem}{stored.extension}", None
+        if item.name.endswith(".gz") and f"{stored.format.extension}.gz" in stored.format.extensions:
+            name, compression = f"{name}.gz", self.config.compression(item.name)
+        with self._objects.open(name, seeks=stored.format.seeks, compression=compression) as file:
             chunks = [stored.unwrapped(chunk) for chunk in stored.format.read(file)]
         if not chunks:
             raise DataError(f"there is nothing in {name}")

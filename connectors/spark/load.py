@@ -38,6 +38,8 @@ class Load:
     key_columns: list[str]
     write_options: dict[str, str]
     """Options of the data source's write, but for the topic, the cluster and the registry."""
+    tasks: int
+    """The most tasks that write, each in a transaction of its own."""
     master: str
     jars: list[str]
     conf: dict[str, str]
@@ -47,6 +49,12 @@ class Load:
     """Where the last load ended; None: there was none."""
     preview_rows: int = 0
     """Show so many rows, and write nothing; 0: the load is done."""
+
+    @property
+    def transactional_ids(self) -> list[str]:
+        """Those that the tasks may have, as ``pyspark_tidegate.loading`` makes them of the connector's name."""
+        prefix = self.write_options.get("kafka.transactional.id", "tidegate-spark")
+        return [f"{prefix}-{self.connector}-{task}" for task in ("job", *range(self.tasks))]
 
     def save(self, path: Path) -> None:
         write_whole(path, json.dumps({_KIND: asdict(self)}), mode=0o600)

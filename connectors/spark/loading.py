@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _VIEW: Final = "input"
-_TASKS_PER_CORE: Final = 4
-"""A task has a transaction of its own, and the position lists them."""
 
 
 def run(spark: SparkSession, load: Load) -> dict[str, Any]:
@@ -34,8 +32,7 @@ def run(spark: SparkSession, load: Load) -> dict[str, Any]:
 
     options = load.write_options | load.registry | {f"kafka.{name}": value for name, value in load.kafka.items()}
     records = _records(load, _result(spark, load, planned.frame))
-    tasks = _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-    written = loaded(records.coalesce(tasks), options | {"topic": load.topic}, load.connector)
+    written = loaded(records.coalesce(load.tasks), options | {"topic": load.topic}, load.connector)
     return {
         "records": None,
         "rows": written.records,

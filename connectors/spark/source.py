@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,7 +10,16 @@ from typing import Any
 from broker.client import TransactionalProducer
 from broker.client.blocking import Admin
 from broker.client.errors import InvalidPidMapping, InvalidProducerEpoch, InvalidTxnState, ProducerFenced
-from connect.api import ConnectError, OffsetChanges, Problem, SourceConnector, SourceJobTask, Written, get_logger
+from connect.api import (
+    ConnectError,
+    OffsetChanges,
+    Problem,
+    SourceConnector,
+    SourceJobTask,
+    TidegateError,
+    Written,
+    get_logger,
+)
 from connectors.spark.client import SparkDriver
 from connectors.spark.config import REGISTERED
 from connectors.spark.jars import PACKAGES
@@ -40,13 +50,24 @@ class SparkSourceTask(SourceJobTask[SparkSourceConfig]):
     def write(self, position: Mapping[str, Any] | None, run_id: str) -> Written | None:
         config = self.config
         self.context.create_topic(config.topic)
-        done = self._driver.run(self._load(position), self._tell)
+        load = self._load(position)
+        try:
+            done = self._driver.run(load, self._tell)
+        except BaseException:
+            self._abort(load)
+            raise
         if done["position"] is None:
             return None
         note = f"wrote {done['note']} to {config.topic}"
         self.context.progress(done["rows"], done["rows"], unit="rows", note=note)
         receipt = json.dumps(done["transactions"]) if done["transactions"] else ""
         return Written(done["position"], [config.topic], done["rows"], receipt, done["more"])
+
+    def _abort(self, load: Load) -> None:
+        """Abort what the tasks have left open, so that readers of committed records need not wait for its timeout."""
+        if self.config.exactly_once:
+            with contextlib.suppress(TidegateError), Admin(self.context.kafka) as admin:
+                admin.fence_producers(load.transactional_ids)
 
     def publish(self, receipt: str) -> bool:
         transactions = [TransactionalProducer(*parts) for parts in json.loads(receipt)]
@@ -108,6 +129,7 @@ class SparkSourceTask(SourceJobTask[SparkSourceConfig]):
                 "transactions": str(config.exactly_once).lower(),
             },
             master=config.master,
+            tasks=config.tasks,
             jars=config.jars,
             conf=config.conf,
             kafka={"bootstrap.servers": self.context.kafka.bootstrap_servers, **self.context.kafka.properties},

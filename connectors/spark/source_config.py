@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from connect.api import Problem, at_least, config, family, key, non_empty, one_of
+from connect.api import Problem, at_least, between, config, family, key, non_empty, one_of
 from connectors.spark.config import REGISTERED
 from connectors.spark.job import TABLES
 
@@ -141,6 +141,13 @@ class SparkSourceConfig:
         doc="Each job writes in transactions, and its rows are there once for readers with isolation.level=read_committed. A job may take "
         "no longer than spark.output.option.kafka.transaction.timeout.ms, by default 15 minutes. Otherwise a job that is repeated "
         "writes its rows again.",
+        group="Output",
+    )
+    tasks: int = key(
+        "spark.output.tasks",
+        default=64,
+        check=between(1, 1000),
+        doc="Most tasks of a job that write at the same time; each has a transaction of its own.",
         group="Output",
     )
     master: str = key(

@@ -141,14 +141,15 @@ class Shape:
         return made
 
     def _fields_of_columns(self, fields: Sequence[Field], columns: Sequence[Column]) -> dict[int, int]:
+        by_name = {column.name: at for at, column in enumerate(columns)}
+        folded = {name.casefold(): at for name, at in reversed(by_name.items())} if self._any_case else {}
         numbers: dict[int, int] = {}
         for number, field in enumerate(fields):
-            column = column_of(columns, field.name, any_case=self._any_case)
-            if column is not None:
-                at = columns.index(column)
+            at = by_name.get(field.name, folded.get(field.name.casefold()))
+            if at is not None:
                 if at in numbers:
                     other = fields[numbers[at]].name
-                    raise DataError(f"the fields {other} and {field.name} have the same column {column.name}")
+                    raise DataError(f"the fields {other} and {field.name} have the same column {columns[at].name}")
                 numbers[at] = number
         return numbers
 

@@ -53,7 +53,7 @@ def list_jobs(data: Path, connect: str | None, as_json: bool) -> None:
                 None if last is None else last["state"],
                 None if last is None else _time(last["began_ms"]),
                 None if last is None else last["records"],
-                "now" if job["next_run_ms"] is None and job["state"] == "RUNNING" else _time(job["next_run_ms"]),
+                _next_run(job),
             ]
         )
     print_table(["job", "state", "last run", "began", "records", "next run"], rows)
@@ -74,7 +74,7 @@ def show(name: str, data: Path, connect: str | None, as_json: bool) -> None:
     if as_json:
         print_json({**job, "progress": progress})
         return
-    click.echo(f"{name}  {job['state']}  next run: {_time(job['next_run_ms'])}")
+    click.echo(f"{name}  {job['state']}  next run: {_next_run(job)}")
     rows = [
         [run["id"], run["state"], _time(run["began_ms"]), _took(run), run["records"], run["partitions"], run["error"]]
         for run in job["runs"]
@@ -135,6 +135,13 @@ def retry(names: tuple[str, ...], data: Path, connect: str | None) -> None:
 
 
 jobs.add_command(logs)
+
+
+def _next_run(job: Mapping[str, Any]) -> str:
+    """When a job runs next. While a run is under way that is not known."""
+    if job["next_run_ms"] is not None:
+        return str(_time(job["next_run_ms"]))
+    return "after this run" if job["state"] == "RUNNING" and job["runs"] else "-"
 
 
 def _run_once_restarted(rest: Rest, name: str) -> None:

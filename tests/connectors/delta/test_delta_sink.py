@@ -291,6 +291,21 @@ def test_a_preview_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "lake").exists()
 
 
+def test_a_preview_of_two_topics_creates_their_table_once(tmp_path: Path) -> None:
+    optional = Schema(SchemaType.STRING, optional=True)
+    two = [
+        Schema.struct({"id": Schema(SchemaType.INT64)}),
+        Schema.struct({"id": Schema(SchemaType.INT64), "name": optional}),
+    ]
+    with bench(tmp_path, **FOLLOW).sink(partition()) as running:
+        batches = [rows([{"id": n} for n in range(2)], schema) for schema in two]
+        assert list(running.task.preview(batches)) == [
+            "create table shop.orders (id long)",
+            "alter table shop.orders: name is added as string",
+            "append to shop.orders: 4 records",
+        ]
+
+
 @pytest.mark.servers
 @pytest.mark.parametrize("upsert", ["false", "true"])
 def test_tables_in_s3_are_written_by_two_tasks(tmp_path: Path, s3_server: S3Server, upsert: str) -> None:

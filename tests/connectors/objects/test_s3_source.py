@@ -96,8 +96,11 @@ def test_a_backup_goes_back_into_its_partitions(bucket: Bucket, name: str) -> No
         assert {each.value_schema for each in batches} == {parts[0].value_schema}
 
 
-@pytest.mark.parametrize("name", ["AvroFormat", "ParquetFormat", "JsonFormat"])
-def test_stored_keys_and_headers_are_read_back(bucket: Bucket, name: str) -> None:
+@pytest.mark.parametrize(
+    "name, compression",
+    [("AvroFormat", "none"), ("ParquetFormat", "none"), ("JsonFormat", "none"), ("JsonFormat", "gzip")],
+)
+def test_stored_keys_and_headers_are_read_back(bucket: Bucket, name: str, compression: str) -> None:
     """Files of tombstones have no values, and are left alone."""
     text = Schema(SchemaType.STRING)
     records = [
@@ -110,7 +113,8 @@ def test_stored_keys_and_headers_are_read_back(bucket: Bucket, name: str) -> Non
         "store_kafka_headers": "true",
         "headers_format_class": name,
     }
-    write(bucket, RecordBatch.from_records(records), behavior_on_null_values="write", **beside)
+    packed = {"s3_compression_type": compression, "behavior_on_null_values": "write"}
+    write(bucket, RecordBatch.from_records(records), **packed, **beside)
     assert sum("/tombstone/" in each for each in bucket.objects()) == 2
     batches = read(bench(properties_of(bucket, record_batch_max_size="2", **beside)), 10)
     made = [record for each in batches for record in each.records()]

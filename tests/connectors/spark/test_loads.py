@@ -82,6 +82,7 @@ class Source:
                 "sql": "",
                 "topic": self.topic,
                 "key_columns": [],
+                "tasks": 8,
                 "master": "local[2]",
                 "jars": [],
                 "conf": conf,

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from broker.client import ClientConfig, TopicPartition
+from broker.client.blocking import Admin
 from connect.plugins.registry import load_plugins
 from connect.preview import preview
 from tests.connectors.spark.test_loads import committed
@@ -96,6 +98,9 @@ def test_rows_of_files_are_there_once_whatever_is_killed(worker, tmp_path):
     (offset,) = worker.ask("GET", f"/connectors/{topic}/offsets")["offsets"]
     assert offset["partition"] == {"input": str(tmp_path / "in")}
     assert worker.ask("GET", f"/connectors/{topic}/topics") == {topic: {"topics": [topic]}}
+    (task,) = worker.ask("GET", "/tidegate/v1/connectors")["connectors"][topic]
+    assert {run["state"] for run in task["job"]["runs"]} == {"done"}
+    assert {run["records"] for run in task["job"]["runs"]} == {100}
     (told,) = worker.ask("GET", f"/tidegate/v1/connectors/{topic}/progress")["tasks"]
     assert (told["done"], told["note"].startswith("wrote 1 files of "), told["note"].endswith(topic)) == (
         100,
@@ -117,3 +122,24 @@ def test_a_load_that_can_not_be_fails_in_words_and_is_tried_again_when_asked(wor
     assert "The query can use: input (id BIGINT)" in task_of(worker, topic)["trace"]
     worker.ask("PUT", f"/connectors/{topic}/config", given | {"spark.sql": "SELECT id FROM input"}, expect=200)
     wait_until(lambda: loaded(worker, topic) == [1], "the file is loaded", timeout_s=120)
+
+
+def test_a_load_that_is_stopped_leaves_no_transaction_for_which_readers_wait(worker, tmp_path):
+    topic, folder = f"stopped-{uuid.uuid4().hex[:8]}", tmp_path / "in"
+    folder.mkdir()
+    file(folder, 1, range(1000))
+    file(folder, 2, [1000])
+    sleepy = "SELECT id, CASE WHEN id = 1000 THEN reflect('java.lang.Thread', 'sleep', 600000L) END AS slept FROM input"
+    given = config(folder, topic, **{"spark.input.max.files": "0", "spark.sql": sleepy})
+    worker.ask("POST", "/connectors", {"name": topic, "config": given}, expect=201)
+    partition = TopicPartition(topic, 0)
+    with Admin(ClientConfig(worker.properties["bootstrap.servers"])) as admin:
+        wait_until(lambda: topic in admin.list_topics(), "the topic is there", timeout_s=120)
+        wait_until(lambda: admin.end_offsets([partition])[partition] >= 1000, "a file is written", timeout_s=240)
+        assert admin.end_offsets([partition], committed=True) == {partition: 0}
+        worker.ask("PUT", f"/connectors/{topic}/stop", expect=204)
+        wait_until(
+            lambda: admin.end_offsets([partition], committed=True) == admin.end_offsets([partition]),
+            "the transactions are aborted",
+        )
+    assert loaded(worker, topic) == []

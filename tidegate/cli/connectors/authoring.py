@@ -175,8 +175,10 @@ def _print(result: Preview) -> None:
         click.echo(
             f"cannot be handled in {failure.stage} ({failure.component}): {scrubbed(str(failure.error))}", err=True
         )
+    if result.actions:
+        click.echo("The sink would do this:")
     for action in result.actions:
-        click.echo(f"would write {scrubbed(action)}")
+        click.echo(f"  {scrubbed(action)}")
 
 
 def _print_batch(batch: RecordBatch) -> None:
