@@ -29,7 +29,7 @@ _DEFAULT: Final = {
 _KNOWN: Final = (
     "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp",
     "endingoffsetsbytimestamp", "startingoffsetsbytimestampstrategy", "startingtimestamp", "endingtimestamp", "minpartitions", "failondataloss", "includeheaders", "pushfilters",
-    "maxoffsetspertrigger", "plannedoffsets", "untiloffsets", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.message", "key.message", "value.errors", "errors.deadletterqueue.topic.name", "path",
+    "maxoffsetspertrigger", "plannedoffsets", "untiloffsets", "freshoffsets", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.message", "key.message", "value.errors", "errors.deadletterqueue.topic.name", "path",
 )  # fmt: skip
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -60,6 +60,8 @@ class Options:
     """The end of the batch that the stream planned last, where somebody knows it; empty: it has planned none."""
     until: Offsets
     """A stream plans no batch past these; a partition without one has no bound."""
+    fresh: bool
+    """Whether each task of a batch read looks up the offsets of its partition when it runs."""
     patience_ms: int
     """A read without progress for so long fails."""
     group: str
@@ -128,6 +130,7 @@ class Options:
             push_filters=flag(options, "pushfilters", default=False),
             include_headers=flag(options, "includeheaders", default=False),
             planned=planned,
+            fresh=flag(options, "freshoffsets", default=False),
             until=_known_offsets(options, "untiloffsets") or {},
             patience_ms=number(options, "kafkaconsumer.polltimeoutms", 120_000),
             max_offsets=number(options, "maxoffsetspertrigger"),

@@ -5,6 +5,7 @@ Spark pickles everything that it sends to executors: options, schemas and ranges
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +120,19 @@ class _Reader:
 
         if not isinstance(partition, _Part):  # Spark asks once where there are no partitions at all
             return iter(())
-        return read(self._options, self._key, self._value, partition.range, self._target)
+        part = self._fresh(partition.range) if self._options.fresh else partition.range
+        return read(self._options, self._key, self._value, part, self._target) if part.start < part.stop else iter(())
+
+    def _fresh(self, part: OffsetRange) -> OffsetRange:
+        """The whole partition as it is now."""
+        from broker.client import TopicPartition
+        from pyspark_tidegate import offsets
+
+        partition = TopicPartition(part.topic, part.partition)
+        with self._admin() as admin:
+            start = offsets.start_positions(admin, self._options, [partition])[partition]
+            stop = offsets.end_positions(admin, self._options, [partition])[partition]
+        return dataclasses.replace(part, start=start, stop=stop)
 
     def _admin(self) -> Admin:
         from broker.client.blocking import Admin
@@ -147,6 +160,8 @@ class _BatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
 
         with self._admin() as admin:
             chosen = self._narrowed.partitions(offsets.selected(admin, self._options))
+            if self._options.fresh:
+                return [_Part(offsets.OffsetRange(p.topic, p.partition, 0, 0)) for p in chosen]
             starts = offsets.start_positions(admin, self._options, chosen)
             stops = offsets.end_positions(admin, self._options, chosen)
             starts = self._narrowed.starts(admin, starts, stops)
@@ -170,8 +185,8 @@ class _StreamReader(_Reader, DataSourceStreamReader):  # type: ignore[misc]
 
     Spark asks for the latest offset before it says where the stream is, so ``maxOffsetsPerTrigger`` counts from the end of the
     batch that was planned last. A query that is restarted finds that end in the group, as the metadata of its positions:
-    they lag by a batch, and from them the next batch would end where the checkpoint is already. Who can read the checkpoint gives it
-    as ``plannedOffsets`` instead, and needs no group. Each partition has an equal
+    they lag by a batch, and from them the next batch would end where the checkpoint is already. A program that reads
+    the checkpoint gives it as ``plannedOffsets`` instead, and needs no group. Each partition has an equal
     share of the bound; from the same positions it never ends earlier than before, so no batch goes back.
     """
 

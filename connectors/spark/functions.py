@@ -61,7 +61,7 @@ def _takes(function: Callable[..., Any], arguments: int) -> bool:
 
 
 def problem_of_function(name: str, folders: Sequence[str]) -> str | None:
-    """What is wrong with a function, as ``load_function`` says; None if nothing is. ``folders`` are looked in for its module first.
+    """The problem of a function, as ``load_function`` says it; None if it has none. ``folders`` are looked in for its module first.
 
     Blocks for the start of a Python. The owner of the connector may have no right to start one: that is a problem too.
     """

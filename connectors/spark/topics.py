@@ -114,7 +114,8 @@ def _records(spark: SparkSession, job: Job, input_: Input) -> DataFrame:
     if job.stream is None:
         options |= _bounds(spark, input_)
     elif input_.lookup:
-        options |= {"subscribe": input_.topic, "startingOffsets": "earliest", "endingOffsets": "latest"}
+        # Spark plans a DataFrame of a Python source once, and not for each micro-batch.
+        options |= {"subscribe": input_.topic, "freshOffsets": "true"}
     else:
         options |= _stream_options(job, job.stream, input_)
         return spark.readStream.format("tidegate").options(**job.registry, **options).load()

@@ -29,7 +29,7 @@ def views_of(inputs: Iterable[Input], read: Mapping[str, Topic]) -> dict[str, Da
 
 
 def result(spark: SparkSession, job: Job, views: Mapping[str, DataFrame]) -> DataFrame:
-    """What the job's query or function makes of the views.
+    """The frame that the job's query or function makes of the views.
 
     Raises UsageError for a name that the query does not know, with those that there are, and for a function that is none or returns
     something else.

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from pyspark_tidegate.sink import AbortedWrite, BatchWriter
+from pyspark_tidegate.sink import AbortedWrite, BatchWriter, was_committed
 from pyspark_tidegate.write_options import WriteOptions
 from tests.pyspark_tidegate.test_reading import Topic
 from tests.pyspark_tidegate.test_records import batches as read
@@ -64,6 +64,31 @@ def test_a_task_that_begins_after_its_job_was_aborted_writes_nothing(topic: Topi
     with pytest.raises(TidegateError, match="committing the transaction"):
         job.commit([done])
     assert committed(topic, 2) == []
+
+
+def test_whoever_repeats_a_write_finds_the_note_that_its_transaction_committed(topic: Topic) -> None:
+    given = {
+        "kafka.bootstrap.servers": topic.broker.bootstrap_servers,
+        "topic": topic.name,
+        "transactions": "true",
+        "transactions.group": f"notes-{topic.name}",
+    }
+
+    def of_run(note: str) -> BatchWriter:
+        return BatchWriter(WriteOptions.parse(given | {"transactions.note": note}), TEXTS)
+
+    first = of_run("first")
+    message = first.write(rows("a"))
+    assert not was_committed(given | {"transactions.note": "first"})  # which aborts it, too
+    with pytest.raises(TidegateError, match="committing the transaction"):
+        first.commit([message])
+    again = of_run("first")
+    again.commit([again.write(rows("b"))])
+    assert was_committed(given | {"transactions.note": "first"})
+    assert not was_committed(given | {"transactions.note": "second"})
+    assert committed(topic, 4) == ["b"]
+    with pytest.raises(TidegateError, match="transactions.group is for transactions=true"):
+        writer(topic, **{"transactions.group": "notes"})
 
 
 def test_a_write_goes_on_when_its_broker_comes_back(tmp_path: Path) -> None:

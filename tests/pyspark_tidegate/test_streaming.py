@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,20 @@ def test_batches_are_bounded_and_none_goes_back_after_a_restart(
     assert max(sizes) <= 10
     with pytest.raises(Exception, match="maxOffsetsPerTrigger needs the option groupId"):
         run(spark, topic, folder, maxOffsetsPerTrigger="10")
+
+
+def test_a_stream_without_a_group_is_bounded_from_what_its_checkpoint_has_and_ends_where_it_should(
+    spark: SparkSession, broker: BrokerThread, registry: RegistryThread, folder: Path
+) -> None:
+    topic = Topic(broker, registry)
+    topic.write(FLIGHT, [{"id": n, "month": 1} for n in range(30)])
+    bounded = {"maxOffsetsPerTrigger": "10", "plannedOffsets": "{}"}
+    until = json.dumps({topic.name: {"0": 12, "1": 0}})
+    sizes = run(spark, topic, folder, **bounded, untilOffsets=until)
+    assert (sum(sizes), max(sizes)) == (12, 5)  # each of two partitions has half of the bound
+    planned = (folder / "checkpoint/offsets" / str(len(sizes) - 1)).read_text().splitlines()[2]
+    sizes = run(spark, topic, folder, **bounded | {"plannedOffsets": planned})
+    assert (sum(sizes), max(sizes)) == (18, 5)
 
 
 def test_a_group_that_refuses_the_positions_ends_only_a_query_that_counts_from_them(

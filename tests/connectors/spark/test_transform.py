@@ -117,7 +117,7 @@ def test_the_stream_of_the_page_shows_its_lag_and_goes_on_after_a_pause_and_unde
 
     worker.ask("PUT", f"/connectors/{name}/pause", expect=202)
     wait_until(lambda: worker.state(name).get(0) == "PAUSED", "the task is paused")
-    assert drivers(worker) == []
+    wait_until(lambda: drivers(worker) == [], "the driver is gone")
     sell("11:40", "12:30")
     worker.ask("PUT", f"/connectors/{name}/resume", expect=202)
     assert hours(2) == [("Tea", "10:00", 4), ("Tea", "11:00", 4)]

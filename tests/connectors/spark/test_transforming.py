@@ -237,6 +237,31 @@ def test_streams_are_joined_with_each_other_and_with_a_table_as_it_is_now(
     assert rows == [(1, 100, 5), (1, 100, 6), (2, 100, 6)]
 
 
+def test_each_micro_batch_reads_the_table_as_it_is_then(topic: Callable[[], Topic], tmp_path: Path) -> None:
+    sales, prices = topic(), topic()
+    sales.write(sale("tea", 1))
+    inputs = [
+        sales.input(unbounded=True),
+        prices.input("item STRING, price INT", unbounded=True, lookup=True),
+    ]
+    sql = f"SELECT quantity, price FROM {sales.name} s LEFT JOIN {prices.name} p ON s.item = p.item"
+    stopping = threading.Event()
+
+    def on_progress(said: Mapping[str, Any]) -> None:
+        if said.get("ends") == {sales.name: {"0": sales.end}}:
+            if sales.end == 3:
+                stopping.set()
+                return
+            prices.write({"item": "tea", "price": sales.end})
+            sales.write(sale("tea", sales.end + 1))
+
+    given = {"sql": sql, "stream": stream(tmp_path, ends=False)}
+    with contextlib.closing(SparkDriver(stopping=stopping, idle_s=60)) as driver:
+        driver.run(job_of(*inputs, bootstrap=sales.bootstrap, folder=tmp_path / "out", **given), on_progress)
+    rows = sorted((row["quantity"], row["price"]) for row in rows_of(tmp_path / "out"))
+    assert rows == [(1, None), (2, 1), (3, 2)]
+
+
 @pytest.mark.parametrize(
     ("sql", "more", "words"),
     [
