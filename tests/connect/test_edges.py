@@ -13,6 +13,7 @@ from tests.servers.process import answer_when, wait_until
 from tests.support.troubled import calls_in, offsets_in
 from tests.support.worker import ConnectWorker
 
+PROOF = pytest.mark.proof
 LONG = (pytest.mark.proof, pytest.mark.long)
 NUMBERS, SOURCE, SINK = "org.toys.NumbersConnector", "org.toys.TroubledSource", "org.toys.TroubledSink"
 
@@ -64,7 +65,7 @@ def shown(worker, name, task=None):
     ("order", "slow_ms"),
     [
         ("stop", 2000),
-        ("stop", 600_000),
+        pytest.param("stop", 600_000, marks=PROOF),
         ("restart", 2000),
         pytest.param("restart", 600_000, marks=LONG),
         ("delete", 2000),
@@ -156,7 +157,9 @@ def test_a_start_or_open_that_may_succeed_later_is_repeated(worker, tmp_path, na
 # Connectors that do not return
 
 
-@pytest.mark.parametrize("where", [pytest.param("start", marks=LONG), pytest.param("plan", marks=LONG), "stop"])
+@pytest.mark.parametrize(
+    "where", [pytest.param("start", marks=LONG), pytest.param("plan", marks=LONG), pytest.param("stop", marks=PROOF)]
+)
 def test_a_connector_that_does_not_return_holds_nobody_up(worker, tmp_path, name, where):
     gate, calls, other = tmp_path / "gate", tmp_path / "calls", f"{name}-other"
     worker.create(other, connector_class=NUMBERS, topic=other, total="1000000", pause_ms="5")
@@ -195,6 +198,7 @@ def test_a_connector_that_does_not_return_holds_nobody_up(worker, tmp_path, name
     worker.ask("DELETE", f"/connectors/{other}", expect=204)
 
 
+@PROOF
 def test_a_check_that_does_not_return_is_a_problem_and_holds_nobody_up(worker, tmp_path, name):
     gate = tmp_path / "gate"
     answers = []

@@ -135,5 +135,6 @@ class TestS3Sink(S3Target, SinkSuite):
 
 
 @pytest.mark.servers
+@pytest.mark.proof
 class TestHdfsSink(HdfsTarget, SinkSuite):
     pass

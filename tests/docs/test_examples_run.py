@@ -88,8 +88,10 @@ def on_platform(platform: RunningPlatform, tmp_path: Path):
     "page",
     [
         "how-to/connect.md",
-        "how-to/connectors-on-the-command-line.md",
-        "how-to/log-on-the-command-line.md",
+        *(
+            pytest.param(f"how-to/{name}-on-the-command-line.md", marks=pytest.mark.proof)
+            for name in ("connectors", "log")
+        ),
         "how-to/registry.md",
         "explanation/schema-formats.md",
         "how-to/events-access.md",

@@ -66,6 +66,7 @@ def test_webhook_sink(follow):
     follow("webhook-sink")
 
 
+@pytest.mark.proof
 def test_platform_events(follow):
     follow("platform-events")
 

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from registry.client import Reference, RegistryClient
 from tests.support.platform import RunningPlatform, running_platform, tidegate, until
 
@@ -50,6 +52,7 @@ def contents(folder: Path) -> dict[str, Any]:
     return {str(path.relative_to(folder)): json.loads(path.read_text()) for path in sorted(folder.rglob("*.json"))}
 
 
+@pytest.mark.proof
 def test_what_is_configured_moves_to_another_platform(tmp_path: Path) -> None:
     backup, copy = tmp_path / "backup", tmp_path / "copy"
     for name in ("first", "second"):

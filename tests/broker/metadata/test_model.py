@@ -28,7 +28,6 @@ from broker.log.directory import LogDirectory
 from broker.metadata.image import ClusterMetadata
 from broker.metadata.records import RemoveTopicRecord, TopicRecord, decode_record
 from broker.protocol.records import Record
-from tests.proofs import effort
 from tests.support.faults import FLUSHES, WRITES, Fault, FaultyDisk
 
 NAMES = ("a", "b", "c.d")
@@ -251,4 +250,4 @@ class MetadataMachine(RuleBasedStateMachine):
 
 
 TestMetadata = MetadataMachine.TestCase
-TestMetadata.settings = settings(max_examples=effort(25, 400), stateful_step_count=30, deadline=None)
+TestMetadata.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)

@@ -93,7 +93,7 @@ def _attribute(other: Any, name: str) -> Any:
 
 
 @pytest.mark.parametrize(("api", "kind", "version"), MESSAGES, ids=lambda part: str(part))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_kio_reads_what_we_write_and_we_read_it_back(api: str, kind: str, version: int, data: st.DataObject) -> None:
     cls = ours(api, kind)
@@ -111,7 +111,7 @@ def test_kio_reads_what_we_write_and_we_read_it_back(api: str, kind: str, versio
 
 
 @pytest.mark.parametrize("api", codegen.APIS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.binary(max_size=200), version=st.integers(0, 20), kind=st.sampled_from(("request", "response")))
 def test_any_bytes_are_a_message_or_malformed(api: str, data: bytes, version: int, kind: str) -> None:
     try:

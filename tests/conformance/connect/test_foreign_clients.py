@@ -32,7 +32,7 @@ def worker(tidegate_broker, tmp_path_factory):
 def test_kafka_connect_py(worker, tmp_path):
     client = KafkaConnect(worker.url)
     (tmp_path / "lines").write_text("one\n")
-    config = {"connector.class": SOURCE, "file": str(tmp_path / "lines"), "topic": "lines", "tasks.max": "1"}
+    config = {"connector.class": SOURCE, "file": str(tmp_path / "lines"), "topic": "lines-of-clients", "tasks.max": "1"}
 
     def state(name, *expected):
         def shown():
@@ -73,7 +73,7 @@ def test_kafka_connect_py(worker, tmp_path):
     for change_all, now in ((client.pause_all_connectors, "PAUSED"), (client.resume_all_connectors, "RUNNING")):
         change_all(pattern="py-.*")
         state("py-b", now, now)
-    wait_until(lambda: client.list_connector_topics("py-a") == {"py-a": {"topics": ["lines"]}}, "its topic")
+    wait_until(lambda: client.list_connector_topics("py-a") == {"py-a": {"topics": ["lines-of-clients"]}}, "its topic")
     client.reset_connector_topics("py-a")
     assert client.list_connector_topics("py-a") == {"py-a": {"topics": []}}
     client.stop_connector("py-a")

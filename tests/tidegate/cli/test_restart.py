@@ -21,6 +21,7 @@ def pids(platform: RunningPlatform) -> dict[str, int]:
     return {name: component["pid"] for name, component in platform.status()["components"].items()}
 
 
+@pytest.mark.proof
 def test_a_component_is_restarted_and_the_others_go_on(platform: RunningPlatform) -> None:
     lines = platform.data.parent / "lines.txt"
     lines.write_text("a\n")
