@@ -98,6 +98,7 @@ def test_reorders(follow):
 
 @pytest.mark.servers
 @pytest.mark.proof  # Spark starts
+@pytest.mark.long
 def test_spark_notebook(follow):
     follow("spark-notebook")
 

@@ -87,6 +87,7 @@ def _listens(port: int) -> bool:
         return asked.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.mark.long
 def test_a_client_without_a_jvm_reads_writes_and_streams(
     server: str, broker: BrokerThread, registry: RegistryThread, folder: Path
 ) -> None:

@@ -64,7 +64,7 @@ def _connections_to_the_jvm():
     collect_connections()
 
 
-@pytest.fixture(params=["iceberg", "delta"])
+@pytest.fixture(params=["iceberg", pytest.param("delta", marks=pytest.mark.long)])
 def made(request, spark, tmp_path_factory):
     """Makes objects for one table, each as another driver has it."""
     folder = spark.conf.get("spark.sql.catalog.tidegate.warehouse")

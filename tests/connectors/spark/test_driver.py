@@ -253,6 +253,7 @@ def test_csv_has_a_header_and_the_options_of_its_writer(driver, job_for, flights
     assert {line.split(";")[2] for line in lines[1:]} == {"AA", "-"}
 
 
+@pytest.mark.long
 def test_avro_files_have_the_columns_of_the_topic(job_for, flights, tmp_path):
     driver = SparkDriver(stopping=threading.Event(), idle_s=60, packages=PACKAGES["avro"])
     try:
@@ -417,6 +418,7 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
     assert row["tricky"] == tricky.strip().replace("\\t", "\t"), "a literal of SQL reads its escapes"
 
 
+@pytest.mark.long
 def test_an_idle_driver_writes_the_archive_of_classes_that_the_next_one_starts_with(
     job_for, flights, tmp_path, monkeypatch
 ):

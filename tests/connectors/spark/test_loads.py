@@ -242,6 +242,7 @@ def test_a_driver_that_is_killed_while_it_writes_leaves_nothing(source, tmp_path
     assert ids(loads.new()) == list(range(1001))
 
 
+@pytest.mark.long
 def test_rows_of_a_database_are_loaded_by_a_column_that_grows_or_whole(source, driver, tmp_path):
     url = f"jdbc:derby:{tmp_path}/shop;create=true"
     jdbc = {"format": "jdbc", "table": "(SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (3, 'c')) v(id, name)) t", "options": {"url": url}}  # fmt: skip
@@ -281,7 +282,14 @@ def appended(table, *rows):
     table.run()
 
 
-@pytest.mark.parametrize("format_", ["iceberg", "delta", pytest.param("delta in a catalog", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "format_",
+    [
+        "iceberg",
+        pytest.param("delta", marks=pytest.mark.long),
+        pytest.param("delta in a catalog", marks=pytest.mark.long),
+    ],
+)
 def test_a_table_is_loaded_as_it_is_and_then_what_is_appended(source, table, format_):
     there = table(format_)
     appended(there, {"id": 1, "name": "a"}, {"id": 2, "name": "b"})
@@ -297,7 +305,7 @@ def test_a_table_is_loaded_as_it_is_and_then_what_is_appended(source, table, for
     assert loads.run()["position"] is None
 
 
-@pytest.mark.parametrize("format_", ["iceberg", "delta"])
+@pytest.mark.parametrize("format_", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
 def test_changes_of_a_table_are_refused_skipped_or_sent(source, table, format_):
     there = table(format_, mode="merge", merge=Merge(["id"]), properties=FEED if format_ == "delta" else {})
 

@@ -118,6 +118,7 @@ def test_a_record_that_is_none_goes_to_the_dead_letters_with_the_headers_of_conn
     assert "left 1 records out" in json.dumps(progress)
 
 
+@pytest.mark.long
 def test_without_tolerance_the_task_fails_and_names_the_record(worker, topic, tmp_path):
     config = BASE | {"topics": topic, "spark.output.path": str(tmp_path / "out")}
     worker.ask("POST", "/connectors", {"name": topic, "config": config}, expect=201)

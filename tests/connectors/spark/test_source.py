@@ -125,6 +125,7 @@ def test_a_load_that_can_not_be_fails_in_words_and_is_tried_again_when_asked(wor
     wait_until(lambda: loaded(worker, topic) == [1], "the file is loaded", timeout_s=120)
 
 
+@pytest.mark.long
 def test_a_load_that_is_stopped_leaves_no_transaction_for_which_readers_wait(worker, tmp_path):
     topic, folder = f"stopped-{uuid.uuid4().hex[:8]}", tmp_path / "in"
     folder.mkdir()

@@ -25,7 +25,7 @@ from tests.support.spark import QUICK_CONF, create_topic, make_job, produce
 
 pytestmark = [pytest.mark.servers, pytest.mark.proof]
 
-FORMATS = pytest.mark.parametrize("format_", ["iceberg", "delta"])
+FORMATS = pytest.mark.parametrize("format_", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
 KINDS = pytest.mark.parametrize("format_", ["iceberg", "iceberg at a path", "delta", "delta in a catalog"])
 DDL = "id BIGINT, name STRING"
 

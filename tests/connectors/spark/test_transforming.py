@@ -214,6 +214,7 @@ def test_a_stream_keeps_its_state_from_one_job_to_the_next(
     assert sold == [[], [15], [1, 15]]
 
 
+@pytest.mark.long
 def test_streams_are_joined_with_each_other_and_with_a_table_as_it_is_now(
     driver: SparkDriver, topic: Callable[[], Topic], tmp_path: Path
 ) -> None:
@@ -237,6 +238,7 @@ def test_streams_are_joined_with_each_other_and_with_a_table_as_it_is_now(
     assert rows == [(1, 100, 5), (1, 100, 6), (2, 100, 6)]
 
 
+@pytest.mark.long
 def test_each_micro_batch_reads_the_table_as_it_is_then(topic: Callable[[], Topic], tmp_path: Path) -> None:
     sales, prices = topic(), topic()
     sales.write(sale("tea", 1))
@@ -371,6 +373,7 @@ class Killed:
 @pytest.mark.parametrize(
     "target", ["topic", pytest.param("files", marks=pytest.mark.long), pytest.param("iceberg", marks=pytest.mark.long)]
 )
+@pytest.mark.long
 def test_each_row_is_there_once_although_the_driver_is_killed_in_its_micro_batches(
     topic: Callable[[], Topic], tmp_path: Path, target: str
 ) -> None:

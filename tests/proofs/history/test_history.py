@@ -99,6 +99,7 @@ def test_our_broker_obeys_the_rules(tmp_path: Path, record_property: Any) -> Non
 
 
 @pytest.mark.servers
+@pytest.mark.long
 def test_apache_kafka_obeys_them_too(tmp_path: Path, record_property: Any) -> None:
     or_skip(lambda: require("kafka"))
     plans = [plan(seed, faults=APACHE_FAULTS) for seed in seeds(1, 10)]
