@@ -78,6 +78,7 @@ def test_order_system(follow):
     follow("order-system", NODE_PATH=str(clients.absolute() / "node_modules"))
 
 
+@pytest.mark.long
 @pytest.mark.servers
 @pytest.mark.proof  # a minute, most of it Spark starting
 def test_spark_bulk_load(follow):

@@ -52,6 +52,7 @@ class IcebergSuite(OnS3, OnBothBrokers, SinkFaultSuite):
         self.s3_url = s3_server.endpoint_url
 
 
+@pytest.mark.long
 class TestIcebergSink(IcebergSuite):
     pass
 

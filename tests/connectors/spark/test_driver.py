@@ -206,6 +206,7 @@ def left_out(driver, job):
     return done, [(row["offset"], row["bytes"], row["key"], row["error"]) for row in rows]
 
 
+@pytest.mark.long
 @BY_SCHEMA
 def test_a_job_that_tolerates_errors_leaves_records_out_and_hands_them_over(
     driver, job_for, apache_kafka, tmp_path, schema
@@ -221,6 +222,7 @@ def test_a_job_that_tolerates_errors_leaves_records_out_and_hands_them_over(
     assert [row["id"] for row in rows_of(tmp_path / "out")] == [1, 2]
 
 
+@pytest.mark.long
 def test_records_of_a_lookup_topic_that_are_left_out_are_counted_and_not_handed_over(
     driver, job_for, apache_kafka, registry, flights, tmp_path
 ):
@@ -234,6 +236,7 @@ def test_records_of_a_lookup_topic_that_are_left_out_are_counted_and_not_handed_
     assert len(rows_of(tmp_path / "out")) == 100
 
 
+@pytest.mark.long
 def test_topics_with_one_path_are_all_there(driver, job_for, apache_kafka, tmp_path):
     inputs = []
     for n in range(2):
@@ -245,6 +248,7 @@ def test_topics_with_one_path_are_all_there(driver, job_for, apache_kafka, tmp_p
         assert sorted(row["value"] for row in rows_of(tmp_path / "out")) == ["0", "1"]
 
 
+@pytest.mark.long
 def test_csv_has_a_header_and_the_options_of_its_writer(driver, job_for, flights, tmp_path):
     run(driver, job_for([flights[0]], format="csv", options={"sep": ";", "nullValue": "-"}, files=1))
     (file,) = (tmp_path / "out").glob("part-*.csv")
@@ -265,6 +269,7 @@ def test_avro_files_have_the_columns_of_the_topic(job_for, flights, tmp_path):
         assert sorted(row["id"] for row in fastavro.reader(stream)) == list(range(200))
 
 
+@pytest.mark.long
 def test_overwrite_replaces_the_folders_that_a_job_writes_to(driver, job_for, flights, tmp_path):
     view = flights[0].view
     run(driver, job_for([flights[0]], partition_by=["month"], run_id="a"))
@@ -276,6 +281,7 @@ def test_overwrite_replaces_the_folders_that_a_job_writes_to(driver, job_for, fl
         assert len([row for row in rows if row["month"] != 1]) == 133
 
 
+@pytest.mark.long
 def test_files_have_about_the_size_that_is_asked_for(driver, job_for, apache_kafka, tmp_path):
     topic = f"sized-{uuid.uuid4().hex[:6]}"
     fill(apache_kafka.bootstrap_servers, topic, [os.urandom(320).hex() for _ in range(10_000)], 2)
@@ -289,6 +295,7 @@ def test_files_have_about_the_size_that_is_asked_for(driver, job_for, apache_kaf
     assert 4 <= len(sizes[500_000]) <= 40
 
 
+@pytest.mark.long
 def test_text_is_a_column_and_has_its_coordinates_beside_it(driver, job_for, apache_kafka, tmp_path):
     topic = f"text-{uuid.uuid4().hex[:6]}"
     fill(apache_kafka.bootstrap_servers, topic, ["a", "ü"], 2)

@@ -282,6 +282,7 @@ def appended(table, *rows):
     table.run()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "format_",
     [

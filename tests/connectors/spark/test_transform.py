@@ -76,6 +76,7 @@ def drivers(worker: ConnectWorker) -> list[str]:
     return named
 
 
+@pytest.mark.long
 def test_the_stream_of_the_page_shows_its_lag_and_goes_on_after_a_pause_and_under_its_name(
     worker: ConnectWorker, tmp_path: Path
 ) -> None:

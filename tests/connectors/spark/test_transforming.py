@@ -164,6 +164,7 @@ def a_list(views, spark):
 """
 
 
+@pytest.mark.long
 def test_the_function_of_the_page_gets_the_views_and_each_must_return_a_dataframe(
     topic: Callable[[], Topic], tmp_path: Path
 ) -> None:
@@ -264,6 +265,7 @@ def test_each_micro_batch_reads_the_table_as_it_is_then(topic: Callable[[], Topi
     assert rows == [(1, None), (2, 1), (3, 2)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sql", "more", "words"),
     [
