@@ -55,8 +55,7 @@ class SparkDriver:
         on_left_out: Callable[[pa.RecordBatch], None] = lambda batch: None,
     ) -> Mapping[str, Any]:
         """Run a job to its end; returns what the driver said last (of a job ``rows`` by topic, ``files``, ``left_out``; of a load what
-        ``loading.run`` returns). ``on_left_out`` gets
-        the records that could not be decoded, with the columns ``LEFT_OUT``.
+        ``loading.run`` returns). ``on_left_out`` gets the records that could not be decoded, with the columns ``LEFT_OUT``.
 
         Blocks. Raises Cancelled soon after ``stopping`` is set, and when the job failed ConnectError with Spark's words,
         RetriableConnectError where a server that it uses was away; the driver is gone after any of them.
@@ -91,8 +90,10 @@ class SparkDriver:
         with self._lock:
             if (process := self._process) is not None:
                 self._recording = True
-                _record_classes(process)
-                self._recording = False
+                try:
+                    _record_classes(process, self.kill)
+                finally:
+                    self._recording = False
             self._end()
 
     def kill(self) -> None:
@@ -189,10 +190,11 @@ class SparkDriver:
             watcher.join()
 
 
-def _record_classes(process: subprocess.Popen[str]) -> None:
+def _record_classes(process: subprocess.Popen[str], kill: Callable[[], None]) -> None:
     """Have the driver write the archive of classes, and wait until it has, or until it is killed for taking too long."""
     assert process.stdin is not None and process.stdout is not None
-    killer = threading.Timer(_RECORDING_S, process.kill)
+    killer = threading.Timer(_RECORDING_S, kill)
+    killer.daemon = True
     killer.start()
     with contextlib.suppress(BrokenPipeError):
         process.stdin.write(f"{RECORD_CLASSES}\n")
