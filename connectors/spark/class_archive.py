@@ -8,14 +8,14 @@ JVM that has run a job writes it (``jcmd VM.cds dynamic_dump``, from Java 17 on)
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import shlex
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from connectors.spark.cache import cache_folder
+from connectors.spark.cache import arriving, cache_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,13 +51,12 @@ def record_classes(spark: SparkSession) -> bool:
     prefix = _prefix(Path(os.environ["JAVA_HOME"]))
     if prefix is None or _written(prefix):
         return False
-    prefix.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".arriving-", dir=prefix.parent) as folder:
-        arriving = Path(folder) / prefix.name
-        _dump(spark, arriving)
-        if not arriving.is_file():
+    with arriving(prefix.parent) as folder:
+        made = folder / prefix.name
+        _dump(spark, made)
+        if not made.is_file():
             return False
-        arriving.replace(f"{prefix}-{arriving.stat().st_size}.jsa")
+        made.replace(f"{prefix}-{made.stat().st_size}.jsa")
     archives = sorted(prefix.parent.glob("classes-*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in archives[_KEPT:]:
         with suppress(FileNotFoundError):
@@ -72,16 +71,18 @@ def _written(prefix: Path) -> Path | None:
 
 
 def _prefix(java_home: Path) -> Path | None:
-    """How the names of archives for this Java and pyspark begin; None where Java can't have one."""
-    import pyspark
-
-    base = java_home / "lib" / "server" / "classes.jsa"
+    """How the names of archives for this Java and pyspark begin; None where Java can't have one. Imports no pyspark: the
+    worker asks, too.
+    """
+    pyspark = importlib.util.find_spec("pyspark")
+    if pyspark is None or pyspark.origin is None:
+        return None
+    base, jars = java_home / "lib" / "server" / "classes.jsa", Path(pyspark.origin).parent / "jars"
     try:
-        stat = base.stat()
+        java, names = base.stat(), sorted(path.name for path in jars.iterdir())
     except OSError:
         return None
-    jars = Path(pyspark.__file__).parent / "jars"
-    named = f"{base.resolve()} {stat.st_size} {stat.st_mtime_ns} {pyspark.__version__} {jars} {jars.stat().st_mtime_ns}"
+    named = f"{base.resolve()} {java.st_size} {java.st_mtime_ns} {jars} {jars.stat().st_mtime_ns} {names}"
     return cache_folder() / "spark-classes" / f"classes-{hashlib.sha256(named.encode()).hexdigest()[:16]}"
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from connect.api import ConnectError
-from connectors.spark.cache import cache_folder
+from connectors.spark.cache import arriving, cache_folder
 from connectors.spark.java import trust_options
 
 __all__ = ["PACKAGES", "Package", "fetch_jars"]
@@ -35,26 +33,24 @@ def fetch_jars(java_home: Path, scratch: Path, packages: Sequence[Package]) -> l
     jars = [folder / f"{module}-{revision}.jar" for _, module, revision in packages]
     if all(jar.is_file() for jar in jars):
         return jars
-    folder.mkdir(parents=True, exist_ok=True)
-    arriving = Path(tempfile.mkdtemp(prefix=".arriving-", dir=folder))
     description = scratch / "ivy.xml"
     description.write_text(_ivy_file(packages))
-    command: list[str | Path] = [
-        java_home / "bin" / "java",
-        *trust_options(java_home, scratch),
-        "-jar", _ivy_jar(),
-        "-cache", scratch / "ivy-cache",
-        "-ivy", description,
-        "-confs", "default",
-        "-retrieve", f"{arriving}/[artifact]-[revision].[ext]",
-    ]  # fmt: skip
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise ConnectError("fetching Spark's jars took longer than 300 s; is the network there?") from error
-    for jar in arriving.glob("*.jar"):
-        jar.replace(folder / jar.name)  # whole or not at all: another job may look for it now
-    shutil.rmtree(arriving)
+    with arriving(folder) as there:
+        command: list[str | Path] = [
+            java_home / "bin" / "java",
+            *trust_options(java_home, scratch),
+            "-jar", _ivy_jar(),
+            "-cache", scratch / "ivy-cache",
+            "-ivy", description,
+            "-confs", "default",
+            "-retrieve", f"{there}/[artifact]-[revision].[ext]",
+        ]  # fmt: skip
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise ConnectError("fetching Spark's jars took longer than 300 s; is the network there?") from error
+        for jar in there.glob("*.jar"):
+            jar.replace(folder / jar.name)
     missing = [jar.name for jar in jars if not jar.is_file()]
     if done.returncode or missing:
         words = "\n".join(line for line in done.stdout.splitlines() if "WARN" in line or "ERROR" in line)[-1500:]
