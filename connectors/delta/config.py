@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
 from connect.api import JavaRegex, KeyType, Password, Problem, at_least, config, family, key
-from connectors.tables.config import regex_problems, routing_problems, setting_of, split_names
+from connectors.tables.config import routing_problems, setting_of, setting_problems, split_names
 
 __all__ = ["DeltaSinkConfig", "TableSettings", "name_problem"]
 
@@ -225,13 +225,7 @@ class DeltaSinkConfig:
             scheme = urlsplit(value).scheme.lower()
             if scheme not in _SCHEMES or (not scheme and not value.startswith("/")):
                 yield Problem(name, f"{name} is {value!r}; it should look like file:///path or s3://bucket/path")
-        for name, value in self.table.items():
-            table, _, setting = name.rpartition(".")
-            full = f"delta.table.{name}"
-            if setting not in _OF_TABLE or not table:
-                yield Problem(full, f"{full} is not a setting of a table: these are {', '.join(_OF_TABLE)}")
-            elif setting == "route-regex":
-                yield from regex_problems(full, value)
+        yield from setting_problems(self.prefix, self.table, _OF_TABLE)
 
     def _paths(self) -> Iterable[tuple[str, str]]:
         return ((f"delta.table.{name}", value) for name, value in self.table.items() if name.endswith(".path"))

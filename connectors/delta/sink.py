@@ -13,7 +13,6 @@ from connectors.tables.sink import TableSinkTask, changed_offsets
 
 if TYPE_CHECKING:
     from connectors.delta.store import DeltaStore
-    from connectors.tables.rows import TableRows
 
 __all__ = ["DeltaSinkConnector", "DeltaSinkTask"]
 
@@ -48,9 +47,6 @@ class DeltaSinkTask(TableSinkTask[DeltaSinkConfig]):
         if self._maintenance is not None:
             self._maintenance.start_if_due()
         return super().pre_commit(positions)
-
-    def after_commit(self, rows: Mapping[str, TableRows]) -> None:
-        del rows
 
 
 class DeltaSinkConnector(SinkConnector[DeltaSinkConfig]):

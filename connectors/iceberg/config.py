@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from connect.api import JavaRegex, KeyType, Password, Problem, at_least, config, family, key
 from connectors.iceberg.catalog_properties import catalog_problems
 from connectors.iceberg.partition_fields import parse_partition_field, split_fields
-from connectors.tables.config import regex_problems, routing_problems, setting_of
+from connectors.tables.config import routing_problems, setting_of, setting_problems
 
 __all__ = ["IcebergSinkConfig", "TableSettings"]
 
@@ -329,15 +329,10 @@ class IcebergSinkConfig:
         yield from catalog_problems(self.catalog)
 
     def _table_problems(self) -> Iterable[Problem]:
+        yield from setting_problems(self.prefix, self.table, _OF_TABLE)
         for name, value in self.table.items():
-            table, _, setting = name.rpartition(".")
-            full = f"iceberg.table.{name}"
-            if setting not in _OF_TABLE or not table:
-                yield Problem(full, f"{full} is not a setting of a table: these are {', '.join(_OF_TABLE)}")
-            elif setting == "route-regex":
-                yield from regex_problems(full, value)
-            elif setting == "partition-by":
-                yield from _partition_problems(full, value)
+            if name.endswith(".partition-by"):
+                yield from _partition_problems(f"iceberg.table.{name}", value)
         yield from _partition_problems("iceberg.tables.default-partition-by", self.default_partition_by or "")
         for prefix, props in (("auto-create-props", self.create_props), ("write-props", self.write_props)):
             if "write.py-location-provider.impl" in props:

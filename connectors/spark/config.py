@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from connect.api import Problem, at_least, config, family, key, one_of
 from connectors.spark.job import TABLES
 
-__all__ = ["REGISTERED", "SparkSinkConfig"]
+__all__ = ["REGISTERED", "SparkSinkConfig", "key_problems", "path_problems", "table_problems"]
 
 REGISTERED: Final = ("avro", "protobuf", "json-schema")
 """The formats of values whose schemas are in a registry."""
@@ -264,20 +264,15 @@ class SparkSinkConfig:
             )
         elif self.has_one_result and "${topic}" in target:
             yield Problem(name, f"with spark.sql there is one result: {name} cannot hold ${{topic}}")
-        elif self.path and not self.path.startswith("/") and ":" not in self.path.partition("/")[0]:
-            yield Problem(
-                "spark.output.path",
-                f"spark.output.path is {self.path!r}, and a job has no folder of its own: give an absolute path or a URI",
-            )
+        elif self.path:
+            yield from path_problems("spark.output.path", self.path)
         if self.table and not is_table:
             yield Problem(
                 "spark.output.table",
                 f"spark.output.format is {self.format}, whose files have no table: give spark.output.path, or the format iceberg or delta",
             )
-        elif self.table and self.format == "iceberg" and self.table.count(".") < 2:
-            yield Problem(
-                "spark.output.table", f"spark.output.table is {self.table!r}: give catalog.namespace.table for iceberg"
-            )
+        elif self.table:
+            yield from table_problems("spark.output.table", self.table, self.format)
         if self.format == "iceberg" and self.path and self.path.partition(":")[0] in _WITHOUT_RENAME:
             yield Problem(
                 "spark.output.path",
@@ -324,3 +319,26 @@ class SparkSinkConfig:
             yield Problem(
                 "spark.value.format", "spark.output.mode is merge, which needs records with fields: string has none"
             )
+
+
+def path_problems(name: str, path: str) -> Iterable[Problem]:
+    """Of a folder that Spark reads or writes."""
+    if not path.startswith("/") and ":" not in path.partition("/")[0]:
+        message = f"{name} is {path!r}, and a job has no folder of its own: give an absolute path or a URI"
+        yield Problem(name, message)
+
+
+def table_problems(name: str, table: str, format_: str) -> Iterable[Problem]:
+    """Of a table's name in a catalog of Spark."""
+    if format_ == "iceberg" and table.count(".") < 2:
+        yield Problem(name, f"{name} is {table!r}: give catalog.namespace.table for iceberg")
+
+
+def key_problems(columns: Sequence[str], format_: str) -> Iterable[Problem]:
+    """Of the columns that make the keys of records."""
+    if len(columns) > 1 and format_ in ("string", "binary"):
+        yield Problem(
+            "spark.output.key.format",
+            f"spark.output.key.columns has {len(columns)} columns, and the key's format is {format_}, which takes one: give "
+            "spark.output.key.format a format of records",
+        )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from connect.api import Problem, at_least, between, config, family, key, non_empty, one_of
-from connectors.spark.config import REGISTERED
+from connectors.spark.config import REGISTERED, key_problems, path_problems, table_problems
 from connectors.spark.job import TABLES
 
 __all__ = ["FILES", "SparkSourceConfig"]
@@ -183,12 +183,7 @@ class SparkSourceConfig:
     def problems(self) -> Iterable[Problem]:
         yield from self._problems_of_input()
         yield from self._problems_of_mode()
-        if len(self.key_columns) > 1 and self.format_of_keys in ("string", "binary"):
-            yield Problem(
-                "spark.output.key.format",
-                f"spark.output.key.columns has {len(self.key_columns)} columns, and the key's format is {self.format_of_keys}, which "
-                "takes one: give spark.output.key.format a format of records",
-            )
+        yield from key_problems(self.key_columns, self.format_of_keys)
 
     def _problems_of_input(self) -> Iterable[Problem]:
         if self.path and self.table:
@@ -204,15 +199,10 @@ class SparkSourceConfig:
                 "spark.input.path",
                 "spark.input.path is missing: give the table's path, or its name as spark.input.table",
             )
-        elif self.path and not self.path.startswith("/") and ":" not in self.path.partition("/")[0]:
-            yield Problem(
-                "spark.input.path",
-                f"spark.input.path is {self.path!r}, and a job has no folder of its own: give an absolute path or a URI",
-            )
-        if self.table and self.format == "iceberg" and self.table.count(".") < 2:
-            yield Problem(
-                "spark.input.table", f"spark.input.table is {self.table!r}: give catalog.namespace.table for iceberg"
-            )
+        elif self.path:
+            yield from path_problems("spark.input.path", self.path)
+        if self.table:
+            yield from table_problems("spark.input.table", self.table, self.format)
         if self.format == "jdbc" and not self.options.get("url"):
             yield Problem("spark.input.format", "spark.input.format is jdbc: give spark.input.option.url, jdbc:...")
         if self.schema and self.format not in FILES:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from connect.api import Problem, at_least, config, inherited, key, one_of
-from connectors.spark.config import REGISTERED, SparkSinkConfig
+from connectors.spark.config import REGISTERED, SparkSinkConfig, key_problems
 
 __all__ = ["SparkTransformConfig"]
 
@@ -197,12 +197,7 @@ class SparkTransformConfig(SparkSinkConfig):
                 "spark.output.mode",
                 f"spark.output.mode is {self.mode}: records can only be appended to spark.output.topic",
             )
-        if len(self.output_key) > 1 and self.key_format_of_output in ("string", "binary"):
-            yield Problem(
-                "spark.output.key.format",
-                f"spark.output.key.columns has {len(self.output_key)} columns, and the key's format is {self.key_format_of_output}, which "
-                "takes one: give spark.output.key.format a format of records",
-            )
+        yield from key_problems(self.output_key, self.key_format_of_output)
 
     def _problems_of_stream(self) -> Iterable[Problem]:
         if not self.streams:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Protocol
 
 from connect.api import JavaRegex, Problem
 
-__all__ = ["RoutedTable", "TableSinkConfig", "regex_problems", "routing_problems", "setting_of", "split_names"]
+__all__ = ["RoutedTable", "TableSinkConfig", "routing_problems", "setting_of", "setting_problems", "split_names"]
 
 
 class RoutedTable(Protocol):
@@ -65,7 +65,18 @@ def routing_problems(config: TableSinkConfig) -> Iterable[Problem]:
         yield Problem(f"{prefix}.route-field", f"{prefix}.dynamic-enabled needs {prefix}.route-field")
 
 
-def regex_problems(name: str, value: str) -> Iterable[Problem]:
+def setting_problems(prefix: str, table: Mapping[str, str], settings: Sequence[str]) -> Iterable[Problem]:
+    """Of the settings of single tables, ``PREFIX.table.NAME.SETTING``."""
+    for name, value in table.items():
+        of, _, setting = name.rpartition(".")
+        full = f"{prefix}.table.{name}"
+        if setting not in settings or not of:
+            yield Problem(full, f"{full} is not a setting of a table: these are {', '.join(settings)}")
+        elif setting == "route-regex":
+            yield from _regex_problems(full, value)
+
+
+def _regex_problems(name: str, value: str) -> Iterable[Problem]:
     try:
         JavaRegex(value)
     except (ValueError, re.error) as error:

@@ -66,7 +66,6 @@ class TableSinkTask(SinkTask[ConfigT]):
     def make_store(self, *, creates: bool = True) -> TableStore:
         """Where the tables are; without ``creates`` nothing is written there. It connects at its first use."""
 
-    @abstractmethod
     def after_commit(self, rows: Mapping[str, TableRows]) -> None:
         """Called with the tables, by their names, after all of them were committed."""
 
