@@ -25,6 +25,7 @@ __all__ = [
     "delta_table",
     "fill",
     "iceberg_table",
+    "lake_conf",
     "make_job",
     "produce",
 ]
@@ -60,6 +61,24 @@ def collect_connections() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
+
+
+def lake_conf(warehouse: Path) -> dict[str, str]:
+    """A session for tables of both formats, with the Iceberg catalog ``lake`` in a folder of the warehouse."""
+    from connectors.spark.tables.delta import EXTENSION as OF_DELTA
+    from connectors.spark.tables.iceberg import EXTENSION as OF_ICEBERG
+
+    catalog = "spark.sql.catalog.lake"
+    return {
+        "spark.sql.extensions": f"{OF_ICEBERG},{OF_DELTA}",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.shuffle.partitions": "2",
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.type": "hadoop",
+        f"{catalog}.warehouse": str(warehouse / "lake"),
+        f"{catalog}.cache-enabled": "false",
+    }
 
 
 def make_job(bootstrap: str, inputs: list[Input], path: Path | str, **changes: Any) -> Job:

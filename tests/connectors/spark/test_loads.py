@@ -17,45 +17,19 @@ from confluent_kafka import Consumer
 from broker.client import ClientConfig, TopicPartition, TransactionalProducer
 from broker.client.blocking import Admin
 from connect.api import ConnectError
-from connectors.spark.client import SparkDriver
-from connectors.spark.jars import PACKAGES
 from connectors.spark.job import Merge
 from connectors.spark.load import Load
-from connectors.spark.tables.delta import EXTENSION as OF_DELTA
-from connectors.spark.tables.iceberg import EXTENSION as OF_ICEBERG
 from tests.connectors.spark.test_tables import Loads as TableLoads
 from tests.servers.process import wait_until
-from tests.support.spark import QUICK_CONF, create_topic
+from tests.support.spark import QUICK_CONF, create_topic, lake_conf
 
 pytestmark = [pytest.mark.servers, pytest.mark.proof]
 
 
 @pytest.fixture(scope="module")
-def driver():
-    driver = SparkDriver(stopping=threading.Event(), idle_s=60, packages=[*PACKAGES["iceberg"], *PACKAGES["delta"]])
-    yield driver
-    driver.close()
-
-
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory):
-    return tmp_path_factory.mktemp("warehouse")
-
-
-@pytest.fixture(scope="module")
 def conf(warehouse):
     """One session for both formats of tables."""
-    catalog = "spark.sql.catalog.lake"
-    return QUICK_CONF | {
-        "spark.sql.extensions": f"{OF_ICEBERG},{OF_DELTA}",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.shuffle.partitions": "2",
-        catalog: "org.apache.iceberg.spark.SparkCatalog",
-        f"{catalog}.type": "hadoop",
-        f"{catalog}.warehouse": str(warehouse / "lake"),
-        f"{catalog}.cache-enabled": "false",
-    }
+    return QUICK_CONF | lake_conf(warehouse)
 
 
 class Source:

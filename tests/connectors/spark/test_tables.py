@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-import threading
 import time
 import uuid
 
@@ -15,13 +14,9 @@ import pytest
 from connect.api import ConnectError, TopicPartition
 from connect.bench import Bench
 from connectors.delta.sink import DeltaSinkConnector
-from connectors.spark.client import SparkDriver
-from connectors.spark.jars import PACKAGES
 from connectors.spark.job import Input, Maintenance, Merge
-from connectors.spark.tables.delta import EXTENSION as OF_DELTA
-from connectors.spark.tables.iceberg import EXTENSION as OF_ICEBERG
 from tests.connectors.iceberg.test_changes import changes, row
-from tests.support.spark import QUICK_CONF, create_topic, make_job, produce
+from tests.support.spark import QUICK_CONF, create_topic, lake_conf, make_job, produce
 
 pytestmark = [pytest.mark.servers, pytest.mark.proof]
 
@@ -31,30 +26,9 @@ DDL = "id BIGINT, name STRING"
 
 
 @pytest.fixture(scope="module")
-def driver():
-    driver = SparkDriver(stopping=threading.Event(), idle_s=60, packages=[*PACKAGES["iceberg"], *PACKAGES["delta"]])
-    yield driver
-    driver.close()
-
-
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory):
-    return tmp_path_factory.mktemp("warehouse")
-
-
-@pytest.fixture(scope="module")
 def conf(warehouse):
     """One session for both formats."""
-    catalog = "spark.sql.catalog.lake"
-    return {
-        "spark.sql.extensions": f"{OF_ICEBERG},{OF_DELTA}",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.shuffle.partitions": "2",
-        catalog: "org.apache.iceberg.spark.SparkCatalog",
-        f"{catalog}.type": "hadoop",
-        f"{catalog}.warehouse": str(warehouse / "lake"),
-        f"{catalog}.cache-enabled": "false",
+    return lake_conf(warehouse) | {
         "spark.sql.catalog.tidegate": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.tidegate.type": "hadoop",
         "spark.sql.catalog.tidegate.warehouse": str(warehouse),
