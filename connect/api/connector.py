@@ -305,7 +305,7 @@ class SourceTask(Task[ConfigT]):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a run of a SourceJobTask has written. ``position`` is the source's position after it, ``topics`` are those written to.
+    """The result of a run of a SourceJobTask. ``position`` is the source's position after it, ``topics`` are those written to.
 
     With a ``receipt`` the records are in transactions that are open, and it says which; without one they are visible.
     """
@@ -333,7 +333,7 @@ class SourceJobTask(Task[ConfigT]):
 
     @abstractmethod
     def source_partition(self) -> Mapping[str, Any]:
-        """What the positions are of: all runs of a configuration have one."""
+        """The partition that the positions belong to: all runs of a configuration have one."""
 
     @abstractmethod
     def write(self, position: Mapping[str, Any] | None, run_id: str) -> Written | None:

@@ -22,7 +22,7 @@ _TRIES: Final = 20
 def maintain_tables(config: DeltaSinkConfig, names: Callable[[], Sequence[str]], stopping: threading.Event) -> None:
     """Put small files of all tables together, and delete files that are too old.
 
-    What prevents it is logged: the next time may succeed. delta-rs repeats a commit that meets another, and gives up
+    A failure is logged: the next time may succeed. delta-rs repeats a commit that meets another, and gives up
     where the other has changed the same files.
     """
     tables = Tables(config)

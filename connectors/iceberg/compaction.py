@@ -37,7 +37,7 @@ _TRIES: Final = 20
 
 
 def compact_tables(config: IcebergSinkConfig, connector: str, stopping: threading.Event) -> None:
-    """Compact all tables of a configuration. What prevents it is logged: the next time may succeed."""
+    """Compact all tables of a configuration. A failure is logged: the next time may succeed."""
     with closing(Tables(config, creates=False)) as tables:
         try:
             names = config.tables or list(tables.names())

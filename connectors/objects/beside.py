@@ -23,7 +23,7 @@ _HEADERS: Final = Schema.array(Schema.struct({"key": _TEXT, "value": _TEXT}))
 
 
 class Beside(ABC):
-    """What of each record is stored beside its value.
+    """A part of each record that is stored beside its value.
 
     Formats of ``wrapping`` hold structs; there it is the only ``field`` of a struct that is called ``envelope``.
     """

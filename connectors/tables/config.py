@@ -1,4 +1,4 @@
-"""What the shared parts need to know of a sink's configuration, whatever its keys are called."""
+"""A sink's configuration as the shared parts see it, whatever its keys are called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the columns of an existing table need to follow the records' schemas."""
+"""Changes by which the columns of an existing table follow the records' schemas."""
 
 from __future__ import annotations
 

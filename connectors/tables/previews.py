@@ -1,4 +1,4 @@
-"""What a put would do, without doing it."""
+"""Says what a put would do, and does nothing."""
 
 from __future__ import annotations
 
