@@ -399,7 +399,7 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
         "spark.ui.port": "0",
     }
     sql = f"SELECT current_timezone() AS zone, '${{spark.tidegate.tricky}}' AS tricky, count(*) AS n FROM {flights[0].view}"
-    seen, modes, log, addresses = [], set(), [], set()
+    seen, modes, log, addresses, files = [], set(), [], set(), set()
 
     def look(_):
         for process in psutil.Process().children(recursive=True):
@@ -410,11 +410,13 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
         with suppress(AttributeError, FileNotFoundError):  # before the driver
             log.append((Path(driver._folder.name) / "spark.log").read_text())
             modes.add((Path(driver._folder.name) / "spark.conf").stat().st_mode & 0o077)
+            files.update(path.name.partition("-")[0] for path in Path(driver._folder.name).iterdir())
 
     driver = SparkDriver(stopping=threading.Event(), idle_s=0.0)
     driver.run(job_for([flights[0]], conf=conf, sql=sql, **logins), look)
     until(lambda: driver._process is None, "the driver gone")
     assert modes == {0}
+    assert {"blockmgr", "spark"} <= files, "the JVM's files go with the driver's folder"
     assert "java" in {name for name, _ in seen}
     assert addresses and addresses <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}, "the UI and all else listen on loopback"
     secrets = (secret, login, registry_user)

@@ -64,10 +64,13 @@ def records(worker, topic, count):
     )
     consumer.subscribe([topic])
     seen = []
-    wait_until(
-        lambda: seen.extend(m for m in consumer.consume(count, 0.5) if m.error() is None) or len(seen) >= count,
-        f"{count} records in {topic}",
-    )
+    try:
+        wait_until(
+            lambda: seen.extend(m for m in consumer.consume(count, 0.5) if m.error() is None) or len(seen) >= count,
+            f"{count} records in {topic}",
+        )
+    except TimeoutError as error:
+        raise AssertionError(f"{error}; {worker.ask('GET', '/connectors?expand=status')}") from None
     consumer.close()
     return seen
 
