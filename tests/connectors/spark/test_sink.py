@@ -118,7 +118,7 @@ def test_a_record_that_is_none_goes_to_the_dead_letters_with_the_headers_of_conn
     wait_until(lambda: offset(worker, topic) == 3, "the run committed")
     assert ds.dataset(tmp_path / "out").to_table().to_pylist() == [{"id": 0}, {"id": 2}]
     progress = worker.ask("GET", f"/tidegate/v1/connectors/{topic}/progress")
-    assert "left 1 records out" in json.dumps(progress)
+    assert "wrote 1 file, left 1 record out" in json.dumps(progress)
 
 
 @pytest.mark.long
