@@ -165,7 +165,8 @@ def changes(worker):
     return name
 
 
-@pytest.mark.parametrize("format_", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("format_", ["iceberg", "delta"])
 def test_the_connectors_of_the_page_make_tables_that_others_read(worker, changes, tmp_path, format_):
     config = of_page(format_, tmp_path) | {"topics": changes}
     worker.ask("POST", "/connectors", {"name": changes, "config": config}, expect=201)
