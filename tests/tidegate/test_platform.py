@@ -16,7 +16,8 @@ import requests
 
 from tests.support.platform import tidegate, until
 from tidegate.kit.errors import UsageError
-from tidegate.platform import State, make_plan
+from tidegate.platform import make_plan
+from tidegate.state import State
 
 
 def status(data):

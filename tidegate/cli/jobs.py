@@ -11,10 +11,12 @@ import click
 
 from tidegate.cli.connectors.logs import logs
 from tidegate.cli.connectors.looking import workers_in
-from tidegate.cli.connectors.reach import connect_options, connector_argument, path_of, rest_of, statistics_of
-from tidegate.cli.options import done, done_option, json_option, print_json, print_table, time_text
-from tidegate.cli.rest import Rest
+from tidegate.cli.connectors.reach import connect_options, connector_argument, rest_of
+from tidegate.cli.options import done, done_option, echo_error, json_option, print_json, print_table
+from tidegate.clients.rest import Rest
+from tidegate.clients.worker import path_of, statistics_of
 from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.texts import time_text
 
 __all__ = ["jobs"]
 
@@ -39,7 +41,7 @@ def list_jobs(data: Path, connect: str | None, as_json: bool) -> None:
     Example: tidegate jobs list
     """
     rest = rest_of(data, connect)
-    told = _jobs(rest, data, connect)
+    told = _jobs(rest)
     if as_json:
         print_json(list(told.values()))
         return
@@ -69,7 +71,7 @@ def show(name: str, data: Path, connect: str | None, as_json: bool) -> None:
     Example: tidegate jobs show flights
     """
     rest = rest_of(data, connect)
-    job = _job(rest, data, connect, name)
+    job = _job(rest, name)
     progress = rest.call("GET", f"/tidegate/v1{path_of(name)}/progress")["tasks"]
     if as_json:
         print_json({**job, "progress": progress})
@@ -162,10 +164,10 @@ def _run_once_restarted(rest: Rest, name: str) -> None:
             return
 
 
-def _jobs(rest: Rest, data: Path, connect: str | None) -> dict[str, dict[str, Any]]:
+def _jobs(rest: Rest) -> dict[str, dict[str, Any]]:
     """The jobs by connector: state, runs and the time of the next run."""
     statuses = {name: entry["status"] for name, entry in rest.call("GET", "/connectors", expand="status").items()}
-    counted = statistics_of(rest, data, connect, workers_in(statuses.values())) if statuses else {}
+    counted = statistics_of(rest, workers_in(statuses.values()), echo_error) if statuses else {}
     return {
         name: {"name": name, "state": _state(statuses[name]), **task["job"]}
         for name, tasks in counted.items()
@@ -174,9 +176,9 @@ def _jobs(rest: Rest, data: Path, connect: str | None) -> dict[str, dict[str, An
     }
 
 
-def _job(rest: Rest, data: Path, connect: str | None, name: str) -> dict[str, Any]:
+def _job(rest: Rest, name: str) -> dict[str, Any]:
     rest.call("GET", path_of(name))  # 404 for a name that there is not
-    told = _jobs(rest, data, connect)
+    told = _jobs(rest)
     if name not in told:
         raise UsageError(f"connector {name} has no job that runs; jobs are: {', '.join(sorted(told)) or 'none'}")
     return told[name]

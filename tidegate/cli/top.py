@@ -15,18 +15,17 @@ import click
 import requests
 
 from tidegate.cli.connectors.reach import connect_options, rest_of
-from tidegate.cli.connectors.summary import summaries_of
 from tidegate.cli.credentials import credentials_for
 from tidegate.cli.options import context_in_use, json_option, print_json, table_of
-from tidegate.cli.up import component_state, with_memory
+from tidegate.clients.summary import summaries_of
 from tidegate.kit.errors import TidegateError
-from tidegate.platform import State, read_state
+from tidegate.state import State, component_state, read_state, with_memory
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from tidegate.cli.rest import Rest
+    from tidegate.clients.rest import Rest
 
 __all__ = ["top"]
 
@@ -98,7 +97,7 @@ class _Watched:
         if not components or any(component["name"] == "connect" for component in components):
             try:
                 self._rest = self._rest or rest_of(self._data, self._connect)
-                connectors = summaries_of(self._rest, self._data, self._connect, notes.append)
+                connectors = summaries_of(self._rest, notes.append)
             except TidegateError as error:
                 self._rest = None  # a worker that starts again may have another address
                 if not components:

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tidegate.cli.credentials import registry_client
-from tidegate.cli.kafka.client import client_config, kafka_options, naming_topics
-from tidegate.cli.kafka.decoding import decoder, shown_headers
-from tidegate.cli.kafka.exact_json import json_text
-from tidegate.cli.kafka.positions import POSITION, Position, chosen_partitions, resolve
+from tidegate.cli.kafka.client import client_config, kafka_options
+from tidegate.cli.kafka.positions import POSITION
+from tidegate.clients.topics import naming_topics
 from tidegate.kit.config import nearest_name
+from tidegate.records.decoding import decoder, shown_headers
+from tidegate.records.exact_json import json_text
+from tidegate.records.positions import Position, chosen_partitions, resolve
 
 if TYPE_CHECKING:
     from broker.client import Admin, BatchConsumer, ClientConfig, KafkaRecord, TopicDescription, TopicPartition

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidegate.cli.kafka.client import client_config, kafka_options, with_admin
-from tidegate.cli.kafka.positions import POSITION, Position, resolve
+from tidegate.cli.kafka.positions import POSITION
 from tidegate.cli.options import done, done_option, json_option, print_json, print_table
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
+from tidegate.records.positions import Position, resolve
 
 if TYPE_CHECKING:
     from broker.client import Admin, GroupDescription, TopicPartition

@@ -16,11 +16,11 @@ import click
 
 from tidegate.cli.credentials import naming_subjects, registry_client
 from tidegate.cli.kafka.client import client_config, kafka_options, key_values, with_admin
-from tidegate.cli.kafka.decoding import raw_bytes, subject_encoder
-from tidegate.cli.kafka.exact_json import json_text, parsed_json
-from tidegate.cli.options import counted
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
+from tidegate.kit.texts import counted
+from tidegate.records.decoding import raw_bytes, subject_encoder
+from tidegate.records.exact_json import json_text, parsed_json
 
 if TYPE_CHECKING:
     from broker.client import Admin, ClientConfig

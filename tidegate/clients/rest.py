@@ -1,4 +1,4 @@
-"""Calls REST APIs for the command line; errors become one line."""
+"""Calls REST APIs; errors become one line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import requests
 
-from tidegate.cli.credentials import Credentials
+from tidegate.clients.credentials import Credentials
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.requests_tls import advice
@@ -28,9 +28,14 @@ class Rest:
 
     def __init__(self, url: str, what: str, credentials: Credentials | None = None, *, timeout_s: float = 95) -> None:
         self._url, self._what, self._session = url.rstrip("/"), what, requests.Session()
-        self._timeout_s = timeout_s
+        self._timeout_s, self._credentials = timeout_s, credentials
         if credentials is not None:
             credentials.enter(self._session)
+
+    def at(self, address: str, *, timeout_s: float) -> Rest:
+        """The same component on another machine, ``host:port``, with the same credentials."""
+        scheme = self._url.partition("://")[0]
+        return Rest(f"{scheme}://{address}", self._what, self._credentials, timeout_s=timeout_s)
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         try:

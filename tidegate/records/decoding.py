@@ -8,8 +8,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidegate.cli.kafka.exact_json import json_text, parsed_json
 from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.records.exact_json import json_text, parsed_json
 
 if TYPE_CHECKING:
     from registry.client import RegistryClient
