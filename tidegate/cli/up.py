@@ -38,6 +38,7 @@ _LISTEN_OPTIONS: Final = {
     "connect_listen": "connect",
     "events_listen": "events",
     "pubsub_listen": "pubsub",
+    "console_listen": "console",
 }
 
 
@@ -50,6 +51,7 @@ _LISTEN_OPTIONS: Final = {
 @click.option("--connect-listen", metavar="H:P", help="Where Connect listens.")
 @click.option("--events-listen", metavar="H:P", help="Where the events service listens (REST, CometD).")
 @click.option("--pubsub-listen", metavar="H:P", help="Where the Pub/Sub API listens, with TLS.")
+@click.option("--console-listen", metavar="H:P", help="Where the console, the pages for a browser, listens.")
 @click.option("--bootstrap-servers", metavar="LIST", help="Use this Kafka instead of the embedded broker.")
 @click.option(
     "--triggers",
@@ -127,6 +129,8 @@ def _announce(state: State, data: Path) -> None:
         click.echo(
             f"  curl -u {INTERNAL_USER}:$(cat {data.absolute()}/connect.token) {addresses.get('connect', '')}/connectors"
         )
+        if "console" in addresses:
+            click.echo(f"The console asks for the same: user {INTERNAL_USER}, with the password in that file.")
     click.echo(f"\nData and logs: {data.absolute()}. Stop with: tidegate down --data {data}")
 
 
