@@ -41,7 +41,7 @@ async def moved_group(
     if not chosen:
         near = nearest_name(group, [listing.group_id for listing in await admin.list_groups()])
         hint = f", or did you mean {near}?" if near not in (None, group) else ""
-        raise UsageError(f"group {group} has no offsets; name the topics it is to read with --topic{hint}")
+        raise UsageError(f"group {group} has no offsets; name the topics that it is to read{hint}")
     moved = await resolve(admin, position, chosen, exactly=True)
     if execute:
         await admin.alter_group_offsets(group, {p: offset for p, (_, offset, _) in moved.items()})

@@ -19,7 +19,7 @@ class Page:
     """A page, or several that share one entry of the navigation."""
 
     title: str
-    """In the navigation."""
+    """In the navigation; empty for pages below another's."""
     path: str
     module: str
     """The module with ``def routes(console: Console) -> list[Route]``."""
@@ -34,4 +34,11 @@ class Page:
         return made
 
 
-PAGES: Final = (Page("Overview", "/", "tidegate.console.pages.overview"),)
+_KAFKA: Final = ("bootstrap_servers",)
+PAGES: Final = (
+    Page("Overview", "/", "tidegate.console.pages.overview"),
+    Page("Topics", "/topics", "tidegate.console.pages.topics", _KAFKA),
+    Page("", "/topics", "tidegate.console.pages.records", _KAFKA),
+    Page("Groups", "/groups", "tidegate.console.pages.groups", _KAFKA),
+    Page("Schemas", "/schemas", "tidegate.console.pages.schemas", ("registry_url",)),
+)
