@@ -34,4 +34,13 @@ class Page:
         return made
 
 
-PAGES: Final = (Page("Overview", "/", "tidegate.console.pages.overview"),)
+PAGES: Final = (
+    Page("Overview", "/", "tidegate.console.pages.overview"),
+    Page("Connectors", "/connectors", "tidegate.console.pages.connectors", needs=("connect_url",)),
+    Page(
+        "Dead letters",
+        "/dead-letters",
+        "tidegate.console.pages.dead_letters",
+        needs=("connect_url", "bootstrap_servers"),
+    ),
+)
