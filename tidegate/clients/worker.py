@@ -12,7 +12,7 @@ from tidegate.clients.rest import NotThere, Rest
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["Worker", "masked_config", "path_of", "statistics_of"]
+__all__ = ["Worker", "declared_passwords", "masked_config", "path_of", "statistics_of"]
 
 _NAMED_CONNECTOR: Final = re.compile(r"/connectors/([^/]+)")
 _OTHER_WORKER_S: Final = 10.0
@@ -75,7 +75,7 @@ def masked_config(rest: Rest, config: Mapping[str, Any]) -> dict[str, Any]:
     """
     from tidegate.kit.scrubbing import HIDDEN, masked
 
-    secret = set(_declared_passwords(rest, config))
+    secret = set(declared_passwords(rest, config))
     shown = {}
     for key, value in sorted(config.items()):
         if not isinstance(value, str) or _is_placeholder(value):
@@ -94,7 +94,8 @@ _PLUGIN_KEY: Final = re.compile(
 )
 
 
-def _declared_passwords(rest: Rest, config: Mapping[str, Any]) -> Iterable[str]:
+def declared_passwords(rest: Rest, config: Mapping[str, Any]) -> Iterable[str]:
+    """The keys of a configuration that its plugins declare as passwords."""
     for key, value in config.items():
         matched = _PLUGIN_KEY.fullmatch(key)
         if matched is None or not isinstance(value, str):

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from tidegate.clients.credentials import Credentials
 from tidegate.console.config import ConsoleConfig
+from tidegate.console.drafts import Drafts
 from tidegate.console.faces import Faces
 from tidegate.console.rendering import Renderer
 from tidegate.console.samples import Sampler
@@ -50,6 +51,7 @@ class Console:
     renderer: Renderer = field(default_factory=Renderer)
     users: UsersFile | None = None
     sampler: Sampler | None = None
+    drafts: Drafts = field(default_factory=Drafts)
     navigation: Sequence[NavigationEntry] = ()
     _faces: OrderedDict[Credentials | None, Faces] = field(default_factory=OrderedDict)
 
@@ -68,6 +70,10 @@ class Console:
                 self._faces.popitem(last=False)
         self._faces.move_to_end(credentials)
         return known
+
+    def has_page(self, path: str) -> bool:
+        """Whether the navigation has a page, so that others may link to what is below it."""
+        return any(entry.path == path for entry in self.navigation)
 
     def route(
         self, path: str, handler: Callable[[Visit], Awaitable[Response]], methods: Sequence[str] = ("GET",)
@@ -121,6 +127,18 @@ class Visit:
             now_ms=int(time.time() * 1000),
             **values,
         )
+
+    def may(self, verb: str, kind: str, name: str) -> bool:
+        """Whether a page shows what needs a right. Where the users are not known here, the faces refuse what one may not do."""
+        users = self.console.users
+        user = users.last_read.named(self.session.user) if users is not None else None
+        return users is None or (user is not None and user.may(verb, kind, name))
+
+    def may_some(self, verb: str, kind: str) -> bool:
+        """Whether there may be a thing of that kind with which the user may do this."""
+        users = self.console.users
+        user = users.last_read.named(self.session.user) if users is not None else None
+        return users is None or (user is not None and user.may_some(verb, kind))
 
     def redirect(self, path: str) -> Response:
         """To the page that shows the result of a change."""

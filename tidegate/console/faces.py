@@ -12,6 +12,7 @@ from tidegate.clients.credentials import Credentials
 from tidegate.clients.rest import LoginRefused, NotAllowed, Rest
 from tidegate.clients.worker import Worker, statistics_of
 from tidegate.console.config import ConsoleConfig
+from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
     from broker.client import ClientConfig, GroupListing
@@ -23,6 +24,7 @@ T = TypeVar("T")
 
 _KEPT_S: Final = 2.0
 """How long lists that several pages need are kept, in seconds."""
+_MOST_KEPT: Final = 50
 _REST_S: Final = 95.0
 """The time for a call; a validation may open connections."""
 
@@ -82,9 +84,11 @@ class Faces:
         return ClientConfig(self._config.bootstrap_servers, settings | {"client.id": "console"})
 
     def registry_client(self) -> RegistryClient:
-        """A client that blocks, for ``asyncio.to_thread``. Close it."""
+        """A client that blocks, for ``asyncio.to_thread``. Close it. Raises UsageError without a registry."""
         from registry.client import RegistryClient
 
+        if not self._config.registry_url:
+            raise UsageError("The console knows no schema registry: schema.registry.url names it")
         return RegistryClient.from_properties(
             {**self._credentials.registry, "schema.registry.url": self._config.registry_url}
         )
@@ -142,6 +146,8 @@ class Faces:
         """The result of ``ask`` of the last two seconds, or a new one; requests at one time share it."""
         now = time.monotonic()
         known = self._kept.get(name)
+        if len(self._kept) > _MOST_KEPT:
+            self._kept = {key: kept for key, kept in self._kept.items() if now <= kept[0] or not kept[1].done()}
         if known is None or (known[1].done() and (now > known[0] or known[1].exception() is not None)):
             known = (now + _KEPT_S, asyncio.ensure_future(ask()))
             self._kept[name] = known

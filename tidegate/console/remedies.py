@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["first_sentence", "remedy"]
+__all__ = ["first_sentence", "letter_remedy", "remedy"]
 
 _REMEDIES: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), words)
@@ -49,13 +49,17 @@ _REMEDIES: Final = tuple(
         ),
         (
             r"deserializ|unknown magic byte|cannot be decoded|not valid json|converter|tolerance exceeded",
-            "See that the converter is that of the topic. errors.tolerance=all with a dead letter queue keeps bad records aside.",
+            "Use the converter by which the topic was written. To keep bad records aside, set errors.tolerance=all and a dead letter queue.",
         ),
         (r"pip install", "Install what the message names into the worker's environment, then restart the worker."),
     )
 )
 _ELSE: Final = "Read the whole message on the connector's page, correct the cause, then restart the failed tasks."
-_LONGEST: Final = 240
+_LONGEST: Final = 300
+_TOLERANCE: Final = re.compile(
+    r"Tolerance exceeded in error handler: .*?topic (?P<where>\S+, partition \d+, offset \d+).*?stage [A-Z_]+(?: \([^)]*\))?: (?P<cause>.*)"
+)
+"""The worker's message for a record that fails the task."""
 
 
 def remedy(message: str) -> str:
@@ -63,8 +67,19 @@ def remedy(message: str) -> str:
     return next((words for pattern, words in _REMEDIES if pattern.search(message)), _ELSE)
 
 
+def letter_remedy(stage: str, message: str) -> str:
+    """The same for a record in a dead letter queue, by the stage that refused it."""
+    if stage.endswith("CONVERTER"):
+        return "If the record is wrong, edit it and send it back. If the converter is, correct the connector, then send all back."
+    if stage in ("TRANSFORMATION", "PREDICATE"):
+        return "If the record is wrong, edit it and send it back. If the transformation is, correct the connector, then send all back."
+    return remedy(message)
+
+
 def first_sentence(message: str) -> str:
     """The first sentence or line of a message, cut where it is long."""
     line = next((line.strip() for line in message.splitlines() if line.strip()), "It gave no reason")
+    if (matched := _TOLERANCE.match(line)) is not None:
+        line = f"{matched['cause']} ({matched['where']})"
     sentence = re.split(r"(?<=[a-z0-9\"')])\. (?=[A-Z])", line, maxsplit=1)[0]
     return sentence if len(sentence) <= _LONGEST else sentence[: _LONGEST - 1] + "…"

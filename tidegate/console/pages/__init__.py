@@ -37,6 +37,13 @@ class Page:
 _KAFKA: Final = ("bootstrap_servers",)
 PAGES: Final = (
     Page("Overview", "/", "tidegate.console.pages.overview"),
+    Page("Connectors", "/connectors", "tidegate.console.pages.connectors", needs=("connect_url",)),
+    Page(
+        "Dead letters",
+        "/dead-letters",
+        "tidegate.console.pages.dead_letters",
+        needs=("connect_url", "bootstrap_servers"),
+    ),
     Page("Topics", "/topics", "tidegate.console.pages.topics", _KAFKA),
     Page("", "/topics", "tidegate.console.pages.records", _KAFKA),
     Page("Groups", "/groups", "tidegate.console.pages.groups", _KAFKA),

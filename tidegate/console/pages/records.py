@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from tidegate.console.console import Console, Visit
+from tidegate.console.hexdump import hexdump
 from tidegate.console.pages.topics import topic_admin, topic_path
 from tidegate.console.searching import MOST_HITS, Criteria, Search, record_at, registry_of
 from tidegate.kit.errors import TidegateError, UsageError
@@ -186,7 +187,9 @@ async def _record(visit: Visit) -> Response:
         is_cut=value is not None and len(value) > _LONGEST_SHOWN,
         headers=[(header, _pretty(decoder(None)(data))) for header, data in record.headers],
         schema_ids=[(part, _schema_id(getattr(record, part))) for part in ("key", "value")],
-        dumps=[(part, hex_dump(data), len(data)) for part in ("key", "value") if (data := getattr(record, part))],
+        dumps=[
+            (part, hexdump(data, _HEX_BYTES), len(data)) for part in ("key", "value") if (data := getattr(record, part))
+        ],
         hex_bytes=_HEX_BYTES,
         whole=topic_path(name, "records", str(partition), str(offset), "value"),
         **where,
@@ -223,16 +226,6 @@ def _indented(value: Any, margin: str) -> str:
 
 def _schema_id(data: bytes | None) -> int | None:
     return int.from_bytes(data[1:5], "big") if data is not None and data[:1] == b"\0" and len(data) >= 5 else None
-
-
-def hex_dump(data: bytes) -> str:
-    """Offset, bytes and ASCII of the first bytes, 16 a line."""
-    lines = []
-    for start in range(0, min(len(data), _HEX_BYTES), 16):
-        part = data[start : start + 16]
-        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
-        lines.append(f"{start:06x}  {part.hex(' '):<47}  {text}")
-    return "\n".join(lines)
 
 
 async def _produce_form(visit: Visit) -> Response:

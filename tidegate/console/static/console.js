@@ -61,3 +61,18 @@ document.addEventListener("htmx:sendError", () => {
 document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.successful) document.getElementById("notice").textContent = "";
 });
+
+// A button with data-back goes back to the form, whose fields the browser keeps.
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-back]")) history.back();
+});
+
+// What a reader has unfolded stays unfolded when a part of the page refreshes itself.
+const unfolded = new Set();
+document.addEventListener("htmx:beforeSwap", (event) => {
+  unfolded.clear();
+  for (const details of event.detail.target.querySelectorAll("details[id][open]")) unfolded.add(details.id);
+});
+document.addEventListener("htmx:afterSwap", (event) => {
+  for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
+});
