@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -18,18 +18,13 @@ from tidegate.cli.connectors.reach import connect_options, connector_argument, r
 from tidegate.cli.options import DEFAULT_DATA, echo_error, json_option, print_json, print_table
 from tidegate.clients.counts import counts_of, error_of, totals_of
 from tidegate.clients.rest import NotThere, Rest
-from tidegate.clients.worker import masked_config, path_of, statistics_of
+from tidegate.clients.worker import masked_config, path_of, statistics_of, workers_in
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["status_with_counts", "workers_in"]
+__all__ = ["status_with_counts"]
 
 _IMPORTANCES: Final = ("HIGH", "MEDIUM", "LOW")
-
-
-def workers_in(statuses: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The ids of the workers that run the tasks of these statuses."""
-    return {task["worker_id"] for status in statuses for task in status["tasks"]}
 
 
 def status_with_counts(status: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,7 @@ PAGES: Final = (
         "tidegate.console.pages.dead_letters",
         needs=("connect_url", "bootstrap_servers"),
     ),
+    Page("Jobs", "/jobs", "tidegate.console.pages.jobs", needs=("connect_url",)),
     Page("Topics", "/topics", "tidegate.console.pages.topics", _KAFKA),
     Page("", "/topics", "tidegate.console.pages.records", _KAFKA),
     Page("Groups", "/groups", "tidegate.console.pages.groups", _KAFKA),

@@ -89,7 +89,15 @@ async def _list(visit: Visit) -> Response:
         return rows
 
     rows = await _ask(visit, newest)
-    return visit.page("schemas.html", rows=rows, words=words, found=len(chosen), page_number=page, pages=pages)
+    return visit.page(
+        "schemas.html",
+        rows=rows,
+        words=words,
+        found=len(chosen),
+        page_number=page,
+        pages=pages,
+        may_register=visit.may_some("write", "subject"),
+    )
 
 
 async def _show(visit: Visit) -> Response:
@@ -122,6 +130,8 @@ async def _show(visit: Visit) -> Response:
         topic=topic if part in ("key", "value") else "",
         levels=_LEVELS,
         users=users,
+        may_register=visit.may("write", "subject", subject),
+        may_change=visit.may("write", "subject", subject),
         **found,
     )
 

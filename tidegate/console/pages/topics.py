@@ -60,7 +60,14 @@ async def _list(visit: Visit) -> Response:
         shown = chosen[(page - 1) * _ON_A_PAGE : page * _ON_A_PAGE]
         rows = await _counted(admin, shown)
     return visit.page(
-        "topics.html", rows=rows, words=words, internal=internal, found=len(chosen), page_number=page, pages=pages
+        "topics.html",
+        rows=rows,
+        words=words,
+        internal=internal,
+        found=len(chosen),
+        page_number=page,
+        pages=pages,
+        may_create=visit.may_some("manage", "topic"),
     )
 
 
@@ -115,6 +122,8 @@ async def _show(visit: Visit) -> Response:
         offsets=sum(row["end"] - row["start"] for row in partitions),
         own=own,
         others=[entry for entry in configs if entry.source != _OWN],
+        may_change=visit.may("manage", "topic", name),
+        may_write=visit.may("write", "topic", name),
         is_compacted=any(entry.name == "cleanup.policy" and "compact" in (entry.value or "") for entry in configs),
     )
 
