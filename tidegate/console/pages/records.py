@@ -60,7 +60,9 @@ def _limit(values: Any) -> int:
 async def _show(visit: Visit) -> Response:
     """The form; the page asks for the first step by itself, so that a slow one does not keep it."""
     query = dict(visit.query)
-    query["from"] = query.get("from", "").strip() or f"-{_LIMITS[0]}"
+    chosen = query.get("from", "").strip()
+    # The newest, unless something is searched for: that may be anywhere.
+    query["from"] = chosen or ("beginning" if _criteria(query) != Criteria() else f"-{_LIMITS[0]}")
     exports = {
         kind: topic_path(visit.parameters["name"], "records", "export", **query | {"format": kind})
         for kind in ("jsonl", "csv")
@@ -70,6 +72,7 @@ async def _show(visit: Visit) -> Response:
         "records.html",
         name=visit.parameters["name"],
         query=query,
+        chosen=chosen,
         limits=_LIMITS,
         limit=_limit(query),
         follows=query.get("follow") == "yes",
