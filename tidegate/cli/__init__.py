@@ -18,7 +18,7 @@ from tidegate.kit.scrubbing import Secrets, knowing
 __all__ = ["main"]
 
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
-    "up": ("tidegate.cli.up:up", "Start the platform: broker, registry, connect and events."),
+    "up": ("tidegate.cli.up:up", "Start the platform: broker, registry, connect, events and console."),
     "down": ("tidegate.cli.up:down", "Stop the platform."),
     "status": ("tidegate.cli.up:status", "Show what runs, where, and how much memory it takes."),
     "restart": ("tidegate.cli.up:restart", "Restart a component of the running platform; the others go on."),

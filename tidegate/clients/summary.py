@@ -1,31 +1,28 @@
-"""Connectors in short, for ``tidegate status`` and ``tidegate top``."""
+"""Connectors in short: states, sums of counts, and what is wrong."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegate.cli.connectors.counts import counts_of, error_of, totals_of
-from tidegate.cli.connectors.reach import statistics_of
+from tidegate.clients.counts import counts_of, error_of, totals_of
+from tidegate.clients.worker import statistics_of
 
 if TYPE_CHECKING:
-    from tidegate.cli.rest import Rest
+    from tidegate.clients.rest import Rest
 
 __all__ = ["summaries_of", "troubles"]
 
 
-def summaries_of(
-    rest: Rest, data: Path, connect: str | None, tell: Callable[[str], object] = lambda _: None
-) -> list[dict[str, Any]]:
+def summaries_of(rest: Rest, tell: Callable[[str], object] = lambda _: None) -> list[dict[str, Any]]:
     """Each connector with the states of its tasks and the sums of their counts, which are None for Apache Kafka's
     workers.
     """
     answer = rest.call("GET", "/connectors", expand="status")
     statuses = [entry["status"] for _, entry in sorted(answer.items())]
     workers = {task["worker_id"] for status in statuses for task in status["tasks"]}
-    counted = statistics_of(rest, data, connect, workers, tell) if statuses else {}
+    counted = statistics_of(rest, workers, tell) if statuses else {}
     made = []
     for status in statuses:
         parts = [status["connector"], *status["tasks"]]

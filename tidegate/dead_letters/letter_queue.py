@@ -8,10 +8,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from tidegate.cli.dead_letters import sent as notes
-from tidegate.cli.dead_letters.sent import NOTHING, Sent
-from tidegate.cli.kafka.client import naming_topics
-from tidegate.cli.kafka.positions import Position, resolve
+from tidegate.clients.topics import naming_topics
+from tidegate.dead_letters import sent as notes
+from tidegate.dead_letters.sent import NOTHING, Sent
+from tidegate.records.positions import Position, resolve
 
 if TYPE_CHECKING:
     from broker.client import Admin, ClientConfig, KafkaRecord, TopicPartition

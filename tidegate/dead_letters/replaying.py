@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from tidegate.cli.dead_letters.letter_queue import MEMBERS, REPLAYS, Letter, Queue, group_of
-from tidegate.cli.dead_letters.sent import Sent, written
-from tidegate.cli.kafka.client import naming_topics
-from tidegate.cli.kafka.decoding import encoded_like, subject_encoder
-from tidegate.cli.kafka.exact_json import json_text, parsed_json
-from tidegate.cli.kafka.positions import Position
-from tidegate.cli.options import time_text
+from tidegate.clients.topics import naming_topics
+from tidegate.dead_letters.letter_queue import MEMBERS, REPLAYS, Letter, Queue, group_of
+from tidegate.dead_letters.sent import Sent, written
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
+from tidegate.kit.texts import time_text
+from tidegate.records.decoding import encoded_like, subject_encoder
+from tidegate.records.exact_json import json_text, parsed_json
+from tidegate.records.positions import Position
 
 if TYPE_CHECKING:
     from broker.client import Admin, BatchProducer, TopicPartition

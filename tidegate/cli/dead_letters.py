@@ -9,20 +9,23 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 import click
 
-from tidegate.cli.connectors.reach import connector_names, path_of, rest_of
+from tidegate.cli.connectors.reach import connector_names, rest_of
 from tidegate.cli.credentials import naming_subjects, registry_client
-from tidegate.cli.dead_letters.causes import common_message, shape_of
-from tidegate.cli.dead_letters.letter_queue import Queue
-from tidegate.cli.dead_letters.replaying import Edits, Plan
 from tidegate.cli.kafka.client import client_config, kafka_options
-from tidegate.cli.kafka.decoding import decoder
-from tidegate.cli.kafka.exact_json import json_text
-from tidegate.cli.kafka.positions import POSITION, Position
-from tidegate.cli.options import counted, json_option, print_json, print_table, time_text
+from tidegate.cli.kafka.positions import POSITION
+from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.clients.worker import path_of
+from tidegate.dead_letters.causes import common_message, shape_of
+from tidegate.dead_letters.letter_queue import Queue
+from tidegate.dead_letters.replaying import Edits, Plan
 from tidegate.kit.errors import UsageError
+from tidegate.kit.texts import counted, time_text
+from tidegate.records.decoding import decoder
+from tidegate.records.exact_json import json_text
+from tidegate.records.positions import Position
 
 if TYPE_CHECKING:
-    from tidegate.cli.rest import Rest
+    from tidegate.clients.rest import Rest
 
 __all__ = ["dlq"]
 

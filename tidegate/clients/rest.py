@@ -1,4 +1,4 @@
-"""Calls REST APIs for the command line; errors become one line."""
+"""Calls REST APIs; errors become one line."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import requests
 
-from tidegate.cli.credentials import Credentials
+from tidegate.clients.credentials import Credentials
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.requests_tls import advice
 
-__all__ = ["NotThere", "Rest"]
+__all__ = ["LoginRefused", "NotAllowed", "NotThere", "Rest"]
 
 _REPEATABLE: Final = frozenset({"GET", "PUT"})
 """Methods that may be sent again without doing anything twice."""
@@ -22,15 +22,47 @@ _NO_CLASS: Final = re.compile(r"which name matches (.*), available connectors ar
 class NotThere(TidegateError):
     """The component knows nothing by this name (404)."""
 
+    http_status = 404
+
+
+class LoginRefused(TidegateError):
+    """The component wants a login, or refuses this one (401)."""
+
+    http_status = 401
+
+
+class NotAllowed(TidegateError):
+    """The user lacks the right for this (403)."""
+
+    http_status = 403
+
+
+_ERRORS: Final = {401: LoginRefused, 403: NotAllowed, 404: NotThere}
+"""The error by the status of an answer; TidegateError for any other."""
+
 
 class Rest:
     """JSON over HTTP to one component; raises TidegateError with the component's own words."""
 
     def __init__(self, url: str, what: str, credentials: Credentials | None = None, *, timeout_s: float = 95) -> None:
         self._url, self._what, self._session = url.rstrip("/"), what, requests.Session()
-        self._timeout_s = timeout_s
+        self._timeout_s, self._credentials = timeout_s, credentials
         if credentials is not None:
             credentials.enter(self._session)
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    @property
+    def what(self) -> str:
+        """The component's name in messages."""
+        return self._what
+
+    def at(self, address: str, *, timeout_s: float) -> Rest:
+        """The same component on another machine, ``host:port``, with the same credentials."""
+        scheme = self._url.partition("://")[0]
+        return Rest(f"{scheme}://{address}", self._what, self._credentials, timeout_s=timeout_s)
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         try:
@@ -48,7 +80,7 @@ class Rest:
                 f"{self._what} at {self._url} did not answer {method} {path} within {self._timeout_s:g} s"
             ) from error
         if not answer.ok:
-            raise (NotThere if answer.status_code == 404 else TidegateError)(_message(answer))
+            raise _ERRORS.get(answer.status_code, TidegateError)(_message(answer))
         return answer.json() if answer.content else None
 
     def _sent(self, method: str, path: str, body: Any, query: dict[str, Any]) -> requests.Response:
