@@ -10,9 +10,9 @@ import click
 from tidegate.cli.kafka.client import client_config, kafka_options, with_admin
 from tidegate.cli.kafka.positions import POSITION
 from tidegate.cli.options import done, done_option, json_option, print_json, print_table
-from tidegate.clients.groups import group_lags, moved_group
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
+from tidegate.records.group_offsets import group_lags, moved_group
 from tidegate.records.positions import Position
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from urllib.parse import quote
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tidegate.clients.groups import group_lags, moved_group
 from tidegate.console.console import Console, Visit
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.records.group_offsets import group_lags, moved_group
 from tidegate.records.positions import chosen_partitions, parse_position
 
 __all__ = ["routes"]

@@ -11,10 +11,10 @@ from urllib.parse import quote, urlencode
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tidegate.clients.groups import group_lags
 from tidegate.clients.topics import is_internal, naming_topics
 from tidegate.console.console import Console, Visit
 from tidegate.kit.errors import UsageError
+from tidegate.records.group_offsets import group_lags
 from tidegate.records.positions import chosen_partitions, parse_position, resolve
 
 if TYPE_CHECKING:
