@@ -79,6 +79,11 @@ class SnapshotProgress:
         return bool(self._before)
 
     @property
+    def tables(self) -> frozenset[str]:
+        """The full names of the tables that this attempt reads."""
+        return frozenset(self._tables)
+
+    @property
     def rows(self) -> int:
         """The rows that this attempt has delivered."""
         return sum(table.rows for table in self._tables.values())

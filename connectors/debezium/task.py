@@ -155,6 +155,17 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         self._offset = self._signals.resume(self.context.offset(self._partition) or {})
         self._next_heartbeat = time.monotonic() + config.heartbeat_interval_ms / 1000
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether there is nothing more to read: the snapshot of ``snapshot.mode=initial_only`` has ended."""
+        return self._finished
+
+    @property
+    def snapshot_topics(self) -> dict[str, str]:
+        """The full names of the tables that the last snapshot read, by their topics; also of those without rows."""
+        read = frozenset[str]() if self._progress is None else self._progress.tables
+        return {topic: name for topic, name in self._names.items() if name in read}
+
     def poll(self) -> Sequence[RecordBatch]:
         if self._finished:
             self.context.stopping.wait(self.config.poll_interval_ms / 1000)

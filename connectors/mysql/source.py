@@ -43,6 +43,8 @@ __all__ = ["MariaDbSource", "MariaDbTask", "MySqlSource", "MySqlTask"]
 
 logger = get_logger(__name__)
 _BATCH_BYTES: Final = 4 * 1024 * 1024
+_ALONE: Final = {"heartbeat.interval.ms": "0", "signal.enabled.channels": "source"}
+"""Keys of a preview, which takes no signals from the connector."""
 _ENDED_BY_SERVER: Final = frozenset({1236, 1227, 1218})
 
 
@@ -343,7 +345,7 @@ class MySqlSource(SourceConnector[MySqlConfig]):
         """The rows of the tables; their structure is kept in memory, not in the connector's history."""
         kept = {key: value for key, value in properties.items() if key != "database.history"}
         history = {"schema.history.internal": "io.debezium.relational.history.MemorySchemaHistory"}
-        return {**kept, **history, "snapshot.mode": "initial_only", "heartbeat.interval.ms": "0"}
+        return {**kept, **history, "snapshot.mode": "initial_only", **_ALONE}
 
     @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:

@@ -359,6 +359,7 @@ class PostgresSource(SourceConnector[PostgresConfig]):
             "snapshot.mode": "initial_only",
             "slot.drop.on.stop": "false",
             "heartbeat.interval.ms": "0",
+            "signal.enabled.channels": "source",
         }
 
     @classmethod

@@ -260,7 +260,7 @@ class SqliteSource(SourceConnector[SqliteConfig]):
         config = parse(SqliteConfig, properties)
         with database_errors(config, "looking at"), closing(connect(config)) as connection:
             exists = ChangeLog(connection, config.log, config.prefix).exists
-        only_rows = {"snapshot.mode": "initial_only", "heartbeat.interval.ms": "0"}
+        only_rows = {"snapshot.mode": "initial_only", "heartbeat.interval.ms": "0", "signal.enabled.channels": "source"}
         return {**properties, **only_rows, "change.log.drop.on.stop": str(not exists).lower()}
 
     @classmethod

@@ -22,6 +22,7 @@ __all__ = ["READING", "Progress", "begin_point", "read_groups", "take_records"]
 READING: Final = {
     "isolation.level": "read_committed",
     "auto.offset.reset": "none",
+    "fetch.max.wait.ms": "20",  # records up to a known end are there; waiting for more would only hold up the next partition
     "max.partition.fetch.bytes": str(8 * 1024 * 1024),
 }
 """The settings of the consumer that reads records for a backup."""
