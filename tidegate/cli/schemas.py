@@ -286,11 +286,17 @@ def register(
     as_json: bool,
 ) -> None:
     """Register a schema; prints its id. Registering the same schema again gives the same id."""
+    from registry.client import Incompatible
+
     with _client(data, url, config) as client:
         it = _File(client, file, schema_type, references)
-        schema_id = client.register(
-            subject, it.text, references=it.references, normalize=normalize, schema_type=it.type
-        )
+        try:
+            schema_id = client.register(
+                subject, it.text, references=it.references, normalize=normalize, schema_type=it.type
+            )
+        except Incompatible as error:
+            hint = f"`tidegate schemas check {subject} {file}` lists each problem and its fix"
+            raise Incompatible(f"{error}; {hint}", error.error_code) from error
     if as_json:
         print_json({"subject": subject, "id": schema_id, "type": it.type})
     else:
