@@ -18,7 +18,7 @@ import requests
 from connect.plugins.registry import load_plugins
 from connect.validation.unknown_keys import unknown_keys
 from connect.validation.validation import validate_connector
-from tests.support.pages import ROOT, Command, Shell, blocks, commands, pages
+from tests.support.pages import ROOT, Command, Shell, blocks, commands, id_of, pages
 from tests.support.platform import RunningPlatform, running_platform, tidegate
 from tidegate.cli import tidegate as command_line
 
@@ -126,7 +126,7 @@ VALIDATED_ELSEWHERE = {
 def connectors() -> list[tuple[str, str]]:
     """Every connector that a page or an example shows, as (name of the file or block, text)."""
     files = [(path.relative_to(ROOT).as_posix(), path.read_text()) for path in (ROOT / "examples").glob("*/*.json")]
-    files += [(block.id, block.text) for page in pages() for block in blocks(page, "json")]
+    files += [(id_of(block), block.text) for page in pages() for block in blocks(page, "json")]
     return sorted(
         (source, text) for source, text in files if "connector.class" in text and source not in VALIDATED_ELSEWHERE
     )
@@ -286,9 +286,8 @@ def leaves(family: str) -> list[str]:
 
 def followed_examples() -> set[str]:
     text = (ROOT / "tests/examples/test_examples.py").read_text()
-    return {
-        path.parent.name for path in (ROOT / "examples").glob("*/README.md") if f'follow("{path.parent.name}"' in text
-    }
+    names = [path.parent.name for path in (ROOT / "examples").glob("*/README.md")]
+    return {name for name in names if f'follow("{name}"' in text or f'"run", "{name}"' in text}
 
 
 def test_python_blocks_have_a_test():

@@ -46,6 +46,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "export": ("tidegate.cli.configuration.commands:export", "Write what is configured on a platform as files."),
     "import": ("tidegate.cli.configuration.commands:import_", "Create and change what `export` wrote."),
     "demo": ("tidegate.cli.demo:demo", "The whole path on real input: 336,776 flights from a database to Parquet."),
+    "examples": ("tidegate.cli.examples:examples", "List, run and copy the examples that come with Tidegate."),
 }
 
 
