@@ -119,6 +119,8 @@ VALIDATED_ELSEWHERE = {
     "examples/python-connector/arrivals.json": "its README does, where the plugin is installed",
     "examples/rest-feed/readings.json": "its plugin is in no worker's path; its README runs the suite",
     "examples/webhook-sink/alerts.json": "likewise",
+    "examples/bank-alerts/bank-changes.json": "its README does, where its database is",
+    "examples/bank-alerts/cases.json": "its README does, where its org listens",
     "examples/accounts-from-a-topic/accounts-sink.json": "needs an org; tests/examples looks at every other key",
 }
 

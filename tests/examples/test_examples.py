@@ -52,9 +52,8 @@ def test_jdbc_to_parquet(follow):
 
 @pytest.mark.proof
 def test_python_connector(follow):
-    follow(
-        "python-connector", PIP_NO_DEPS="1", PIP_NO_BUILD_ISOLATION="0"
-    )  # 0 is pip's way to switch isolated builds off
+    # 0 is pip's way to switch isolated builds off
+    follow("python-connector", PIP_NO_DEPS="1", PIP_NO_BUILD_ISOLATION="0")
 
 
 def test_rest_feed(follow):
@@ -97,6 +96,11 @@ def test_the_platform_of_a_readme_that_is_wrong_is_stopped(tmp_path):
 @pytest.mark.proof
 def test_platform_events(follow):
     follow("platform-events")
+
+
+@pytest.mark.proof
+def test_bank_alerts(follow):
+    follow("bank-alerts")
 
 
 @pytest.mark.servers

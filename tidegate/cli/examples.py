@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import click
@@ -56,6 +57,7 @@ def run(name: str, folder: Path | None) -> None:
     from tidegate.examples.catalog import example
     from tidegate.examples.run import run as run_example
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stops the platform, as Ctrl-C does
     chosen = example(name)
     total = len(chosen.commands())
     console = Console(soft_wrap=True)

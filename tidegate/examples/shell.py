@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -57,6 +58,8 @@ class Shell:
         programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self._environment = {**kept, "PATH": programs, "COLUMNS": "120", **environment}
         self._state.write_text(f"cd '{folder}'\n")
+        self._background: list[int] = []
+        """Process groups; the last command's status is that of the shell, which doesn't wait for these."""
 
     def run(self, command: Command) -> str:
         """Run a command and return its output. Raises PageNotFollowed if it fails or the page shows other output."""
@@ -82,7 +85,7 @@ class Shell:
         return done.stdout
 
     def stop(self) -> None:
-        """Stop the platforms that the page left running."""
+        """Stop the platforms and the background commands (``&``) that the page left running."""
         for state in self.folder.rglob("run/platform.json"):
             subprocess.run(
                 [sys.executable, "-m", "tidegate.cli", "down", "--data", str(state.parents[1])],
@@ -90,6 +93,9 @@ class Shell:
                 stdout=subprocess.DEVNULL,
                 timeout=_PATIENCE_S,
             )
+        for group in self._background:
+            with suppress(ProcessLookupError):  # it has ended
+                os.killpg(group, signal.SIGTERM)
 
     def _once(self, text: str) -> subprocess.CompletedProcess[str]:
         script = f". '{self._state}'\n{text}\nstatus=$?\n{{ export -p; echo \"cd '$PWD'\"; }} > '{self._state}'\nexit $status\n"
@@ -112,6 +118,8 @@ class Shell:
             os.killpg(process.pid, signal.SIGTERM)
             process.communicate()
             raise
+        if text.endswith("&"):
+            self._background.append(process.pid)
         return subprocess.CompletedProcess(text, process.returncode, out, err)
 
     def here(self, text: str) -> str:
