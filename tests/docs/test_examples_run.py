@@ -157,6 +157,7 @@ def at_hand(tmp_path, request):
             )
         if "jdbc:sqlite:" in text or '"database.path"' in text:
             text = text.replace("shop.db", str(tmp_path / "shop.db")).replace("copy.db", str(tmp_path / "copy.db"))
+            text = text.replace(":read.db", f":{tmp_path}/read.db")
             with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
                 database.executescript(
                     "CREATE TABLE customers (id INTEGER PRIMARY KEY); CREATE TABLE orders (id INTEGER PRIMARY KEY)"

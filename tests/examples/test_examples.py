@@ -103,6 +103,11 @@ def test_bank_alerts(follow):
     follow("bank-alerts")
 
 
+@pytest.mark.proof
+def test_campaigns(follow):
+    follow("campaigns")
+
+
 @pytest.mark.servers
 @pytest.mark.proof  # some thirty commands, each a process
 def test_order_system(follow):
