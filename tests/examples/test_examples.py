@@ -108,6 +108,12 @@ def test_campaigns(follow):
     follow("campaigns")
 
 
+@pytest.mark.proof
+@pytest.mark.long  # two million records
+def test_latest_and_history(follow):
+    follow("latest-and-history")
+
+
 @pytest.mark.servers
 @pytest.mark.proof  # some thirty commands, each a process
 def test_order_system(follow):
