@@ -115,6 +115,13 @@ def test_latest_and_history(follow):
 
 
 @pytest.mark.servers
+@pytest.mark.proof
+@pytest.mark.long  # Spark starts
+def test_shows(follow):
+    follow("shows")
+
+
+@pytest.mark.servers
 @pytest.mark.proof  # some thirty commands, each a process
 def test_order_system(follow):
     clients = or_skip(lambda: require("node-clients"))
