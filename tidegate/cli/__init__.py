@@ -49,6 +49,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "restore": ("tidegate.cli.backup:restore", "Restore a backup into this platform or another Kafka, and compare."),
     "verify": ("tidegate.cli.verify:verify", "Compare two topics, or tables with their topics; show what differs."),
     "demo": ("tidegate.cli.demo:demo", "The whole path on real input: 336,776 flights from a database to Parquet."),
+    "examples": ("tidegate.cli.examples:examples", "List, run and copy the examples that come with Tidegate."),
 }
 
 
