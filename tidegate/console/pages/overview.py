@@ -70,7 +70,7 @@ class _OverviewPage:
         if not self._config.connect_url:
             return None
         try:
-            listed, counted = await asyncio.gather(visit.faces.connectors(), visit.faces.statistics())
+            listed, counted = await asyncio.gather(visit.faces.connectors(), visit.faces.totals())
         except TidegateError as error:
             silent.append(("Connect", str(error)))
             return None
