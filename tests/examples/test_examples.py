@@ -142,6 +142,13 @@ def test_spark_bulk_load(follow):
 
 @pytest.mark.servers
 @pytest.mark.proof
+@pytest.mark.long  # Spark starts
+def test_taxi_surge(follow):
+    follow("taxi-surge")
+
+
+@pytest.mark.servers
+@pytest.mark.proof
 @pytest.mark.long  # two Sparks
 def test_reorders(follow):
     follow("reorders")
