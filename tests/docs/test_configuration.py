@@ -18,6 +18,7 @@ CONFIGS = {
     "registry": "registry.server.config:RegistryConfig",
     "connect": "connect.config.worker:WorkerConfig",
     "events": "events.config:EventsConfig",
+    "console": "tidegate.console.config:ConsoleConfig",
 }
 
 
@@ -39,7 +40,7 @@ def test_a_tidegate_toml_is_right_for_every_component(block: Block, component: s
     plan = make_plan(tmp_path / "data", listen={}, config_file=tmp_path / "tidegate.toml")
     properties, cls = plan.properties[component], config_class(component)
     assert [error for judged in validate(cls, properties) for error in judged.errors] == []
-    if component in ("broker", "events"):
+    if component in ("broker", "events", "console"):
         assert unknown_keys(properties, keys_of(cls), [prefix for prefix, _ in families_of(cls)]) == []
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from tidegate.cli.options import counted, json_option, print_json, print_table
+from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.kit.texts import counted
 
 __all__ = ["examples"]
 

@@ -146,7 +146,13 @@ def test_a_lookup_topic_is_a_table_of_the_newest_record_of_each_key(driver, job_
     assert rows == [("a", 3), ("b", None), ("c", 4), ("c", 9)]
 
 
-@pytest.mark.parametrize("wrong", ["SELECT id FROM fligths", "SELECT idd FROM {view}"], ids=["view", "column"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param("SELECT id FROM fligths", id="view", marks=pytest.mark.long),
+        pytest.param("SELECT idd FROM {view}", id="column"),
+    ],
+)
 def test_a_name_that_the_query_does_not_know_is_told_with_those_that_there_are(driver, job_for, flights, wrong):
     view = flights[0].view
     with pytest.raises(ConnectError) as failed:
@@ -156,6 +162,7 @@ def test_a_name_that_the_query_does_not_know_is_told_with_those_that_there_are(d
     assert "fligths" in words or "idd" in words
 
 
+@pytest.mark.long
 def test_two_topics_that_are_one_view_are_refused(driver, job_for, apache_kafka):
     name = uuid.uuid4().hex[:6]
     inputs = [Input(f"t{name}{mark}x", {"0": 0}, {"0": 1}, "string") for mark in "-_"]
@@ -165,6 +172,7 @@ def test_two_topics_that_are_one_view_are_refused(driver, job_for, apache_kafka)
         run(driver, job_for(inputs, registry={}, sql=f"SELECT * FROM t{name}_x"))
 
 
+@pytest.mark.long
 def test_a_schema_of_another_subject_is_looked_up_by_its_id(driver, job_for, apache_kafka, registry, tmp_path):
     topic = f"later-{uuid.uuid4().hex[:6]}"
     first, second = register(registry, topic, OLD), register(registry, f"{topic}-of-another", NEW)

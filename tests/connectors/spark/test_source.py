@@ -68,6 +68,7 @@ def task_of(worker, name):
     return tasks[0] if tasks else {"state": "NONE"}
 
 
+@pytest.mark.long
 def test_rows_of_files_are_there_once_whatever_is_killed(worker, tmp_path):
     topic, chance = f"files-{uuid.uuid4().hex[:8]}", random.Random(7)
     (tmp_path / "in").mkdir()
