@@ -142,6 +142,8 @@ def at_hand(tmp_path, request):
     def replace(text: str) -> str:
         if '"reorders:' in text:
             shutil.copy(ROOT / "examples/reorders/reorders.py", tmp_path)
+        if '"surge:' in text:
+            shutil.copy(ROOT / "examples/taxi-surge/surge.py", tmp_path)
         text = text.replace("FOLDER", str(tmp_path)).replace("file:///data", f"file://{tmp_path}")
         text = text.replace("/lake/", f"{tmp_path}/").replace("file:///lake", f"file://{tmp_path}")
         if "https://catalog.example.com" in text:
