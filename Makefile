@@ -49,7 +49,7 @@ docs-site: $(VENV)/.docs      ## build the docs site into build/site; a link tha
 
 pictures: $(VENV)/.dev       ## draw the mermaid blocks of the pages anew, for the docs site; needs Node.js
 	npm install --silent --no-save --prefix build/pictures beautiful-mermaid@1.1.3
-	node docs/pictures.mjs build/pictures/node_modules docs
+	node docs/pictures.mjs build/pictures/node_modules docs examples
 
 surface: $(VENV)/.dev        ## record the public surface anew: names and signatures of the public modules, commands and options
 	$(BIN)/python docs/surface.py

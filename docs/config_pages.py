@@ -94,6 +94,11 @@ COMPONENTS: Final = {
         "Keys of `[events]` in `tidegate.toml` and of `tidegate serve events`.",
         (("The events service", "events.config:EventsConfig"),),
     ),
+    "console": Component(
+        "Console keys",
+        "Keys of `[console]` in `tidegate.toml` and of `tidegate serve console`.",
+        (("The console", "tidegate.console.config:ConsoleConfig"),),
+    ),
     "triggers": Component(
         "Trigger keys",
         "Keys of the process that runs triggers and flows. Under `tidegate up` they belong in `[events]`.",

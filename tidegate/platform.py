@@ -16,7 +16,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -30,8 +30,9 @@ from tidegate.kit.other_users import other_users
 from tidegate.kit.service import Service
 from tidegate.kit.supervisor import DEFAULT_WATCHDOG_S, ChildSpec, ChildState, Supervisor
 from tidegate.security import find_security, make_connect_token
+from tidegate.state import State
 
-__all__ = ["Plan", "State", "make_plan", "read_state", "serve", "up"]
+__all__ = ["Plan", "make_plan", "serve", "up"]
 
 _SHORTEST_WATCHDOG_S: Final = 10
 
@@ -73,32 +74,6 @@ class Plan:
     properties: Mapping[str, Mapping[str, str]]
     bootstrap_servers: str
     watchdog_s: float = DEFAULT_WATCHDOG_S
-
-
-@dataclass
-class State:
-    """The state that ``up`` records in DATA/run/platform.json."""
-
-    pid: int
-    started: float
-    bootstrap_servers: str
-    components: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    @property
-    def addresses(self) -> dict[str, str]:
-        """Every face's address by name."""
-        return {name: address for c in self.components.values() for name, address in c["addresses"].items()}
-
-    @property
-    def running(self) -> bool:
-        """Whether that process is still running: after a crash or a reboot its id may belong to another program, and in a
-        container it may stay listed for ever, because nobody waits for it."""
-        import psutil
-
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process = psutil.Process(self.pid)
-            return process.create_time() <= self.started + 1 and process.status() != psutil.STATUS_ZOMBIE
-        return False
 
 
 def make_plan(
@@ -317,14 +292,6 @@ def _assign_ports(listening: Mapping[str, str]) -> dict[str, str]:
     ports = free_ports([host_port(listening[name])[0] for name in open_ones])
     settled = {name: f"{host_port(listening[name])[0]}:{port}" for name, port in zip(open_ones, ports, strict=True)}
     return dict(listening) | settled
-
-
-def read_state(data: Path) -> State | None:
-    """The state recorded by the running, or the last, platform on ``data``; None if there was none."""
-    try:
-        return State(**json.loads((data / "run" / "platform.json").read_text()))
-    except (OSError, json.JSONDecodeError, TypeError):
-        return None
 
 
 def up(plan: Plan, *, on_ready: Callable[[State], None]) -> int:

@@ -93,10 +93,11 @@ class RunningPlatform:
 
 
 @contextlib.contextmanager
-def running_platform(folder: Path, *options: str) -> Iterator[RunningPlatform]:
+def running_platform(folder: Path, *options: str, console: bool = False) -> Iterator[RunningPlatform]:
     """``tidegate up`` on free ports; ``tidegate down`` at the end."""
     data = folder / "data"
-    tidegate("up", "--detach", "--data", data, "--broker-listen", "127.0.0.1:0", *options)
+    without = () if console else ("--without", "console")
+    tidegate("up", "--detach", "--data", data, "--broker-listen", "127.0.0.1:0", *without, *options)
     try:
         yield RunningPlatform(data)
     finally:

@@ -19,7 +19,19 @@ def test_a_file_in_the_folder_is_not_imported(tmp_path: Path) -> None:
     (tmp_path / "left_here.py").write_text(_MODULE)
     connector = tmp_path / "connector.json"
     connector.write_text(json.dumps({"name": "c", "config": {"connector.class": "left_here:Source", "tasks.max": "1"}}))
-    tidegate("up", "--detach", "--data", data, "--broker-listen", "127.0.0.1:0", "--without", "events", folder=tmp_path)
+    tidegate(
+        "up",
+        "--detach",
+        "--data",
+        data,
+        "--broker-listen",
+        "127.0.0.1:0",
+        "--without",
+        "events",
+        "--without",
+        "console",
+        folder=tmp_path,
+    )
     try:
         told = tidegate("connectors", "validate", connector, "--data", data, check=False, folder=Path("/"))
         assert told.returncode == 1 and "left_here" in told.stdout + told.stderr, told

@@ -16,7 +16,8 @@ import requests
 
 from tests.support.platform import tidegate, until
 from tidegate.kit.errors import UsageError
-from tidegate.platform import State, make_plan
+from tidegate.platform import make_plan
+from tidegate.state import State
 
 
 def status(data):
@@ -93,6 +94,8 @@ def test_down_leaves_no_process_and_what_was_written_is_there_again(tmp_path):
         "events",
         "--without",
         "connect",
+        "--without",
+        "console",
     )
     tidegate(*up)
     pids = [component["pid"] for component in status(data)["components"].values()]
@@ -122,7 +125,7 @@ def test_a_taken_port_is_told_in_one_line(data, tmp_path):
     [
         (
             {"without": ["brokr"]},
-            "--without 'brokr': there is no such component; there are: broker, registry, connect, events, triggers",
+            "--without 'brokr': there is no such component; there are: broker, registry, connect, events, triggers, console",
         ),
         ({"without": ["broker"]}, "without the broker --bootstrap-servers must name a Kafka"),
         ({"listen": {"broker": "9092"}}, "'9092' is not an address: give HOST:PORT, for example 127.0.0.1:0"),
@@ -144,7 +147,7 @@ def test_a_config_file_sets_component_keys_and_kafka_settings(tmp_path):
     assert plan.properties["registry"]["kafkastore.security.protocol"] == "PLAINTEXT"
     assert plan.properties["connect"]["plugin.path"] == "a,b"
     file.write_text("[brokr]\nx = 1\n")
-    with pytest.raises(UsageError, match="'brokr' is not a table of broker, connect, events, kafka, registry"):
+    with pytest.raises(UsageError, match="'brokr' is not a table of broker, connect, console, events, kafka, registry"):
         make_plan(tmp_path, listen={}, config_file=file)
 
 

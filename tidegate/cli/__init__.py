@@ -18,7 +18,7 @@ from tidegate.kit.scrubbing import Secrets, knowing
 __all__ = ["main"]
 
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
-    "up": ("tidegate.cli.up:up", "Start the platform: broker, registry, connect and events."),
+    "up": ("tidegate.cli.up:up", "Start the platform: broker, registry, connect, events and console."),
     "down": ("tidegate.cli.up:down", "Stop the platform."),
     "status": ("tidegate.cli.up:status", "Show what runs, where, and how much memory it takes."),
     "restart": ("tidegate.cli.up:restart", "Restart a component of the running platform; the others go on."),
@@ -49,6 +49,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "restore": ("tidegate.cli.backup:restore", "Restore a backup into this platform or another Kafka, and compare."),
     "verify": ("tidegate.cli.verify:verify", "Compare two topics, or tables with their topics; show what differs."),
     "demo": ("tidegate.cli.demo:demo", "The whole path on real input: 336,776 flights from a database to Parquet."),
+    "examples": ("tidegate.cli.examples:examples", "List, run and copy the examples that come with Tidegate."),
 }
 
 

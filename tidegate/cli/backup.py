@@ -18,14 +18,16 @@ from tidegate.cli.configuration.log_parts import Acls, Quotas
 from tidegate.cli.configuration.parts import Document, Part
 from tidegate.cli.configuration.schema_part import Subjects
 from tidegate.cli.connectors.offsets import ask_until_stopped
-from tidegate.cli.connectors.reach import path_of, rest_of
+from tidegate.cli.connectors.reach import rest_of
 from tidegate.cli.credentials import registry_client
 from tidegate.cli.events_client import client_of
 from tidegate.cli.kafka.client import client_config, kafka_options
-from tidegate.cli.kafka.topics import is_internal
-from tidegate.cli.options import counted, json_option, print_json, print_table
-from tidegate.cli.rest import Rest
+from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.clients.rest import Rest
+from tidegate.clients.topics import is_internal
+from tidegate.clients.worker import path_of
 from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.texts import counted
 
 if TYPE_CHECKING:
     from broker.client import ClientConfig

@@ -8,23 +8,20 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.cli.options import address_of, context_in_use
+from tidegate.clients.credentials import Credentials
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
 from tidegate.kit.users import INTERNAL_USER
 from tidegate.security import connect_token, find_security
 
 if TYPE_CHECKING:
-    import requests
-
     from registry.client import RegistryClient
 
 __all__ = [
-    "Credentials",
     "connect_credentials",
     "credentials_for",
     "naming_subjects",
@@ -34,53 +31,6 @@ __all__ = [
 
 _USER, _PASSWORD, _CA = "TIDEGATE_USER", "TIDEGATE_PASSWORD", "TIDEGATE_CA"
 _NO_SUBJECT: Final = re.compile(r"Subject '(.*)' not found")
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """A user, the password, and the file of the CA that signed the servers' certificates."""
-
-    user: str = ""
-    password: str = ""
-    ca: str = ""
-
-    def enter(self, session: requests.Session) -> None:
-        """Make a session log in and trust the CA."""
-        if self.user:
-            session.auth = (self.user, self.password)
-        if self.ca:
-            session.verify = self.ca
-        session.trust_env = not self.ca  # otherwise REQUESTS_CA_BUNDLE of the environment takes precedence
-
-    @property
-    def kafka(self) -> dict[str, str]:
-        """Settings of a Kafka client."""
-        made: dict[str, str] = {}
-        if self.user:
-            secret = self.password.replace("\\", "\\\\").replace('"', '\\"')
-            module = "org.apache.kafka.common.security.scram.ScramLoginModule required"
-            made |= {
-                "sasl.mechanism": "SCRAM-SHA-512",
-                "sasl.jaas.config": f'{module} username="{self.user}" password="{secret}";',
-            }
-        if self.ca:
-            made |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.ca}
-        if made:
-            made["security.protocol"] = ("SASL_" if self.user else "") + ("SSL" if self.ca else "PLAINTEXT")
-        return made
-
-    @property
-    def registry(self) -> dict[str, str]:
-        """Settings of a registry client, in addition to its URL."""
-        made: dict[str, str] = {}
-        if self.user:
-            made |= {
-                "basic.auth.credentials.source": "USER_INFO",
-                "basic.auth.user.info": f"{self.user}:{self.password}",
-            }
-        if self.ca:
-            made |= {"schema.registry.ssl.truststore.type": "PEM", "schema.registry.ssl.truststore.location": self.ca}
-        return made
 
 
 def credentials_for(data: Path, address: Any = None) -> Credentials:

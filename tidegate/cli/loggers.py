@@ -12,7 +12,7 @@ import click
 from tidegate.cli.connectors.reach import rest_of
 from tidegate.cli.kafka.client import client_config, kafka_options, with_admin
 from tidegate.cli.options import json_option, print_json, print_table
-from tidegate.cli.rest import NotThere, Rest
+from tidegate.clients.rest import NotThere, Rest
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
 

@@ -6,7 +6,6 @@ import functools
 import json
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +14,7 @@ from click.core import ParameterSource
 
 from tidegate.components import FACES
 from tidegate.kit.errors import UsageError
-from tidegate.platform import State, read_state
+from tidegate.state import State, read_state
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,17 +26,16 @@ __all__ = [
     "address_of",
     "as_json",
     "context_in_use",
-    "counted",
     "data_option",
     "done",
     "done_option",
+    "echo_error",
     "folder_option",
     "json_option",
     "print_json",
     "print_table",
     "running_state",
     "table_of",
-    "time_text",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -238,14 +236,8 @@ def _cell(value: Any) -> str | Text:
     return escape(str(value))
 
 
-def counted(count: int, noun: str) -> str:
-    """``1 record``, ``2,000 records``."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
-def time_text(at_ms: int) -> str:
-    """A time in UTC, given in milliseconds since 1970."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+def echo_error(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def running_state(data: Path) -> State:

@@ -36,7 +36,7 @@ def serve(
     ready_file: Path | None,
     stop_with_stdin: bool,
 ) -> None:
-    """Run one component until Ctrl-C: broker, registry, connect, events or triggers.
+    """Run one component until Ctrl-C: broker, registry, connect, events, triggers or console.
 
     serve connect WORKER.PROPERTIES CONNECTOR_FILES... is connect-standalone: the connectors are in JSON or properties files.
     """

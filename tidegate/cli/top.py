@@ -12,30 +12,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import requests
 
 from tidegate.cli.connectors.progress import is_unfinished, summary_of
 from tidegate.cli.connectors.reach import connect_options, rest_of
-from tidegate.cli.connectors.summary import summaries_of
 from tidegate.cli.credentials import credentials_for
 from tidegate.cli.options import context_in_use, json_option, print_json, table_of
-from tidegate.cli.up import component_state, with_memory
+from tidegate.clients.broker_metrics import records_in
+from tidegate.clients.summary import summaries_of
 from tidegate.kit.errors import TidegateError
-from tidegate.platform import State, read_state
+from tidegate.state import State, component_state, read_state, with_memory
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from tidegate.cli.rest import Rest
+    from tidegate.clients.rest import Rest
 
 __all__ = ["top"]
 
 _WINDOW_S: Final = 10.0
 """Rates are over this time, or since ``top`` started."""
 _ONCE_S: Final = 1.0
-_BROKER_S: Final = 5.0
-_MESSAGES_IN: Final = "kafka_server_brokertopicmetrics_messagesinpersec "
 
 
 @click.command()
@@ -99,7 +96,7 @@ class _Watched:
         if not components or any(component["name"] == "connect" for component in components):
             try:
                 self._rest = self._rest or rest_of(self._data, self._connect)
-                connectors = summaries_of(self._rest, self._data, self._connect, notes.append)
+                connectors = summaries_of(self._rest, notes.append)
             except TidegateError as error:
                 self._rest = None  # a worker that starts again may have another address
                 if not components:
@@ -120,7 +117,8 @@ class _Watched:
         made = []
         for name, component in state.components.items():
             measured = with_memory(component)
-            records = self._records_in(component["addresses"].get("broker-metrics")) if name == "broker" else None
+            metrics = component["addresses"].get("broker-metrics") if name == "broker" else None
+            records = None if metrics is None else records_in(metrics, credentials_for(self._data))
             made.append(
                 {
                     "name": name,
@@ -132,19 +130,6 @@ class _Watched:
                 }
             )
         return made
-
-    def _records_in(self, address: str | None) -> float | None:
-        """How many records the broker has appended since it started."""
-        if address is None:
-            return None
-        with requests.Session() as session:
-            credentials_for(self._data).enter(session)
-            try:
-                text = session.get(address, timeout=_BROKER_S).text
-            except requests.RequestException:
-                return None
-        line = next((line for line in text.splitlines() if line.startswith(_MESSAGES_IN)), None)
-        return None if line is None else float(line.removeprefix(_MESSAGES_IN))
 
     def _rate(self, name: str, total: float) -> float | None:
         """Per second, over the window; None for the first sample, and for one after a restart."""

@@ -16,17 +16,17 @@ import click
 
 from tidegate import platform
 from tidegate.cli.connectors.reach import rest_of
-from tidegate.cli.connectors.summary import summaries_of, troubles
 from tidegate.cli.options import folder_option, json_option, print_json, print_table, running_state
+from tidegate.clients.summary import summaries_of, troubles
 from tidegate.components import COMPONENTS
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.files import make_folder
 from tidegate.kit.supervisor import request_restart
 from tidegate.kit.users import INTERNAL_USER
-from tidegate.platform import State, read_state
 from tidegate.security import connect_token
+from tidegate.state import State, component_state, read_state, with_memory
 
-__all__ = ["component_state", "down", "restart", "status", "tasks_text", "up", "with_memory"]
+__all__ = ["down", "restart", "status", "tasks_text", "up"]
 
 _RESTART_S: Final = 180
 _PAUSE_S: Final = 0.1
@@ -38,6 +38,7 @@ _LISTEN_OPTIONS: Final = {
     "connect_listen": "connect",
     "events_listen": "events",
     "pubsub_listen": "pubsub",
+    "console_listen": "console",
 }
 
 
@@ -50,6 +51,7 @@ _LISTEN_OPTIONS: Final = {
 @click.option("--connect-listen", metavar="H:P", help="Where Connect listens.")
 @click.option("--events-listen", metavar="H:P", help="Where the events service listens (REST, CometD).")
 @click.option("--pubsub-listen", metavar="H:P", help="Where the Pub/Sub API listens, with TLS.")
+@click.option("--console-listen", metavar="H:P", help="Where the console, the pages for a browser, listens.")
 @click.option("--bootstrap-servers", metavar="LIST", help="Use this Kafka instead of the embedded broker.")
 @click.option(
     "--triggers",
@@ -127,6 +129,8 @@ def _announce(state: State, data: Path) -> None:
         click.echo(
             f"  curl -u {INTERNAL_USER}:$(cat {data.absolute()}/connect.token) {addresses.get('connect', '')}/connectors"
         )
+        if "console" in addresses:
+            click.echo(f"The console asks for the same: user {INTERNAL_USER}, with the password in that file.")
     click.echo(f"\nData and logs: {data.absolute()}. Stop with: tidegate down --data {data}")
 
 
@@ -299,39 +303,10 @@ def _connectors(state: State, data: Path) -> list[dict[str, Any]] | None:
     if not state.components.get("connect", {}).get("ready"):
         return None
     with contextlib.suppress(TidegateError):
-        return summaries_of(rest_of(data, None, timeout_s=_CONNECT_S), data, None)
+        return summaries_of(rest_of(data, None, timeout_s=_CONNECT_S))
     return None
-
-
-def component_state(component: Mapping[str, Any]) -> str:
-    return "late" if component.get("silent_since") else "ready" if component["ready"] else "starting"
 
 
 def _late(name: str, silent_s: float, watchdog_s: float, data: Path) -> str:
     then = f"after {watchdog_s:g} s it is restarted" if watchdog_s else "it is not restarted (watchdog.sec = 0)"
     return f"{name} has given no sign of life for {silent_s:.0f} s; {then}. Its log is {data / 'logs' / name}.log"
-
-
-def with_memory(component: Mapping[str, Any]) -> dict[str, Any]:
-    return {**component, "memory_mb": _memory_mb(component["pid"])}
-
-
-def _memory_mb(pid: int | None) -> float:
-    """PSS of a process and its descendants, in MB; RSS if the system does not report PSS."""
-    import psutil
-
-    if pid is None:
-        return 0.0
-    try:
-        process = psutil.Process(pid)
-        family = [process, *process.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return 0.0
-    total = 0
-    for member in family:
-        try:
-            info = member.memory_full_info()
-            total += getattr(info, "pss", 0) or info.rss
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
-    return round(total / 1e6, 1)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidegate.cli.connectors.reach import connect_options, connector_argument, path_of, rest_of
+from tidegate.cli.connectors.reach import connect_options, connector_argument, rest_of
 from tidegate.cli.credentials import credentials_for
 from tidegate.cli.kafka.client import client_config, kafka_options
 from tidegate.cli.options import address_of, json_option, print_json, print_table
+from tidegate.clients.worker import path_of
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:

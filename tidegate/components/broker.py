@@ -6,7 +6,7 @@ from typing import Final
 
 from tidegate.components.component import Assembly, Component, Face
 
-__all__ = ["BROKER", "KAFKA"]
+__all__ = ["BROKER", "KAFKA", "METRICS"]
 
 KAFKA: Final = Face("broker", "127.0.0.1:9092")
 METRICS: Final = Face("broker-metrics", "127.0.0.1:9404")

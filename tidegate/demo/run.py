@@ -23,8 +23,8 @@ from tidegate.demo.database import TABLES, Database, late_flights
 from tidegate.demo.faces import Connect, DemoFailed, Publisher, connector_json, records_held, until
 from tidegate.demo.report import Ledger, show_airlines, show_routes
 from tidegate.kit.errors import UsageError
-from tidegate.platform import State, read_state
 from tidegate.security import connect_token
+from tidegate.state import State, read_state
 
 __all__ = ["Demo", "run"]
 

@@ -12,7 +12,7 @@ from click.shell_completion import ShellComplete
 
 from tests.support.platform import RunningPlatform, running_platform, tidegate, until
 from tidegate.cli import tidegate as command_line
-from tidegate.cli.connectors.counts import error_of
+from tidegate.clients.counts import error_of
 
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -96,7 +96,7 @@ def test_secrets_are_not_shown(platform: RunningPlatform, tmp_path: Path) -> Non
 
 
 def test_passwords_that_only_their_class_declares_are_hidden() -> None:
-    from tidegate.cli.connectors.reach import masked_config
+    from tidegate.clients.worker import masked_config
 
     class Worker:
         def call(self, method: str, path: str) -> Any:

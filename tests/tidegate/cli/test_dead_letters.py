@@ -17,8 +17,8 @@ from registry.client import RegistryClient
 from tests.support.platform import running_platform, tidegate, until
 from tests.support.registry import RegistryThread
 from tidegate.cli import tidegate as command_line
-from tidegate.cli.dead_letters.letter_queue import group_of
-from tidegate.cli.dead_letters.sent import NOTHING, Sent, written
+from tidegate.dead_letters.letter_queue import group_of
+from tidegate.dead_letters.sent import NOTHING, Sent, written
 
 Letter = tuple[str | None, str, dict[str, str]]
 """Key, value and headers."""

@@ -12,9 +12,9 @@ import pytest
 from registry.client import RegistryClient
 from registry.serde import encode_record, frame
 from tests.support.registry import RegistryThread
-from tidegate.cli.kafka.decoding import decoder, encoded_like
-from tidegate.cli.kafka.exact_json import parsed_json
 from tidegate.kit.errors import UsageError
+from tidegate.records.decoding import decoder, encoded_like
+from tidegate.records.exact_json import parsed_json
 
 AVRO = '{"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}'
 JSON = '{"type": "object", "properties": {"n": {"type": "integer"}}}'

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tidegate.cli.rest import Rest
+from tidegate.clients.rest import Rest
 from tidegate.kit.errors import TidegateError
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]"

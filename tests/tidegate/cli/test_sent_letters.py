@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.cli.dead_letters.sent import NOTHING, Sent, read, written
+from tidegate.dead_letters.sent import NOTHING, Sent, read, written
 
 spans = st.tuples(st.integers(0, 40), st.integers(0, 10)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 

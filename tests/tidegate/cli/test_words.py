@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.platform import running_platform, tidegate
 from tidegate.cli.options import print_table
-from tidegate.platform import State
+from tidegate.state import State
 
 
 def test_a_table_in_a_pipe_is_as_wide_as_its_rows(capsys):

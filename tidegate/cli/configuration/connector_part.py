@@ -7,8 +7,8 @@ from typing import Final
 
 from tidegate.cli.configuration.parts import Document
 from tidegate.cli.connectors.files import as_document
-from tidegate.cli.connectors.reach import path_of
-from tidegate.cli.rest import Rest
+from tidegate.clients.rest import Rest
+from tidegate.clients.worker import path_of
 
 __all__ = ["Connectors"]
 

@@ -25,9 +25,10 @@ from tidegate.cli.connectors.files import (
     write_connector,
 )
 from tidegate.cli.connectors.group import connectors
-from tidegate.cli.connectors.reach import connect_options, connector_argument, masked_config, path_of, rest_of
+from tidegate.cli.connectors.reach import connect_options, connector_argument, rest_of
 from tidegate.cli.options import json_option, print_json, print_table
-from tidegate.cli.rest import NotThere, Rest
+from tidegate.clients.rest import NotThere, Rest
+from tidegate.clients.worker import masked_config, path_of
 from tidegate.kit.errors import TidegateError, UsageError
 
 __all__: list[str] = []

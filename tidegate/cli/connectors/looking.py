@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -12,31 +12,20 @@ from urllib.parse import quote
 import click
 from click.shell_completion import CompletionItem
 
-from tidegate.cli.connectors.counts import counts_of, error_of, totals_of
 from tidegate.cli.connectors.group import connectors
 from tidegate.cli.connectors.offsets import compact
 from tidegate.cli.connectors.progress import PART_COLUMNS, is_unfinished, part_rows, summary_of
-from tidegate.cli.connectors.reach import (
-    connect_options,
-    connector_argument,
-    masked_config,
-    path_of,
-    rest_of,
-    statistics_of,
-)
-from tidegate.cli.options import DEFAULT_DATA, json_option, print_json, print_table
-from tidegate.cli.rest import NotThere, Rest
+from tidegate.cli.connectors.reach import connect_options, connector_argument, rest_of
+from tidegate.cli.options import DEFAULT_DATA, echo_error, json_option, print_json, print_table
+from tidegate.clients.counts import counts_of, error_of, totals_of
+from tidegate.clients.rest import NotThere, Rest
+from tidegate.clients.worker import masked_config, path_of, statistics_of, workers_in
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["status_with_counts", "workers_in"]
+__all__ = ["status_with_counts"]
 
 _IMPORTANCES: Final = ("HIGH", "MEDIUM", "LOW")
-
-
-def workers_in(statuses: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The ids of the workers that run the tasks of these statuses."""
-    return {task["worker_id"] for status in statuses for task in status["tasks"]}
 
 
 def status_with_counts(status: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,7 +57,7 @@ def list_connectors(data: Path, connect: str | None, as_json: bool) -> None:
     rest = rest_of(data, connect)
     answer = rest.call("GET", "/connectors", expand="status")
     statuses = [entry["status"] for entry in answer.values()]
-    counted = statistics_of(rest, data, connect, workers_in(statuses)) if statuses else {}
+    counted = statistics_of(rest, workers_in(statuses), echo_error) if statuses else {}
     for entry in answer.values():
         entry["status"] = status_with_counts(entry["status"], counted)
     if as_json:
@@ -100,7 +89,7 @@ def status(name: str, data: Path, connect: str | None, as_json: bool) -> None:
     """
     rest = rest_of(data, connect)
     answer = rest.call("GET", path_of(name, "/status"))
-    answer = status_with_counts(answer, statistics_of(rest, data, connect, workers_in([answer])))
+    answer = status_with_counts(answer, statistics_of(rest, workers_in([answer]), echo_error))
     if as_json:
         print_json(answer)
         return
@@ -144,7 +133,7 @@ def show(name: str, data: Path, connect: str | None, as_json: bool) -> None:
     Example: tidegate connectors show orders
     """
     rest = rest_of(data, connect)
-    told = _all_about(rest, data, connect, name)
+    told = _all_about(rest, name)
     if as_json:
         print_json(told)
         return
@@ -175,14 +164,14 @@ def show(name: str, data: Path, connect: str | None, as_json: bool) -> None:
         click.echo(f"\nlast error ({error['part']}): {error['message']}")
 
 
-def _all_about(rest: Rest, data: Path, connect: str | None, name: str) -> dict[str, Any]:
+def _all_about(rest: Rest, name: str) -> dict[str, Any]:
     info = rest.call("GET", path_of(name))
     config = info["config"]
     try:
         status = rest.call("GET", path_of(name, "/status"))
     except NotThere:  # it follows the configuration a moment later
         status = {"name": name, "connector": {"state": "UNASSIGNED", "worker_id": ""}, "tasks": []}
-    counted = statistics_of(rest, data, connect, workers_in([status]))
+    counted = statistics_of(rest, workers_in([status]), echo_error)
     status = status_with_counts(status, counted)
     totals = totals_of(task["counts"] for task in status["tasks"] if task["counts"] is not None)
     lags = {

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from tidegate.cli.connectors.group import connectors
-from tidegate.cli.connectors.reach import connect_options, connector_argument, path_of, rest_of
+from tidegate.cli.connectors.reach import connect_options, connector_argument, rest_of
 from tidegate.cli.options import json_option, print_json
+from tidegate.clients.worker import path_of
 
 __all__: list[str] = []
 

@@ -14,9 +14,10 @@ from typing import Any, Final, TypeVar
 import click
 
 from tidegate.cli.connectors.group import connectors
-from tidegate.cli.connectors.reach import connect_options, connector_argument, path_of, rest_of
+from tidegate.cli.connectors.reach import connect_options, connector_argument, rest_of
 from tidegate.cli.options import json_option, print_json, print_table
-from tidegate.cli.rest import Rest
+from tidegate.clients.rest import Rest
+from tidegate.clients.worker import path_of
 from tidegate.kit.errors import TidegateError, UsageError
 
 __all__ = ["ask_until_stopped", "compact"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,13 +11,13 @@ import click
 
 from tidegate.cli.credentials import credentials_for
 from tidegate.cli.options import address_of, data_option
-from tidegate.kit.config import nearest_name
+from tidegate.clients.topics import naming_topics
 from tidegate.kit.properties import read_properties
 
 if TYPE_CHECKING:
     from broker.client import Admin, ClientConfig
 
-__all__ = ["client_config", "kafka_options", "key_values", "naming_topics", "with_admin"]
+__all__ = ["client_config", "kafka_options", "key_values", "with_admin"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -79,22 +78,3 @@ def with_admin(config: ClientConfig, work: Callable[[Admin], Awaitable[T]], *, t
             return await work(admin)
 
     return asyncio.run(run())
-
-
-@asynccontextmanager
-async def naming_topics(admin: Admin, topics: Sequence[str]) -> AsyncIterator[None]:
-    """Adds the nearest name to the error of the first of ``topics`` that does not exist."""
-    from broker.client.errors import UnknownTopicOrPartition
-
-    try:
-        yield
-    except UnknownTopicOrPartition as error:
-        known = await admin.list_topics(internal=True)
-        missing = next((name for name in topics if name not in known), None)
-        if missing is None:
-            raise
-        near = nearest_name(missing, known)
-        hint = f"; did you mean {near}?" if near else ""
-        raise UnknownTopicOrPartition(
-            f"this Kafka has no such topic: {missing}{hint} (`tidegate topics list` lists all)"
-        ) from error

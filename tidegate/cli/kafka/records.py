@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidegate.cli.kafka.client import client_config, kafka_options, with_admin
-from tidegate.cli.kafka.positions import POSITION, Position, chosen_partitions, resolve
-from tidegate.cli.options import counted, json_option, print_json, print_table
+from tidegate.cli.kafka.positions import POSITION
+from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.kit.texts import counted
+from tidegate.records.positions import Position, chosen_partitions, resolve
 
 if TYPE_CHECKING:
     from broker.client import Admin

@@ -1,0 +1,17 @@
+"""Numbers and times as people read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+__all__ = ["counted", "time_text"]
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 record``, ``2,000 records``."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def time_text(at_ms: int) -> str:
+    """A time in UTC, given in milliseconds since 1970."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
