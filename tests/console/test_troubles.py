@@ -5,9 +5,12 @@ from array import array
 
 import pytest
 
+from tidegate.clients.counts import counts_of, totals_of
+from tidegate.clients.json_members import members
 from tidegate.console.charts import sparkline
 from tidegate.console.config import ConsoleConfig
 from tidegate.console.faces import Faces
+from tidegate.console.listing import listed_of
 from tidegate.console.platform import Disk
 from tidegate.console.remedies import first_sentence, remedy
 from tidegate.console.samples import History, Sampler
@@ -33,11 +36,15 @@ def entry(name, states=("RUNNING",), trace=""):
     return {"info": {"type": "sink", "config": {"connector.class": "a.b.Sink"}}, "status": status}
 
 
+def sums(counted):
+    return {name: totals_of(counts_of(task) for task in tasks.values()) for name, tasks in counted.items()}
+
+
 def test_failed_connectors_stand_first_and_every_trouble_says_what_to_do():
     trace = 'Traceback\nconnect.errors.X: password authentication failed for user "flink". More.\n'
     listed = {"a": entry("a"), "b": entry("b"), "z": entry("z", ("RUNNING", "FAILED"), trace), "s": entry("s")}
     counted = {"b": {0: task(0, 5, 0, skipped=3, letters=3)}, "s": {0: task(0, 5, 0, skipped=2)}}
-    made = summaries(listed, counted, None)
+    made = summaries({n: listed_of(e) for n, e in listed.items()}, sums(counted), None)
     assert [summary.name for summary in made] == ["z", "b", "s", "a"]
     disk = Disk("/data", 1_000_000_000, 100_000_000_000)
     troubles = troubles_of(made, silent_faces=[("Connect", "refused")], disk=disk, certificate_days=3)
@@ -52,11 +59,11 @@ def test_failed_connectors_stand_first_and_every_trouble_says_what_to_do():
 def test_rates_follow_from_counts_and_lag_grows_only_if_it_rises_for_minutes():
     sampler = Sampler(Faces(parse(ConsoleConfig, {}), None))
     for number in range(300):
-        sampler.add({"a": {0: task(0, number * 150, 1000 + number)}, "b": {0: task(0, 0, 5000)}}, number * 15.0)
+        sampler.add(sums({"a": {0: task(0, number * 150, 1000 + number)}, "b": {0: task(0, 0, 5000)}}), number * 15.0)
     history = sampler.history("a")
     assert len(history.rates) == 240 and history.rates[-1] == 10 and history.lag_grows
     assert not sampler.history("b").lag_grows
-    sampler.add({"a": {0: task(0, 3, 0)}}, 300 * 15.0)
+    sampler.add(sums({"a": {0: task(0, 3, 0)}}), 300 * 15.0)
     assert math.isnan(sampler.history("a").rates[-1]) and sampler.history("b") is None
     assert not History(array("f"), array("f", [1.0] * 5)).lag_grows
     drawn = sparkline([1.0, float("nan"), 2.0, 4.0], "rows <b>")
@@ -85,3 +92,12 @@ def test_the_first_sentence_of_a_bad_record_is_its_cause():
     assert first_sentence(text) == "a value of orders is not JSON (orders, partition 0, offset 2)"
     assert first_sentence("One thing. Another thing.") == "One thing"
     assert len(first_sentence("x" * 1000)) == 300 and first_sentence("") == "It gave no reason"
+
+
+def test_members_of_a_large_object_come_one_by_one():
+    text = '{ "a" : [1, {"b": 2}] , "inner": {"x": 1, "y": {}} ,"c":null}'
+    assert list(members(text)) == [("a", [1, {"b": 2}]), ("inner", {"x": 1, "y": {}}), ("c", None)]
+    assert list(members(text, "inner")) == [("x", 1), ("y", {})] and list(members("{}")) == []
+    for wrong in ("", "[]", '{"a" 1}', "{"):
+        with pytest.raises(ValueError):
+            list(members(wrong))

@@ -27,6 +27,10 @@ from events.server.service import EventsServer
 from registry.server.routes import ENDPOINTS
 from tests.servers.process import wait_until
 from tests.support.platform import RunningPlatform, running_platform, tidegate
+from tidegate.console.config import ConsoleConfig
+from tidegate.console.console import Console
+from tidegate.console.pages import PAGES
+from tidegate.console.sessions import Sessions
 from tidegate.kit.config import parse
 from tidegate.security import find_security
 
@@ -40,7 +44,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPlatfo
     tidegate("secure", "init", "--password", PASSWORD, "--data", data)
     for user in ("nothing", "removed", "frozen"):
         tidegate("users", "add", user, "--password", PASSWORD, "--data", data)
-    with running_platform(folder) as started:
+    with running_platform(folder, console=True) as started:
         tidegate("users", "remove", "removed", "--data", data)
         tidegate("users", "freeze", "frozen", "--data", data)
         yield started
@@ -129,6 +133,42 @@ def test_registry(platform: RunningPlatform) -> None:
         if method not in ("GET", "HEAD") and path != "/":
             answer = ask(platform, url + path, method, ("nothing", PASSWORD), json={"schema": '"string"'})
             assert answer.status_code == 403, (method, path, answer.text)
+
+
+def test_console(platform: RunningPlatform) -> None:
+    console = Console(parse(ConsoleConfig, {}), Sessions(60))
+    declared = requests_of([route for page in PAGES for route in page.routes(console)])
+    assert len(declared) > 20
+    url = platform.addresses["console"]
+    for method, path in [*declared, ("GET", "/nowhere"), ("GET", "/metrics")]:
+        answer = ask(platform, url + path, method, None)
+        refused = answer.status_code == 303 and answer.headers["location"].startswith("/login")
+        assert refused or (path == "/metrics" and answer.status_code == 401), (method, path, answer.status_code)
+    for user in OUTSIDERS[1:]:
+        assert (
+            user is not None
+            and _visitor(platform, *user).get(url, timeout=60, allow_redirects=False).status_code == 303
+        )
+    with _visitor(platform, "nothing", PASSWORD) as nothing:
+        page = nothing.get(url, timeout=60)
+        assert page.ok and "What runs" not in page.text and "Disk" not in page.text  # no right to read the platform
+        token = page.text.partition('name="csrf" value="')[2].partition('"')[0]
+        for method, path in declared:
+            answer = nothing.request(method, url + path, data={"csrf": token}, timeout=60)
+            harmless = path.strip("/").split("/")[0] in ("", "overview", "new-connector") or "/x" not in path
+            assert answer.status_code in (400, 403, 404) or harmless, (method, path, answer.status_code)
+            assert "Traceback" not in answer.text
+            without = nothing.request(method, url + path, timeout=60)
+            assert method in ("GET", "HEAD") or without.status_code == 403, (method, path)
+
+
+def _visitor(platform: RunningPlatform, user: str, password: str) -> requests.Session:
+    """A browser's session after a try to log in."""
+    url, session = platform.addresses["console"], requests.Session()
+    session.trust_env, session.verify = False, ca(platform)
+    token = session.get(f"{url}/login", timeout=60).text.partition('name="csrf" value="')[2].partition('"')[0]
+    session.post(f"{url}/login", data={"user": user, "password": password, "csrf": token}, timeout=60)
+    return session
 
 
 PUBLIC = re.compile(r"/services/data/?$|/services/oauth2/(token|authorize|revoke)|/services/Soap/|/id/|/login|/health$")

@@ -237,6 +237,30 @@ def _node_clients(target: Path, pin: dict[str, str]) -> None:
     )
 
 
+def _chromium(target: Path, pin: dict[str, str]) -> None:
+    """A browser without a window, with the libraries that it needs, and axe, which judges pages."""
+    import io
+    import tarfile
+
+    import cramjam
+
+    _node_clients(target, {"@sparticuz/chromium": pin["version"], "axe-core": pin["axe"]})
+    packages = target / "node_modules"
+    packed = packages / "@sparticuz" / "chromium" / "bin"
+    (target / "chromium").write_bytes(bytes(cramjam.brotli.decompress((packed / "chromium.br").read_bytes())))
+    (target / "chromium").chmod(0o755)
+    for name in ("al2023", "fonts"):
+        unpacked = io.BytesIO(bytes(cramjam.brotli.decompress((packed / f"{name}.tar.br").read_bytes())))
+        with tarfile.open(fileobj=unpacked) as archive:
+            archive.extractall(target, filter="data")
+    (target / "fonts.conf").write_text(
+        '<?xml version="1.0"?>\n<!DOCTYPE fontconfig SYSTEM "fonts.dtd">\n<fontconfig><dir prefix="relative">fonts</dir>'
+        '<dir>/usr/share/fonts</dir><cachedir prefix="xdg">fontconfig</cachedir></fontconfig>\n'
+    )
+    shutil.copy(packages / "axe-core" / "axe.min.js", target)
+    shutil.rmtree(packages)
+
+
 def _maven(profile: str, target: Path, pin: dict[str, str], prefix: str, *more: str) -> None:
     maven = shutil.which("mvn")
     if maven is None:
@@ -274,6 +298,7 @@ _FETCHERS: Final[dict[str, Callable[[Path, dict[str, str]], None]]] = {
     "events-java": _events_java,
     "registry-go": _registry_go,
     "registry-node": _node_clients,
+    "chromium": _chromium,
 }
 NAMES: Final = tuple(_FETCHERS)
 """Fetched all together."""

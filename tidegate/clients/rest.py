@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Final
 
@@ -65,6 +66,16 @@ class Rest:
         return Rest(f"{scheme}://{address}", self._what, self._credentials, timeout_s=timeout_s)
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        content = self.content(method, path, body, **query)
+        try:
+            return json.loads(content) if content else None
+        except ValueError as error:
+            raise TidegateError(
+                f"what answers at {self._url} is no {self._what}: {method} {path} is no JSON"
+            ) from error
+
+    def content(self, method: str, path: str, body: Any = None, **query: Any) -> bytes:
+        """The answer as it came."""
         try:
             answer = self._sent(method, path, body, query)
         except requests.exceptions.SSLError as error:
@@ -81,7 +92,7 @@ class Rest:
             ) from error
         if not answer.ok:
             raise _ERRORS.get(answer.status_code, TidegateError)(_message(answer))
-        return answer.json() if answer.content else None
+        return answer.content
 
     def _sent(self, method: str, path: str, body: Any, query: dict[str, Any]) -> requests.Response:
         """Send a request, again if the server closed a kept connection just when it came (RFC 9110 9.2.2)."""
@@ -103,8 +114,8 @@ def _message(answer: requests.Response) -> str:
     except requests.JSONDecodeError:
         return f"{answer.status_code} {answer.reason}"
     if isinstance(said, list):
-        return "; ".join(str(entry.get("message", entry)) for entry in said)
-    message = str(said.get("message", said))
+        return "; ".join(str(entry.get("message", entry) if isinstance(entry, dict) else entry) for entry in said)
+    message = str(said.get("message", said) if isinstance(said, dict) else said)
     if (matched := _NO_CLASS.search(message)) is None:
         return message
     name, listed = matched.groups()

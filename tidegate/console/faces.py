@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tidegate.clients.broker_metrics import records_in
 from tidegate.clients.credentials import Credentials
 from tidegate.clients.rest import LoginRefused, NotAllowed, Rest
-from tidegate.clients.worker import Worker, statistics_of
+from tidegate.clients.worker import Worker
 from tidegate.console.config import ConsoleConfig
+from tidegate.console.listing import Listed, listed_connectors, totals
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ T = TypeVar("T")
 
 _KEPT_S: Final = 2.0
 """How long lists that several pages need are kept, in seconds."""
-_MOST_KEPT: Final = 50
 _REST_S: Final = 95.0
 """The time for a call; a validation may open connections."""
 
@@ -128,31 +128,34 @@ class Faces:
 
         return await self.kept("groups", ask)
 
-    async def connectors(self) -> dict[str, Any]:
-        """Every connector that the user may see: ``info`` and ``status`` by name. Of the last two seconds."""
-        return await self.kept("connectors", lambda: self.connect.call("GET", "/connectors", expand=["info", "status"]))
+    async def connectors(self) -> dict[str, Listed]:
+        """Every connector that the user may see, in short. Of the last two seconds."""
+        return await self.kept("connectors", lambda: asyncio.to_thread(listed_connectors, self.connect.blocking))
 
-    async def statistics(self) -> dict[str, dict[int, dict[str, Any]]]:
-        """The counts of tasks by connector and number; empty for Kafka Connect's workers. Of the last two seconds."""
+    async def totals(self) -> dict[str, dict[str, Any]]:
+        """The sums of each connector's counts; empty for Kafka Connect's workers. Of the last two seconds."""
 
-        async def ask() -> dict[str, dict[int, dict[str, Any]]]:
-            listed = await self.connectors()
-            workers = {task["worker_id"] for entry in listed.values() for task in entry["status"]["tasks"]}
-            return await asyncio.to_thread(statistics_of, self.connect.blocking, workers)
+        async def ask() -> dict[str, dict[str, Any]]:
+            workers = {worker for listed in (await self.connectors()).values() for worker in listed.workers}
+            return await asyncio.to_thread(totals, self.connect.blocking, workers)
 
-        return await self.kept("statistics", ask)
+        return await self.kept("totals", ask)
 
     async def kept(self, name: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
         """The result of ``ask`` of the last two seconds, or a new one; requests at one time share it."""
         now = time.monotonic()
         known = self._kept.get(name)
-        if len(self._kept) > _MOST_KEPT:
-            self._kept = {key: kept for key, kept in self._kept.items() if now <= kept[0] or not kept[1].done()}
         if known is None or (known[1].done() and (now > known[0] or known[1].exception() is not None)):
             known = (now + _KEPT_S, asyncio.ensure_future(ask()))
             self._kept[name] = known
+            # Lists of thousands are large: they go when they are old.
+            asyncio.get_running_loop().call_later(_KEPT_S, self._drop, name, known)
         result: T = await asyncio.shield(known[1])
         return result
+
+    def _drop(self, name: Hashable, entry: tuple[float, asyncio.Future[Any]]) -> None:
+        if self._kept.get(name) is entry and entry[1].done():
+            del self._kept[name]
 
     def forget(self) -> None:
         """After a change: the next question is answered anew."""

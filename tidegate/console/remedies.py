@@ -23,7 +23,7 @@ _REMEDIES: Final = tuple(
         ),
         (
             (
-                r"(relation|table|view|database|schema).{0,80}(does not exist|doesn't exist|not found|no such)|no such table|"
+                r"(relation|table|view|database|schema).{0,80}(does not exist|doesn't exist|not found|no such|is missing)|no such table|"
                 r"unknown (table|database)|has no table"
             ),
             "Create what the message names, or correct its name in the configuration, then restart the failed tasks.",
@@ -50,6 +50,10 @@ _REMEDIES: Final = tuple(
         (
             r"deserializ|unknown magic byte|cannot be decoded|not valid json|converter|tolerance exceeded",
             "Use the converter by which the topic was written. To keep bad records aside, set errors.tolerance=all and a dead letter queue.",
+        ),
+        (
+            r"[:;,] (or )?(create|set|use|give|add|check|correct|choose|name|remove|raise|lower|install|see) ",
+            "Do what the message says, then restart the failed tasks.",
         ),
         (r"pip install", "Install what the message names into the worker's environment, then restart the worker."),
     )

@@ -9,7 +9,6 @@ from array import array
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from tidegate.clients.counts import counts_of, totals_of
 from tidegate.console.faces import Faces
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import get_logger
@@ -19,15 +18,16 @@ __all__ = ["History", "Sampler"]
 logger = get_logger(__name__)
 
 _EVERY_S: Final = 15.0
-_POINTS: Final = 240
-"""Of one connector: one hour."""
+_MANY: Final = 2000
+_MANY_EVERY_S: Final = 60.0
+"""The interval for more than so many connectors, whose answers take time and memory."""
 _RISING_POINTS: Final = 12
 """Lag has to rise over three minutes before it is called growing."""
 _SMALL_LAG: Final = 1000
 
 
 class History(NamedTuple):
-    """One connector's last hour: rows per second and lag, a point every 15 seconds; NaN where a count is unknown."""
+    """One connector's last hour: rows per second and lag, a point every 15 seconds, every minute with thousands of connectors; NaN where a count is unknown."""
 
     rates: array[float]
     lags: array[float]
@@ -43,7 +43,7 @@ class History(NamedTuple):
 
 
 class Sampler:
-    """Asks for the counts of all connectors every 15 seconds, as the console's own user."""
+    """Asks for the counts of all connectors at intervals, as the console's own user."""
 
     def __init__(self, faces: Faces) -> None:
         self._faces = faces
@@ -53,6 +53,15 @@ class Sampler:
         self._histories: dict[str, History] = {}
         self._rows: dict[str, tuple[float, int]] = {}
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def _every_s(self) -> float:
+        return _EVERY_S if len(self._histories) <= _MANY else _MANY_EVERY_S
+
+    @property
+    def _points(self) -> int:
+        """Of one connector: one hour."""
+        return int(3600 / self._every_s)
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="console samples")
@@ -73,13 +82,13 @@ class Sampler:
             await self._look_at_broker()
             try:
                 if self._faces.has_connect:
-                    self.add(await self._faces.statistics(), time.monotonic())
+                    self.add(await self._faces.totals(), time.monotonic())
                 failing = False
             except TidegateError as error:
                 if not failing:
                     logger.info("counts of connectors are not to be had at the moment", reason=str(error))
                 failing = True
-            await asyncio.sleep(_EVERY_S)
+            await asyncio.sleep(self._every_s)
 
     async def _look_at_broker(self) -> None:
         total = await self._faces.records_in()
@@ -88,22 +97,21 @@ class Sampler:
             return
         if before is not None and total >= before[1] and now > before[0]:
             self.records.append((total - before[1]) / (now - before[0]))
-            del self.records[:-_POINTS]
+            del self.records[: -self._points]
         self._records_before = now, total
 
-    def add(self, statistics: Mapping[str, Mapping[int, Mapping[str, Any]]], now: float) -> None:
+    def add(self, totals: Mapping[str, Mapping[str, Any]], now: float) -> None:
         """One point of every connector; those that are gone lose their history."""
-        for gone in self._histories.keys() - statistics.keys():
+        for gone in self._histories.keys() - totals.keys():
             del self._histories[gone]
             self._rows.pop(gone, None)
-        for name, tasks in statistics.items():
-            totals = totals_of(counts_of(task) for task in tasks.values())
+        for name, summed in totals.items():
             history = self._histories.setdefault(name, History(array("f"), array("f")))
-            rows, lag = totals["rows"] or 0, totals["lag"]
+            rows, lag = summed["rows"] or 0, summed["lag"]
             before, rows_before = self._rows.get(name, (now, rows))
             # Counts begin again with each start of a task.
             rate = (rows - rows_before) / (now - before) if now > before and rows >= rows_before else float("nan")
             self._rows[name] = now, rows
             for points, value in ((history.rates, rate), (history.lags, float("nan") if lag is None else lag)):
                 points.append(value)
-                del points[:-_POINTS]
+                del points[: -self._points]

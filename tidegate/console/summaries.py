@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tidegate.clients.counts import counts_of, error_of, totals_of
+from tidegate.clients.counts import error_of, totals_of
+from tidegate.console.listing import Listed
 from tidegate.console.remedies import first_sentence, remedy
 from tidegate.console.samples import History, Sampler
 
 __all__ = ["ConnectorSummary", "summaries"]
 
 _RANK: Final = {"FAILED": 0, "UNASSIGNED": 2, "RESTARTING": 2, "RUNNING": 3, "PAUSED": 4, "STOPPED": 5}
-QUEUE: Final = "errors.deadletterqueue.topic.name"
+_NO_TOTALS: Final = totals_of(())
 
 
 @dataclass(frozen=True)
@@ -69,27 +70,21 @@ class ConnectorSummary:
 
 
 def summaries(
-    connectors: Mapping[str, Any], statistics: Mapping[str, Mapping[int, Any]], sampler: Sampler | None
+    connectors: Mapping[str, Listed], totals: Mapping[str, Mapping[str, Any]], sampler: Sampler | None
 ) -> list[ConnectorSummary]:
-    """In the order of trouble. ``connectors`` is ``GET /connectors?expand=info&expand=status``."""
+    """In the order of trouble."""
     made = []
-    for name, entry in connectors.items():
-        info, status = entry.get("info") or {}, entry.get("status") or {}
-        config = info.get("config") or {}
-        parts = [status.get("connector") or {"state": "UNASSIGNED"}, *status.get("tasks", ())]
-        states = [part["state"] for part in parts]
-        trace = next((part["trace"] for part in parts if part["state"] == "FAILED" and part.get("trace")), "")
-        counted = statistics.get(name, {})
+    for name, listed in connectors.items():
         made.append(
             ConnectorSummary(
                 name=name,
-                type=str(info.get("type") or status.get("type") or "unknown"),
-                plugin=str(config.get("connector.class", "")).rpartition(".")[2],
-                state="FAILED" if "FAILED" in states else states[0],
-                tasks=dict(Counter(states[1:])),
-                totals=totals_of(counts_of(task) for task in counted.values()),
-                error=error_of(trace) if trace else "",
-                queue=str(config.get(QUEUE) or ""),
+                type=listed.type,
+                plugin=listed.plugin,
+                state="FAILED" if "FAILED" in (listed.state, *listed.tasks) else listed.state,
+                tasks=dict(Counter(listed.tasks)),
+                totals=totals.get(name, _NO_TOTALS),
+                error=error_of(listed.trace) if listed.trace else "",
+                queue=listed.queue,
                 history=sampler.history(name) if sampler is not None else None,
             )
         )

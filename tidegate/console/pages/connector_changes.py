@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tidegate.clients.rest import NotThere
+from tidegate.clients.rest import NotAllowed, NotThere
 from tidegate.clients.worker import declared_passwords, path_of
 from tidegate.console.connector_config import (
     PREFIX,
@@ -141,6 +141,8 @@ class _ChangesPage:
         try:
             _, name, _, asked = await self._read(visit)
             answer = await self._validated(visit, name, asked)
+        except NotAllowed:
+            raise
         except TidegateError as error:
             return visit.page("connector_verdict.html", message=str(error), errors={}, keys=[])
         errors = {

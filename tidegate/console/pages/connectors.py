@@ -12,10 +12,11 @@ from urllib.parse import quote, urlencode
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tidegate.clients.counts import counts_of, error_of
+from tidegate.clients.counts import counts_of, error_of, totals_of
 from tidegate.clients.rest import NotThere
 from tidegate.clients.worker import path_of
 from tidegate.console.console import Console, Visit
+from tidegate.console.listing import listed_of, task_statistics
 from tidegate.console.pages.connector_changes import change_routes
 from tidegate.console.remedies import first_sentence, remedy
 from tidegate.console.summaries import ConnectorSummary, summaries
@@ -42,8 +43,8 @@ class _ConnectorsPage:
         self._console = console
 
     async def show_list(self, visit: Visit) -> Response:
-        listed, counted = await asyncio.gather(visit.faces.connectors(), visit.faces.statistics())
-        every = summaries(listed, counted, self._console.sampler)
+        listed, sums = await asyncio.gather(visit.faces.connectors(), visit.faces.totals())
+        every = summaries(listed, sums, self._console.sampler)
         text, state, kind = (visit.query.get(name, "").strip() for name in ("q", "state", "type"))
         chosen = [summary for summary in every if _matches(summary, text.lower(), state.upper(), kind)]
         pages = max(1, -(-len(chosen) // _ON_A_PAGE))
@@ -70,16 +71,17 @@ class _ConnectorsPage:
 
     async def _about(self, visit: Visit, name: str) -> dict[str, Any]:
         faces = visit.faces
-        info, status, counted, offsets, topics = await asyncio.gather(
+        info, status, offsets, topics = await asyncio.gather(
             faces.connect.call("GET", path_of(name)),
             _or_none(faces.connect.call("GET", path_of(name, "/status"))),
-            faces.statistics(),
             _or_none(faces.connect.call("GET", path_of(name, "/offsets"))),
             _or_none(faces.connect.call("GET", path_of(name, "/topics"))),
         )
         status = status or {"connector": {"state": "UNASSIGNED", "worker_id": ""}, "tasks": []}
-        (summary,) = summaries({name: {"info": info, "status": status}}, counted, self._console.sampler)
-        tasks = counted.get(name, {})
+        listed = listed_of({"info": info, "status": status})
+        tasks = await asyncio.to_thread(task_statistics, faces.connect.blocking, listed.workers, name)
+        sums = {name: totals_of(counts_of(task) for task in tasks.values())}
+        (summary,) = summaries({name: listed}, sums, self._console.sampler)
         lags = {(lag["topic"], lag["partition"]): lag["lag"] for task in tasks.values() for lag in task["lags"]}
         failed = summary.state == "FAILED"
         trace = next((part["trace"] for part in (status["connector"], *status["tasks"]) if part.get("trace")), "")

@@ -17,8 +17,8 @@ from starlette.routing import Route
 from tidegate.clients.worker import path_of
 from tidegate.console.console import Console, Visit
 from tidegate.console.hexdump import hexdump
+from tidegate.console.listing import QUEUE
 from tidegate.console.remedies import letter_remedy
-from tidegate.console.summaries import QUEUE
 from tidegate.dead_letters.causes import common_message, shape_of
 from tidegate.dead_letters.letter_queue import Letter, Queue
 from tidegate.kit.errors import TidegateError, UsageError
@@ -89,16 +89,12 @@ class _DeadLettersPage:
 
     async def show_queues(self, visit: Visit) -> Response:
         listed = await visit.faces.connectors()
-        queues = {
-            name: str(entry["info"]["config"].get(QUEUE) or "")
-            for name, entry in sorted(listed.items())
-            if "info" in entry
-        }
+        queues = {name: entry.queue for name, entry in sorted(listed.items())}
         topics = sorted({topic for topic in queues.values() if topic})
         sizes = await self._sizes(visit, topics) if topics else {}
         rows = [(name, topic, sizes.get(topic)) for name, topic in queues.items() if topic]
         rows.sort(key=lambda row: (not row[2], row[0]))
-        without = [name for name, entry in listed.items() if entry["status"]["type"] == "sink" and not queues.get(name)]
+        without = [name for name, entry in listed.items() if entry.type == "sink" and not entry.queue]
         return visit.page("dead_letters.html", rows=rows, without=len(without))
 
     async def _sizes(self, visit: Visit, topics: list[str]) -> dict[str, int]:

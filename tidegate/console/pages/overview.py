@@ -39,12 +39,13 @@ class _OverviewPage:
 
     async def _values(self, visit: Visit) -> dict[str, Any]:
         silent: list[tuple[str, str]] = []
+        data = self._console.data if visit.may("read", "platform", "*") else None
         connectors, subjects, lines = await asyncio.gather(
             self._connectors(visit, silent),
             self._registry(visit, silent),
-            asyncio.to_thread(components, self._console.data) if self._console.data else _nothing(),
+            asyncio.to_thread(components, data) if data else _nothing(),
         )
-        disk = disk_of(self._console.data) if self._console.data else None
+        disk = disk_of(data) if data else None
         keys = self._config.ssl_keystore_location
         days = certificate_days(Path(keys)) if keys and self._config.ssl_keystore_type.upper() == "PEM" else None
         troubles = troubles_of(connectors or (), lines or (), silent, disk, days)
@@ -69,7 +70,7 @@ class _OverviewPage:
         if not self._config.connect_url:
             return None
         try:
-            listed, counted = await asyncio.gather(visit.faces.connectors(), visit.faces.statistics())
+            listed, counted = await asyncio.gather(visit.faces.connectors(), visit.faces.totals())
         except TidegateError as error:
             silent.append(("Connect", str(error)))
             return None

@@ -1,0 +1,264 @@
+"""Every page in a real browser, on a real platform with real failures: cause and remedy in at most three clicks."""
+
+import json
+import re
+import sqlite3
+
+import pytest
+import requests
+
+from tests.servers.chromium import AXE, running_chromium
+from tests.servers.fixtures import or_skip
+from tests.support.platform import running_platform, until
+
+pytestmark = [pytest.mark.proof, pytest.mark.servers]
+
+HOSTILE = "<script>document.title='broken'</script>/x"
+STRINGS = "org.apache.kafka.connect.storage.StringConverter"
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory):
+    with running_platform(
+        tmp_path_factory.mktemp("console"), "--without", "events", "--without", "triggers", console=True
+    ) as platform:
+        yield platform
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    context = running_chromium()
+    browser, folder = or_skip(context.__enter__)
+    try:
+        yield browser, (folder / AXE).read_text()
+    finally:
+        context.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="module")
+def page(chromium, platform):
+    """A page that fails the test at its end if a script of it failed, or the browser refused something."""
+    browser, _ = chromium
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, base_url=platform.addresses["console"])
+    page, complaints = context.new_page(), []
+    page.set_default_timeout(30_000)
+    page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield page
+    assert [text for text in complaints if "the server responded with a status of 4" not in text] == []
+
+
+@pytest.fixture(scope="module")
+def troubles(platform, mariadb_server, tmp_path_factory):
+    """Three connectors in trouble: a password that was changed, a table that is missing, a record that is no JSON."""
+    folder = tmp_path_factory.mktemp("troubles")
+    with mariadb_server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE console_shop")
+        cursor.execute("CREATE TABLE console_shop.orders (id int primary key auto_increment, what text)")
+        cursor.execute("INSERT INTO console_shop.orders (what) VALUES ('a')")
+        cursor.execute("CREATE USER 'shop'@'127.0.0.1' IDENTIFIED BY 'pw-before'")
+        cursor.execute("GRANT ALL ON console_shop.* TO 'shop'@'127.0.0.1'")
+    platform.create(
+        "shop-source",
+        connector__class="io.confluent.connect.jdbc.JdbcSourceConnector",
+        connection__url=f"jdbc:mariadb://127.0.0.1:{mariadb_server.port}/console_shop",
+        connection__user="shop",
+        connection__password="pw-before",
+        mode="incrementing",
+        incrementing__column__name="id",
+        table__whitelist="orders",
+        topic__prefix="console-shop-",
+    )
+    with mariadb_server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("ALTER USER 'shop'@'127.0.0.1' IDENTIFIED BY 'pw-after'")
+    connect = platform.addresses["connect"]
+    requests.post(f"{connect}/connectors/shop-source/restart?includeTasks=true", timeout=60)
+
+    lines = folder / "lines.txt"
+    lines.write_text('{"id": 1}\nno json\n{"id": 3}\n')
+    file_source = {"connector__class": "FileStreamSource", "value__converter": STRINGS}
+    platform.create("lines", file=lines, topic="console-lines", **file_source)
+    config = {"connector.class": "FileStreamSource", "file": str(folder / "none.txt"), "topic": "console-none"}
+    hostile = {"name": HOSTILE, "config": config | {"value.converter": STRINGS}}
+    requests.post(f"{connect}/connectors", json=hostile, timeout=60).raise_for_status()
+    platform.create(
+        "lines-sink",
+        connector__class="FileStreamSink",
+        topics="console-lines",
+        file=folder / "out.txt",
+        value__converter="org.apache.kafka.connect.json.JsonConverter",
+        value__converter__schemas__enable="false",
+        errors__tolerance="all",
+        errors__deadletterqueue__topic__name="console-dlq",
+        errors__deadletterqueue__topic__replication__factor="1",
+        errors__deadletterqueue__context__headers__enable="true",
+    )
+    sink = {
+        "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
+        "topics": "console-shop-orders",
+        "connection.url": f"jdbc:sqlite:{folder}/shop.db",
+        "table.name.format": "orders",
+        "auto.create": "false",
+    }
+    with sqlite3.connect(folder / "shop.db") as database:
+        database.execute("CREATE TABLE orders (id integer, what text)")
+        made = {"name": "shop-sink", "config": sink, "initial_state": "STOPPED"}
+        answer = requests.post(f"{connect}/connectors", json=made, timeout=60)
+        assert answer.status_code == 201, answer.text
+        database.execute("DROP TABLE orders")
+    requests.put(f"{connect}/connectors/shop-sink/resume", timeout=60).raise_for_status()
+
+    def all_there():
+        status = requests.get(f"{connect}/connectors?expand=status", timeout=60).json()
+        states = {n: [t["state"] for t in s["status"]["tasks"]] for n, s in status.items()}
+        counts = requests.get(f"{connect}/tidegate/v1/connectors", timeout=60).json()["connectors"]
+        left_out = counts.get("lines-sink", [{}])[0].get("task-error-metrics", {}).get("total-records-skipped")
+        return states["shop-source"] == states.get("shop-sink") == ["FAILED"] and left_out
+
+    until(all_there, "three connectors in trouble")
+    return folder
+
+
+def wait_for(page, text):
+    """Load the page until it shows a text: worker and console keep states for a moment."""
+
+    def shows():
+        page.reload()
+        return text in page.inner_text("main")
+
+    if text not in page.inner_text("main"):
+        until(shows, f"{text!r} on {page.url}")
+
+
+def test_a_wrong_password_is_told_corrected_and_gone(page, troubles, mariadb_server):
+    page.goto("/")
+    wait_for(page, "Access denied")
+    trouble = page.locator(".trouble", has_text="shop-source")
+    assert "Correct the user or the password" in trouble.inner_text()
+    trouble.get_by_role("link").click()
+    page.wait_for_selector("h1:has-text('shop-source')")
+    page.click("summary:has-text('Trace')")
+    assert "Access denied" in page.inner_text("pre")
+    page.click("text=Edit the configuration")
+    password = page.get_by_label("Password", exact=False).locator("visible=true").first
+    assert password.input_value() == "" and "pw-before" not in page.content()
+    password.fill("pw-wrong")
+    page.wait_for_selector("#verdict:has-text('to correct')")
+    assert page.locator(".field-error:has-text('Access denied')").count() >= 1
+    password.fill("pw-after")
+    page.wait_for_selector("#verdict:has-text('accepts this configuration')")
+    page.click("text=Review the change")
+    page.wait_for_selector("h1:has-text('What changes in shop-source')")
+    assert page.inner_text("ins").split() == ["after:", "connection.password", "=", "[hidden]"]
+    page.click("text=Apply: the connector restarts")
+    page.wait_for_selector("h1:has-text('shop-source')")
+    until(lambda: page.reload() and page.locator(".head .state").inner_text() == "running", "the source running")
+
+
+def test_a_missing_table_is_told_and_the_task_started_again(page, troubles):
+    page.goto("/connectors?state=failed")
+    row = page.locator("tr", has_text="shop-sink")
+    assert "orders" in row.locator(".error-text").inner_text()
+    row.get_by_role("link").first.click()
+    page.wait_for_selector("h1:has-text('shop-sink')")
+    assert "Create what the message names" in page.inner_text("main"), page.inner_text("main")
+    with sqlite3.connect(troubles / "shop.db") as database:
+        database.execute("CREATE TABLE orders (id integer, what text)")
+    page.click("text=Restart what has failed")
+    until(lambda: page.reload() and page.locator(".head .state").inner_text() == "running", "the sink running")
+    page.click("button:has-text('Stop')")
+    until(lambda: page.reload() and page.locator(".head .state").inner_text() == "stopped", "the sink stopped")
+    page.click("section:has(#offsets) >> text=Change")
+    document = json.loads(page.input_value("textarea"))
+    document["offsets"] = [{**entry, "offset": {"kafka_offset": 0}} for entry in document["offsets"]]
+    page.fill("textarea", json.dumps(document))
+    page.click("button:has-text('Change the offsets')")
+    page.wait_for_selector("button:has-text('Start')")
+    page.click("button:has-text('Start')")
+    until(lambda: page.reload() and page.locator(".head .state").inner_text() == "running", "the sink running again")
+
+
+def test_a_bad_record_is_looked_at_edited_and_sent_back(page, troubles):
+    page.goto("/")
+    wait_for(page, "1 dead letter of connector lines-sink")
+    page.click("text=Open the dead letters")
+    assert "is not JSON" in page.inner_text("main")
+    page.click("a:has-text('0:0')")
+    page.wait_for_selector("h1:has-text('Letter 0:0')")
+    assert "6e 6f 20 6a 73 6f 6e" in page.inner_text("main") and page.input_value("[name=value]") == '"no json"'
+    page.fill("[name=value]", "{")
+    page.click("text=Review and send back")
+    assert "The value is not JSON" in page.inner_text("main")
+    page.go_back()
+    page.fill("[name=value]", '{"id": 2}')
+    page.click("text=Review and send back")
+    assert "1 letter would be sent to console-lines" in page.inner_text("main")
+    page.click("button:has-text('Send back')")
+    page.wait_for_selector("text=1 letter is sent to console-lines")
+    until(lambda: len((troubles / "out.txt").read_text().splitlines()) == 3, "the record in the file")
+    page.goto("/dead-letters/lines-sink")
+    assert "No letter in console-dlq" in page.inner_text("main")
+
+
+def test_a_connector_is_created_filtered_and_deleted(page, troubles):
+    page.goto("/new-connector")
+    page.click("a:has-text('FileStreamSource')")
+    page.fill("[name=name]", "made-here")
+    page.locator("[name='key:topic']").fill("console-made")
+    page.locator("[name='key:tasks.max']").fill("many")
+    page.wait_for_selector("#verdict:has-text('tasks.max')")
+    page.locator("[name='key:tasks.max']").fill("1")
+    page.locator("[name='key:file']").fill(str(troubles / "none.txt"))
+    page.locator("[name='key:value.converter']").fill(STRINGS)
+    page.locator("[name='key:value.converter']").press("Tab")
+    page.wait_for_selector("#verdict:has-text('accepts this configuration')")
+    page.click("text=Review the change")
+    page.click("text=Create the connector")
+    page.wait_for_selector("h1:has-text('made-here')")
+    page.goto("/connectors")
+    page.keyboard.press("/")
+    page.keyboard.type("made-h")
+    page.wait_for_selector("tbody tr:only-child:has-text('made-here')")
+    assert re.search(r"[?&]q=made-h", page.url)
+    page.click("tbody a:has-text('made-here')")
+    page.click("summary:has-text('Delete this connector')")
+    page.check("[name=confirmed]")
+    page.click("button:has-text('Delete')")
+    page.wait_for_url("**/connectors")
+    wait_for(page, HOSTILE)
+    assert "made-here" not in page.inner_text("main")
+
+
+PATHS = (
+    "/",
+    "/connectors",
+    "/connectors/shop-sink",
+    "/connectors/shop-source/config",
+    "/connectors/shop-source/config?as=json",
+    "/connectors/lines/offsets",
+    f"/connectors/{requests.utils.quote(HOSTILE, safe='')}",
+    "/new-connector",
+    "/dead-letters",
+    "/dead-letters/lines-sink",
+    "/dead-letters/lines-sink/0/0",
+    "/nothing-here",
+)
+
+
+def test_every_page_is_accessible_and_fits_in_both_themes(chromium, platform, troubles):
+    browser, axe = chromium
+    for theme, width in (("light", 1280), ("dark", 390)):
+        context = browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=theme, base_url=platform.addresses["console"]
+        )
+        page = context.new_page()
+        for path in PATHS:
+            page.goto(path)
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, f"{path} is {wide} wide"
+            assert page.title() not in ("", "broken")
+            page.evaluate(f"{axe}; undefined")
+            violations = page.evaluate("axe.run().then(result => result.violations)")
+            told = [(v["id"], [node["html"][:200] for node in v["nodes"][:3]]) for v in violations]
+            assert told == [], f"{path} in {theme}"
+        context.close()
