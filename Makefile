@@ -49,7 +49,7 @@ docs-site: $(VENV)/.docs      ## build the docs site into build/site; a link tha
 
 pictures: $(VENV)/.dev       ## draw the mermaid blocks of the pages anew, for the docs site; needs Node.js
 	npm install --silent --no-save --prefix build/pictures beautiful-mermaid@1.1.3
-	node docs/pictures.mjs build/pictures/node_modules docs
+	node docs/pictures.mjs build/pictures/node_modules docs examples
 
 screenshots: $(VENV)/.dev    ## take the pictures of the console's pages anew
 	$(BIN)/python -m tests.servers fetch chromium

@@ -39,6 +39,7 @@ class BenchContext(RunningSinkContext):
         self.transaction = None
         self.errant: list[tuple[Record, Exception]] = []
         self.progress_told: list[tuple[int, int | None]] = []
+        self.parts_told: list[Sequence[Mapping[str, Any]]] = []
 
     def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return self._offsets.get(canonical(partition))
@@ -61,8 +62,18 @@ class BenchContext(RunningSinkContext):
     def leave_out(self, record: RecordBatch, error: Exception) -> None:
         self.errant += [(each, error) for each in record.records()]
 
-    def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
+    def progress(
+        self,
+        done: int,
+        total: int | None = None,
+        *,
+        unit: str = "rows",
+        note: str = "",
+        seconds_left: float | None = None,
+        parts: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         self.progress_told.append((done, total))
+        self.parts_told.append(parts)
 
 
 @dataclass(frozen=True, slots=True)

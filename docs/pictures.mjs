@@ -5,14 +5,15 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-const [modules, docs] = process.argv.slice(2)
+const [modules, docs, ...others] = process.argv.slice(2)
 const { renderMermaidSVG } = await import(pathToFileURL(resolve(modules, 'beautiful-mermaid/dist/index.js')))
 const folder = join(docs, 'pictures')
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder)
-const pages = readdirSync(docs, { recursive: true }).filter((name) => name.endsWith('.md'))
+const pages = [docs, ...others].flatMap((below) =>
+  readdirSync(below, { recursive: true }).filter((name) => name.endsWith('.md')).map((name) => join(below, name)))
 for (const page of pages) {
-  for (const [, text] of readFileSync(join(docs, page), 'utf8').matchAll(/^```mermaid\n([\s\S]*?)^```$/gm)) {
+  for (const [, text] of readFileSync(page, 'utf8').matchAll(/^```mermaid\n([\s\S]*?)^```$/gm)) {
     const name = createHash('sha256').update(text.trim()).digest('hex').slice(0, 12)
     const drawn = renderMermaidSVG(text).replace(/@import url\([^)]*\);?/g, '').replace(/[ \t]+$/gm, '')
     writeFileSync(join(folder, `${name}.svg`), drawn.trim() + '\n')

@@ -53,12 +53,14 @@ class UnknownName(PublishRefused):
 
 @dataclass(frozen=True, slots=True)
 class ReceivedEvent:
-    """An event as a subscriber receives it; ``fields`` has CreatedDate in milliseconds."""
+    """An event as a subscriber receives it; ``fields`` has times as the Pub/Sub API sends them, in milliseconds."""
 
     event: str
     replay_id: int
     uuid: str
     fields: Mapping[str, Any]
+    times: frozenset[str] = frozenset()
+    """Which of the fields are times, according to the event's schema."""
 
 
 _TOOLING: Final = "/services/data/v62.0/tooling"
@@ -302,7 +304,8 @@ class EventsClient:
         schema = self._schema(channel, received.event.schema_id)
         fields: Any = fastavro.schemaless_reader(io.BytesIO(received.event.payload), schema, None)
         replay_id = int.from_bytes(received.replay_id[:8], "big")
-        return ReceivedEvent(event, replay_id, received.event.id, fields)
+        times = frozenset(field["name"] for field in schema["fields"] if ":DateTime" in field.get("doc", ""))
+        return ReceivedEvent(event, replay_id, received.event.id, fields, times)
 
     def _schema(self, channel: Any, schema_id: str) -> Any:
         import fastavro

@@ -44,9 +44,9 @@ os.environ.setdefault("TIDEGATE_CONNECT_TOKEN", "never")
 
 _LONG = (
     "tests/pyspark_tidegate/",
+    "tests/connectors/spark/",
     "tests/conformance/connect/",
     "tests/proofs/",
-    "tests/connectors/spark/",
     "tests/examples/",
     "tests/docs/",
     "tests/tidegate/",
@@ -94,8 +94,9 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
-_ONE_PROCESS = ("tests/pyspark_tidegate/", "tests/conformance/connect/")
-"""Folders whose files share what is costly to start, such as a Spark or a Java worker: one process runs all of them."""
+_ONE_PROCESS = ("tests/pyspark_tidegate/", "tests/conformance/connect/", "tests/connectors/spark/")
+"""Folders whose files share what is costly to start, such as a Spark or a Java worker, or which would start several at once,
+each of which keeps both cores busy: one process runs all of them."""
 
 
 class Scheduling(LoadFileScheduling):

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import tomllib
+import urllib.request
 import venv
 import zipfile
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = "tidegate/examples/files/"
 
 
 def main() -> int:
@@ -40,6 +42,7 @@ def main() -> int:
         )
         (wheel,) = scratch.glob("*.whl")
         check_types(wheel)
+        check_examples(wheel)
         if only_sbom:
             install(wheel, ROOT / "constraints.txt", scratch / "constraints")
             print(write_sbom(wheel, scratch))
@@ -71,6 +74,17 @@ def check_types(wheel: Path) -> None:
     missing = [name for name in packages() if f"{name}/py.typed" not in files]
     if missing:
         raise SystemExit(f"{wheel.name} has no py.typed in {', '.join(missing)}")
+
+
+def check_examples(wheel: Path) -> None:
+    """The wheel has the examples of the repository, and nothing that running them left there."""
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {name for name in archive.namelist() if name.startswith(EXAMPLES)}
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "examples"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    expected = {EXAMPLES + name.removeprefix("examples/") for name in listed}
+    if inside != expected:
+        raise SystemExit(f"{wheel.name}: examples that differ from the repository's: {sorted(inside ^ expected)}")
 
 
 def packages() -> list[str]:
@@ -181,8 +195,16 @@ def move_lines(tidegate: Path, work: Path) -> None:
     }
     for config in (source, sink):
         (work / f"{config['name']}.json").write_text(json.dumps(config))
+    listed = {entry["name"] for entry in json.loads(run("examples", "list", "--json"))}
+    if listed != {page.parent.name for page in (ROOT / "examples").glob("*/README.md")}:
+        raise SystemExit(f"examples list: {sorted(listed)}")
     run("up", "--detach", "--broker-listen", "127.0.0.1:0")
     try:
+        page = urllib.request.urlopen(
+            json.loads(run("status", "--json"))["addresses"]["console"] + "/", timeout=60
+        ).read()
+        if b"Tidegate</title>" not in page:
+            raise SystemExit(f"the console shows no page: {page[:300]!r}")
         run("connectors", "apply", "in.json", "out.json")
         deadline = time.monotonic() + 60
         while not (work / "out.txt").exists() or (work / "out.txt").read_text().splitlines() != lines:

@@ -135,8 +135,21 @@ class TaskContext(Protocol):
         """
         ...
 
-    def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
-        """Report the progress of long work; the worker shows it until the next call."""
+    def progress(
+        self,
+        done: int,
+        total: int | None = None,
+        *,
+        unit: str = "rows",
+        note: str = "",
+        seconds_left: float | None = None,
+        parts: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Report the progress of long work; the worker shows it until the next call.
+
+        ``parts`` are what the work consists of, such as the tables of a snapshot: JSON objects with ``name``, ``state``
+        and, where known, ``done``, ``total``, ``percent`` and ``seconds_left``.
+        """
         ...
 
 

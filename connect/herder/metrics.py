@@ -84,6 +84,7 @@ class WorkerCollector(Collector):
         for host, taken in self._worker.host_memory.items():
             memory.add_metric([str(host)], taken)
         yield memory
+        yield from _progress(dict(self._worker.progress))
 
     def _add_about(self, families: Families) -> None:
         about = dict(self._about())
@@ -93,6 +94,30 @@ class WorkerCollector(Collector):
             for family in ("kafka_connect_app_info", "kafka_connect_app"):
                 families.sample(family, 1, {**client, name: value})
         families.sample("kafka_connect_start_time_seconds", self._started_ms / 1000, client)
+
+
+def _progress(told: Mapping[TaskId, Mapping[str, Any]]) -> Iterable[Metric]:
+    """What tasks say of long work, such as snapshots and jobs; parts are the tables of a snapshot."""
+    task, part = ["connector", "task", "unit"], ["connector", "task", "part"]
+    about = "of the long work that a task told of last"
+    done = GaugeMetricFamily("tidegate_connect_task_progress_done", f"Units done {about}.", labels=task)
+    total = GaugeMetricFamily("tidegate_connect_task_progress_total", f"All units {about}, as estimated.", labels=task)
+    left = GaugeMetricFamily(
+        "tidegate_connect_task_progress_seconds_left", f"Estimated time to the end {about}.", labels=task
+    )
+    rows = GaugeMetricFamily(
+        "tidegate_connect_task_progress_part_done", f"Units done of each part {about}.", labels=part
+    )
+    for (connector, number), said in told.items():
+        labels = [connector, str(number), str(said["unit"])]
+        done.add_metric(labels, said["done"])
+        for family, value in ((total, said["total"]), (left, said.get("seconds_left"))):
+            if value is not None:
+                family.add_metric(labels, value)
+        for each in said.get("parts", ()):
+            if each.get("done") is not None:
+                rows.add_metric([connector, str(number), str(each["name"])], each["done"])
+    return done, total, left, rows
 
 
 def _add_connector(families: Families, facts: ConnectorFacts) -> None:

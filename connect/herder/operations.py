@@ -259,7 +259,9 @@ class Operations:
                 sharing = list(hosts.values()).count(host)
                 where = {"host": host, "host_memory_bytes": memory[host], "tasks_in_host": sharing}
             lags = [{"topic": t, "partition": p, "lag": lag} for t, p, lag in groups.get("lags", ())]
-            counted.setdefault(name, []).append({"id": number, **where, **groups, "lags": lags})
+            told = self._worker.progress.get((name, number))
+            more = {"progress": told} if told is not None else {}
+            counted.setdefault(name, []).append({"id": number, **where, **groups, "lags": lags, **more})
         return {"worker_id": self._herder.worker_id, "connectors": counted}
 
     def plugins(self, *, connectors_only: bool) -> list[dict[str, str]]:

@@ -54,9 +54,24 @@ class RunningTaskContext:
     def registry_properties(self) -> Mapping[str, str]:
         return self._registry_settings
 
-    def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
-        if self._tell_progress is not None:
-            self._tell_progress({"task": self.task, "done": done, "total": total, "unit": unit, "note": note})
+    def progress(
+        self,
+        done: int,
+        total: int | None = None,
+        *,
+        unit: str = "rows",
+        note: str = "",
+        seconds_left: float | None = None,
+        parts: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        if self._tell_progress is None:
+            return
+        told: dict[str, Any] = {"task": self.task, "done": done, "total": total, "unit": unit, "note": note}
+        if seconds_left is not None:
+            told["seconds_left"] = seconds_left
+        if parts:
+            told["parts"] = [dict(part) for part in parts]
+        self._tell_progress(told)
 
 
 class RunningJobContext(RunningTaskContext):

@@ -9,7 +9,9 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+
+import pyarrow as pa
 
 from connect.api import ConnectError, RecordBatch, RetriableConnectError, SourceTask, get_logger
 from connectors.debezium.accepted import given_without_effect
@@ -19,11 +21,14 @@ from connectors.debezium.events import ContextHeaders, heartbeat
 from connectors.debezium.incremental.snapshots import Chunks, IncrementalSnapshots
 from connectors.debezium.notifications import Notifications, SnapshotReport
 from connectors.debezium.signals.channels import channels_of
+from connectors.debezium.snapshot_progress import SnapshotProgress, without_tables
 
 __all__ = ["CaptureTask", "Changes", "snapshot_pending"]
 
 logger = get_logger(__name__)
 CaptureConfigT = TypeVar("CaptureConfigT", bound=CaptureConfig)
+_TELL_S: Final = 1.0
+"""The time between two reports of a snapshot's progress."""
 
 
 def snapshot_pending(offset: Mapping[str, Any]) -> bool:
@@ -67,6 +72,10 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         self._pieces: Iterator[list[RecordBatch]] | None = None
         self._notifications = Notifications(config)
         self._report: SnapshotReport | None = None
+        self._progress: SnapshotProgress | None = None
+        self._names: dict[str, str] = {}
+        """The full name of each table of the snapshot, by its topic."""
+        self._next_told = 0.0
         self._signals: IncrementalSnapshots | None = None
         self._first, self._finished, self._skipped = True, False, False
         self._next_heartbeat = 0.0
@@ -146,6 +155,17 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         self._offset = self._signals.resume(self.context.offset(self._partition) or {})
         self._next_heartbeat = time.monotonic() + config.heartbeat_interval_ms / 1000
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether there is nothing more to read: the snapshot of ``snapshot.mode=initial_only`` has ended."""
+        return self._finished
+
+    @property
+    def snapshot_topics(self) -> dict[str, str]:
+        """The full names of the tables that the last snapshot read, by their topics; also of those without rows."""
+        read = frozenset[str]() if self._progress is None else self._progress.tables
+        return {topic: name for topic, name in self._names.items() if name in read}
+
     def poll(self) -> Sequence[RecordBatch]:
         if self._finished:
             self.context.stopping.wait(self.config.poll_interval_ms / 1000)
@@ -204,19 +224,43 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         self._handed_over(changes)
         return [*made, *self._notifications.taken()]
 
-    def _take_tables(self, pieces: Iterator[list[RecordBatch]], tables: Mapping[str, str], *, in_order: bool) -> None:
+    def _take_tables(
+        self,
+        pieces: Iterator[list[RecordBatch]],
+        tables: Mapping[str, str],
+        progress: SnapshotProgress,
+        *,
+        in_order: bool,
+    ) -> None:
         """Hand out the batches of a snapshot, then close ``_snapshot``. ``tables`` maps topics to full table names."""
         self._pieces = pieces
+        self._progress, self._names = progress, dict(tables)
         self._report = SnapshotReport(self._notifications, tables, in_order=in_order)
         logger.info(
-            "a snapshot begins", connector=self.context.connector, tables=len(tables), position=dict(self._offset)
+            "a snapshot goes on" if progress.resumed else "a snapshot begins",
+            connector=self.context.connector,
+            tables=len(tables),
+            position=without_tables(self._offset),
         )
+        self._tell_progress(progress)
+
+    def _tell_progress(self, progress: SnapshotProgress) -> None:
+        self._next_told = time.monotonic() + _TELL_S
+        self.context.progress(**progress.told())
 
     def _next_piece(self, pieces: Iterator[list[RecordBatch]]) -> Sequence[RecordBatch]:
-        assert self._report is not None
+        progress = self._progress
+        assert self._report is not None and progress is not None
         batches = next(pieces, None)
         if batches is not None:
             self._report.delivered(batches)
+            for batch in batches:
+                if batch.topic in self._names:
+                    progress.delivered(self._names[batch.topic], len(batch))
+            if batches and batches[-1].source_offset is not None:
+                self._offset = dict(batches[-1].source_offset)
+            if time.monotonic() >= self._next_told:
+                self._tell_progress(progress)
             return [*self._notifications.taken(), *batches]
         self._pieces = None
         self._snapshot.close()
@@ -224,12 +268,19 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         if self.context.stopping.is_set():
             return []
         self._report.completed()
+        self._tell_progress(progress)
         self._finished = self.config.snapshot_mode.lower() == "initial_only"
         logger.info("the snapshot is complete", connector=self.context.connector)
         self._end_snapshot()
         if not self._finished:
             self.context.stopping.wait(self.config.streaming_delay_ms / 1000)
-        return self._notifications.taken()
+        moved = [] if progress.rows and not progress.resumed else [self._moved(self._offset)]
+        return [*self._notifications.taken(), *moved]
+
+    def _moved(self, offset: Mapping[str, Any]) -> RecordBatch:
+        """A batch without records that only moves the offset: the snapshot may have had no row that does."""
+        none = pa.array([], pa.string())
+        return RecordBatch("snapshot", none, None, source_partition=self._partition, source_offset=dict(offset))
 
     def _with_heartbeat(self, changes: Changes) -> Changes:
         config = self.config

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from connect.api import OffsetChanges, Problem, SinkConnector, TidegateError, TopicPartition, parse
 from connectors.delta.config import DeltaSinkConfig
 from connectors.tables.background import Background
+from connectors.tables.local_folders import folder_problem
 from connectors.tables.sink import TableSinkTask, changed_offsets
 
 if TYPE_CHECKING:
@@ -55,9 +56,11 @@ class DeltaSinkConnector(SinkConnector[DeltaSinkConfig]):
 
     @classmethod
     def check(cls, config: DeltaSinkConfig) -> Iterable[Problem]:
-        """Look for the tables where they are not created."""
+        """Look for the tables where they are not created, else for the folder that takes them."""
         from connectors.delta.client import Tables
 
+        if (problem := folder_problem(config.warehouse or "")) is not None:
+            yield Problem("delta.warehouse", problem)
         try:
             tables = Tables(config)
             for name in config.tables:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from connect.api import KeyType, config, key, non_empty
+from pathlib import Path
 
-__all__ = ["FileStreamSinkConfig", "FileStreamSourceConfig"]
+from connect.api import KeyType, Problem, config, key, non_empty
+
+__all__ = ["FileStreamSinkConfig", "FileStreamSourceConfig", "file_problem"]
 
 
 @config
@@ -34,3 +36,10 @@ class FileStreamSinkConfig:
         doc="Destination filename. If not specified, the standard output is used.",
         importance="high",
     )
+
+
+def file_problem(file: str | None) -> Problem | None:
+    """Why a connector can't read or write its file, if it is a folder. A file that does not exist yet is fine, as in Kafka."""
+    if file and Path(file).is_dir():
+        return Problem("file", f"file is {file}, which is a folder: give the path of a file")
+    return None

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from connect.api import ConnectError, OffsetChanges, RecordBatch, SinkConnector, SinkTask
+from connect.api import ConnectError, OffsetChanges, Problem, RecordBatch, SinkConnector, SinkTask
 from connect.formats import java_texts
-from connectors.files.config import FileStreamSinkConfig
+from connectors.files.config import FileStreamSinkConfig, file_problem
 
 __all__ = ["FileStreamSinkConnector", "FileStreamSinkTask"]
 
@@ -47,6 +47,11 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
 class FileStreamSinkConnector(SinkConnector[FileStreamSinkConfig]):
     config_class = FileStreamSinkConfig
     task_class = FileStreamSinkTask
+
+    @classmethod
+    def check(cls, config: FileStreamSinkConfig) -> Iterable[Problem]:
+        problem = file_problem(config.file)
+        return [problem] if problem else []
 
     @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:

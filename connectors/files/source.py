@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from connect.api import ConnectError, OffsetChanges, RecordBatch, Schema, SchemaType, SourceConnector, SourceTask
+from connect.api import (
+    ConnectError,
+    OffsetChanges,
+    Problem,
+    RecordBatch,
+    Schema,
+    SchemaType,
+    SourceConnector,
+    SourceTask,
+)
 from connectors.files.client import FileTail, InputTail, Tail
-from connectors.files.config import FileStreamSourceConfig
+from connectors.files.config import FileStreamSourceConfig, file_problem
 
 __all__ = ["FileStreamSourceConnector", "FileStreamSourceTask"]
 
@@ -72,6 +81,11 @@ class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
 
     config_class = FileStreamSourceConfig
     task_class = FileStreamSourceTask
+
+    @classmethod
+    def check(cls, config: FileStreamSourceConfig) -> Iterable[Problem]:
+        problem = file_problem(config.file)
+        return [problem] if problem else []
 
     @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:

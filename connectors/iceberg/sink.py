@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from connect.api import OffsetChanges, Problem, SinkConnector, TidegateError, TopicPartition, parse
 from connectors.iceberg.config import IcebergSinkConfig
 from connectors.tables.background import Background
+from connectors.tables.local_folders import folder_problem
 from connectors.tables.sink import TableSinkTask, changed_offsets
 
 if TYPE_CHECKING:
@@ -70,9 +71,13 @@ class IcebergSinkConnector(SinkConnector[IcebergSinkConfig]):
 
     @classmethod
     def check(cls, config: IcebergSinkConfig) -> Iterable[Problem]:
-        """Open the catalog, and look for the tables where they are not created."""
+        """Open the catalog, and look for the tables where they are not created, else for the folder that takes them."""
+        from connectors.iceberg.catalog_properties import catalog_properties
         from connectors.iceberg.client import Tables
 
+        warehouse = catalog_properties(config.catalog, config.hadoop).get("warehouse", "")
+        if "/" in warehouse and (problem := folder_problem(warehouse)) is not None:
+            yield Problem("iceberg.catalog.warehouse", problem)
         try:
             with closing(Tables(config, creates=False)) as tables:
                 for name in config.tables:

@@ -20,6 +20,7 @@ from connectors.debezium.incremental.progress import TablePart, unknown_table
 from connectors.debezium.incremental.windows import Chunk
 from connectors.debezium.javaobjects import JavaInt
 from connectors.debezium.signals.signal import SnapshotRequest
+from connectors.debezium.snapshot_progress import SnapshotProgress
 from connectors.mysql.catalog import Catalog
 from connectors.mysql.changes import Origin
 from connectors.mysql.config import MySqlConfig
@@ -235,7 +236,9 @@ class MySqlChunks:
                 raise
             self._snapshot = Snapshot(config, shapes, readers, moment, self._headers, self._origin)
             self._snapshot.start()
-            yield from self._snapshot.batches(self._stopping, dict(offset), dict(offset))
+            progress = SnapshotProgress(dict.fromkeys(self._snapshot.tables))
+            for batches in self._snapshot.batches(self._stopping, dict(offset), dict(offset), progress):
+                yield [batch.replace(source_offset=dict(offset)) for batch in batches]
             self._snapshot.close()
             self._snapshot = None
 

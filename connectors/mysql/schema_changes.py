@@ -185,8 +185,9 @@ class SchemaChanges:
         position: Mapping[str, Any],
         *,
         tell: bool,
+        keep: bool,
     ) -> list[RecordBatch]:
-        """Discard the known structure, load the current one from the server, and write all of it to the history."""
+        """Discard the known structure and load the current one from the server; ``keep`` writes it to the history."""
         structure = self._structure
         structure.tables.clear()
         structure.charsets.clear()
@@ -209,7 +210,8 @@ class SchemaChanges:
                 did(f"CREATE DATABASE `{quoted}` CHARSET {charset} COLLATE {collation}", database)
         for table in tables:
             did(table.sql, table.name[0])
-        self._history.append(records)
+        if keep:
+            self._history.append(records)
         return batches
 
 

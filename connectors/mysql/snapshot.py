@@ -7,7 +7,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from connect.api import ConnectError, RecordBatch
 from connectors.debezium.events import ContextHeaders, Rows, bounded, constant, event_batch, struct_column
 from connectors.debezium.filters import compiled
 from connectors.debezium.marks import SnapshotMarks
+from connectors.debezium.snapshot_progress import SnapshotProgress
 from connectors.debezium.values import zero_of
 from connectors.mysql.changes import LogEntry, Origin, filled, source_column
 from connectors.mysql.config import MySqlConfig
@@ -29,6 +30,10 @@ __all__ = ["Moment", "Readers", "Snapshot", "converted", "read_batch", "select_l
 _BLOCK_BYTES: Final = 2 * 1024 * 1024
 _AHEAD: Final = 3
 """The most blocks per reader that wait for the runtime."""
+
+
+_Item: TypeAlias = "tuple[Shape, list[pa.Array] | None] | BaseException | None"
+"""What a reader passes on: rows; a shape with None after the last row of its table; an error; None at its end."""
 
 
 class Moment(NamedTuple):
@@ -176,12 +181,15 @@ class Snapshot:
         self._context, self._origin = context, origin
         tables = compiled(config.snapshot_tables)
         self._shapes = [s for s in shapes if not tables or any(p.fullmatch(s.table.full_name) for p in tables)]
-        self._blocks: queue.Queue[tuple[Shape, list[pa.Array]] | BaseException | None] = queue.Queue(
-            _AHEAD * config.snapshot_threads
-        )
+        self._blocks: queue.Queue[_Item] = queue.Queue(_AHEAD * config.snapshot_threads)
         self._closing = threading.Event()
         self._work: queue.SimpleQueue[Shape] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
+
+    @property
+    def tables(self) -> list[str]:
+        """The full names of the tables that are read, in their order."""
+        return [shape.table.full_name for shape in self._shapes]
 
     def start(self) -> None:
         for shape in self._shapes:
@@ -208,11 +216,12 @@ class Snapshot:
                     self._put((shape, columns))
                     if self._closing.is_set():
                         return
+                self._put((shape, None))
             self._put(None)
         except BaseException as error:  # noqa: BLE001 - it is raised where the blocks are taken
             self._put(error)
 
-    def _put(self, item: tuple[Shape, list[pa.Array]] | BaseException | None) -> None:
+    def _put(self, item: _Item) -> None:
         while not self._closing.is_set():
             try:
                 self._blocks.put(item, timeout=0.2)
@@ -220,8 +229,8 @@ class Snapshot:
             except queue.Full:
                 continue
 
-    def _taken(self, stopping: threading.Event) -> Iterator[tuple[Shape, list[pa.Array]] | None]:
-        """Blocks; None now and then while none is ready."""
+    def _taken(self, stopping: threading.Event) -> Iterator[tuple[Shape, list[pa.Array] | None] | None]:
+        """Blocks, and a shape with None where its table has no more rows; None now and then while nothing is ready."""
         running = len(self._threads)
         while running and not stopping.is_set():
             try:
@@ -238,30 +247,48 @@ class Snapshot:
                 yield item
 
     def batches(
-        self, stopping: threading.Event, offset: dict[str, Any], done: dict[str, Any]
+        self, stopping: threading.Event, offset: dict[str, Any], done: dict[str, Any], progress: SnapshotProgress
     ) -> Iterator[list[RecordBatch]]:
-        """Batches, block by block; the very last one ends the snapshot and has the offset ``done``."""
+        """Batches, block by block, each with ``offset`` and the tables that have been read after it; the very last one
+        ends the snapshot and has the offset ``done``.
+        """
         marks = SnapshotMarks()
-        position = {"source_partition": {"server": self._config.prefix}, "source_offset": offset}
         pending: tuple[Shape, list[pa.Array]] | None = None
-        for block in self._taken(stopping):
-            if block is None:
+        for shape in self._shapes:
+            if not shape.forms:
+                progress.ended(shape.table.full_name)
+        before = {**offset, **progress.members()}
+        for item in self._taken(stopping):
+            if item is None:
                 yield []
                 continue
+            shape, columns = item
+            if columns is None:
+                progress.ended(shape.table.full_name)
+                continue
             if pending is not None:
-                mark = marks.column(pending[0], len(pending[1][0]), ends_table=pending[0] is not block[0])
-                yield [b.replace(**position) for b in self._batches_of(*pending, mark)]
-            pending = block
+                after = {**offset, **progress.members()}
+                yield self._batches_of(pending, marks, before, after, ends_table=pending[0] is not shape)
+                before = after
+            pending = (shape, columns)
         if stopping.is_set() or pending is None:
             yield []
             return
-        mark = marks.column(pending[0], len(pending[1][0]), ends_table=True, ends_all=True)
-        batches = [b.replace(**position) for b in self._batches_of(*pending, mark)]
-        batches[-1] = batches[-1].replace(source_offset=done)
-        yield batches
+        yield self._batches_of(pending, marks, before, done, ends_table=True, ends_all=True)
 
-    def _batches_of(self, shape: Shape, columns: list[pa.Array], mark: pa.Array) -> list[RecordBatch]:
-        return bounded(read_batch(shape, columns, self._moment, mark, self._origin, self._context))
+    def _batches_of(
+        self,
+        block: tuple[Shape, list[pa.Array]],
+        marks: SnapshotMarks,
+        before: dict[str, Any],
+        after: dict[str, Any],
+        **ends: bool,
+    ) -> list[RecordBatch]:
+        shape, columns = block
+        mark = marks.column(shape, len(columns[0]), **ends)
+        batches = bounded(read_batch(shape, columns, self._moment, mark, self._origin, self._context))
+        placed = [b.replace(source_partition={"server": self._config.prefix}, source_offset=before) for b in batches]
+        return [*placed[:-1], placed[-1].replace(source_offset=after)]
 
     def abort(self) -> None:
         """Called from another thread: makes the readers' statements end with an error."""

@@ -17,8 +17,10 @@ from connect.api import (
     RecordBatch,
     RetriableConnectError,
     SourceConnector,
+    get_logger,
 )
 from connectors.debezium.filters import Filters
+from connectors.debezium.snapshot_progress import SnapshotProgress, tables_read, without_tables
 from connectors.debezium.task import CaptureTask, Changes, snapshot_pending
 from connectors.mysql.binlog.gtid import MySqlGtids, gtid_set
 from connectors.mysql.catalog import Catalog
@@ -39,7 +41,10 @@ from connectors.sql.mysql import abort_mysql
 
 __all__ = ["MariaDbSource", "MariaDbTask", "MySqlSource", "MySqlTask"]
 
+logger = get_logger(__name__)
 _BATCH_BYTES: Final = 4 * 1024 * 1024
+_ALONE: Final = {"heartbeat.interval.ms": "0", "signal.enabled.channels": "source"}
+"""Keys of a preview, which takes no signals from the connector."""
 _ENDED_BY_SERVER: Final = frozenset({1236, 1227, 1218})
 
 
@@ -60,6 +65,10 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         self._decoder: Decoder | None = None
         self._done: dict[str, Any] = {}
         """The offset after the snapshot."""
+        self._recovers = False
+        """Whether the structure has to be read from the history after the snapshot: a snapshot that goes on reads
+        tables with the structure that they have now, and the stream begins before that.
+        """
 
     def _errors(self) -> AbstractContextManager[None]:
         return database_errors(self.config, "following")
@@ -123,7 +132,10 @@ class MySqlTask(CaptureTask[MySqlConfig]):
             self._start_stream(server)
         return []
 
-    def _read_structure(self, server: Server, position: Mapping[str, Any], *, tell: bool) -> list[RecordBatch]:
+    def _read_structure(
+        self, server: Server, position: Mapping[str, Any], *, tell: bool, keep: bool = True
+    ) -> list[RecordBatch]:
+        """Read the structure from the server; ``keep`` writes it to the history, ``tell`` makes records of it."""
         catalog = Catalog(server)
         names = [name for name in catalog.tables() if self._is_kept(name)]
         source = LogEntry(
@@ -135,7 +147,7 @@ class MySqlTask(CaptureTask[MySqlConfig]):
             if not self.config.ignore_builtin or n.lower() not in SYSTEM_DATABASES
         }
         return self._changed.read_anew(
-            databases, catalog.server_charset(), catalog.ddl(names), source, position, tell=tell
+            databases, catalog.server_charset(), catalog.ddl(names), source, position, tell=tell, keep=keep
         )
 
     def _is_kept(self, name: tuple[str, str]) -> bool:
@@ -147,8 +159,23 @@ class MySqlTask(CaptureTask[MySqlConfig]):
             return False
         return not config.history_captured_only or self._shapes.is_captured(name)
 
+    def _resumable(self, server: Server) -> bool:
+        """Whether an unfinished snapshot can go on: log and history are still there from where its first attempt began."""
+        if not snapshot_pending(self._offset) or tables_read(self._offset) is None:
+            return False
+        reason = lost_because(server, self._offset, self.config)
+        if reason is None and not recover(
+            self._history, Structure(), self.config, self._offset, mariadb=server.mariadb
+        ):
+            reason = "the schema history has nothing of it"
+        if reason is not None:
+            logger.warning("the snapshot begins anew", connector=self.context.connector, reason=reason)
+        return reason is None
+
     def _take_snapshot(self, *, with_rows: bool) -> Sequence[RecordBatch]:
         config = self.config
+        resumed = with_rows and self._resumable(Server(self._connection))
+        before = (tables_read(self._offset) or frozenset()) if resumed else frozenset()
         if config.snapshot_delay_ms and self.context.stopping.wait(config.snapshot_delay_ms / 1000):
             return []
         catalog = Catalog(Server(self._connection))
@@ -156,29 +183,35 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         readers = Readers(config, config.snapshot_threads if with_rows else 1)
         try:
             moment = readers.open([quoted(name) for name in captured])
-            done = self._position_of(moment)
-            self._offset = done | {"snapshot": "INITIAL", "snapshot_completed": False}
-            told = self._read_structure(Server(self._connection), self._offset, tell=True)
+            offset = without_tables(self._offset)
+            if not resumed:
+                offset = self._position_of(moment) | {"snapshot": "INITIAL", "snapshot_completed": False}
+            self._recovers = resumed
+            told = self._read_structure(Server(self._connection), offset, tell=not resumed, keep=not resumed)
             if config.snapshot_locking.lower() != "extended":
                 readers.unlock()
+            rows = catalog.row_counts()
             if config.snapshot_order.lower() != "disabled":
-                rows = catalog.row_counts()
                 backwards = config.snapshot_order.lower() == "descending"
                 captured.sort(key=lambda name: rows.get(name, 0), reverse=backwards)
-            read = [name for name in captured if not config.is_signals(".".join(name))]
+            read = [n for n in captured if not config.is_signals(".".join(n)) and ".".join(n) not in before]
             shapes = [shape for name in read if (shape := self._shapes.get(name)) is not None]
         except BaseException:
             readers.close()
             raise
-        told = [batch.replace(source_partition=self._partition, source_offset=dict(self._offset)) for batch in told]
-        self._done = done
+        self._done = {name: value for name, value in offset.items() if name not in ("snapshot", "snapshot_completed")}
         shapes = shapes if with_rows else []
         self._snapshot = Snapshot(config, shapes, readers, moment, self._headers, self._origin)
+        estimates = {".".join(name): rows.get(name) for name in captured}
+        progress = SnapshotProgress(
+            {name: estimates[name] for name in self._snapshot.tables}, before & estimates.keys()
+        )
+        self._offset = offset | progress.members()
         self._snapshot.start()
-        pieces = self._snapshot.batches(self.context.stopping, dict(self._offset), done)
+        pieces = self._snapshot.batches(self.context.stopping, offset, self._done, progress)
         tables = {shape.layout.topic: shape.table.full_name for shape in shapes}
-        self._take_tables(pieces, tables, in_order=config.snapshot_threads == 1)
-        return told
+        self._take_tables(pieces, tables, progress, in_order=config.snapshot_threads == 1)
+        return [batch.replace(source_partition=self._partition, source_offset=dict(self._offset)) for batch in told]
 
     def _position_of(self, moment: Moment) -> dict[str, Any]:
         made: dict[str, Any] = {"file": moment.file, "pos": moment.position, "ts_sec": moment.micros // 1_000_000}
@@ -186,8 +219,12 @@ class MySqlTask(CaptureTask[MySqlConfig]):
 
     def _end_snapshot(self) -> None:
         self._offset = self._done
+        server = Server(self._connection)
+        if self._recovers:
+            self._structure.tables.clear()
+            recover(self._history, self._structure, self.config, self._done, mariadb=server.mariadb)
         if not self._finished:
-            self._start_stream(Server(self._connection))
+            self._start_stream(server)
 
     def _start_stream(self, server: Server) -> None:
         offset = self._offset
@@ -308,7 +345,7 @@ class MySqlSource(SourceConnector[MySqlConfig]):
         """The rows of the tables; their structure is kept in memory, not in the connector's history."""
         kept = {key: value for key, value in properties.items() if key != "database.history"}
         history = {"schema.history.internal": "io.debezium.relational.history.MemorySchemaHistory"}
-        return {**kept, **history, "snapshot.mode": "initial_only", "heartbeat.interval.ms": "0"}
+        return {**kept, **history, "snapshot.mode": "initial_only", **_ALONE}
 
     @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:

@@ -18,6 +18,7 @@ from connectors.debezium.incremental.progress import TablePart, unknown_table
 from connectors.debezium.incremental.windows import Chunk
 from connectors.debezium.javaobjects import JavaInt
 from connectors.debezium.signals.signal import SnapshotRequest
+from connectors.debezium.snapshot_progress import SnapshotProgress
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connections import ArrowConnection, connect, database_errors, lsn_number
 from connectors.postgres.snapshot import Moment, Snapshot, exported, read_batch, select_list
@@ -161,7 +162,8 @@ class PostgresChunks:
             with exporter:
                 self._snapshot = Snapshot(config, [self._shapes.of(table) for table in tables_], moment, self._headers)
                 self._snapshot.start()
-            for batches in self._snapshot.batches(self._stopping, dict(offset)):
+            progress = SnapshotProgress(dict.fromkeys(self._snapshot.tables))
+            for batches in self._snapshot.batches(self._stopping, dict(offset), progress):
                 yield [batch.replace(source_offset=dict(offset)) for batch in batches]
             self._snapshot.close()
             self._snapshot = None

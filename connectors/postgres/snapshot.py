@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import psycopg
@@ -17,6 +18,7 @@ from connect.api import RecordBatch
 from connectors.debezium.events import ContextHeaders, Rows, bounded, constant, event_batch, struct_column
 from connectors.debezium.filters import compiled
 from connectors.debezium.marks import SnapshotMarks
+from connectors.debezium.snapshot_progress import SnapshotProgress
 from connectors.debezium.values import zero_of
 from connectors.postgres.changes import Transaction, source_column
 from connectors.postgres.config import PostgresConfig
@@ -29,6 +31,10 @@ __all__ = ["Moment", "Snapshot", "exported", "read_batch", "select_list"]
 _BLOCK_ROWS: Final = 8192
 _AHEAD: Final = 3
 """The most blocks per reader that wait for the runtime."""
+
+
+_Item: TypeAlias = "tuple[Shape, pa.RecordBatch | None] | BaseException | None"
+"""What a reader passes on: rows; a shape with None after the last row of a statement; an error; None at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +115,17 @@ class Snapshot:
         self._config, self._moment, self._context = config, moment, context
         tables = compiled(config.snapshot_tables)
         self._shapes = [s for s in shapes if not tables or any(p.fullmatch(s.table.full_name) for p in tables)]
-        self._blocks: queue.Queue[tuple[Shape, pa.RecordBatch] | BaseException | None] = queue.Queue(
-            _AHEAD * config.snapshot_threads
-        )
+        self._blocks: queue.Queue[_Item] = queue.Queue(_AHEAD * config.snapshot_threads)
         self._closing = threading.Event()
         self._connections: list[ArrowConnection] = []
         self._work: queue.SimpleQueue[tuple[Shape, str]] = queue.SimpleQueue()
         self._readers: list[threading.Thread] = []
+        self._statements_left: Counter[str] = Counter()
+
+    @property
+    def tables(self) -> list[str]:
+        """The full names of the tables that are read, in their order."""
+        return [shape.table.full_name for shape in self._shapes]
 
     def start(self) -> None:
         """Connect all readers to the snapshot, then let them read. Raises the drivers' errors."""
@@ -131,6 +141,7 @@ class Snapshot:
         with connect(self._config) as asking:
             for shape in self._shapes:
                 for statement in self._statements(shape, asking):
+                    self._statements_left[shape.table.full_name] += 1
                     self._work.put((shape, statement))
         for connection in self._connections:
             reader = threading.Thread(target=self._read, args=(connection,), name="snapshot", daemon=True)
@@ -172,11 +183,12 @@ class Snapshot:
                         self._put((shape, block.slice(start, _BLOCK_ROWS)))
                     if self._closing.is_set():
                         return
+                self._put((shape, None))
             self._put(None)
         except BaseException as error:  # noqa: BLE001 - it is raised where the blocks are taken
             self._put(error)
 
-    def _put(self, item: tuple[Shape, pa.RecordBatch] | BaseException | None) -> None:
+    def _put(self, item: _Item) -> None:
         while not self._closing.is_set():
             try:
                 self._blocks.put(item, timeout=0.2)
@@ -184,8 +196,10 @@ class Snapshot:
             except queue.Full:
                 continue
 
-    def blocks(self, stopping: threading.Event) -> Iterator[tuple[Shape, pa.RecordBatch] | None]:
-        """Blocks of rows; None now and then while none is ready."""
+    def blocks(self, stopping: threading.Event) -> Iterator[tuple[Shape, pa.RecordBatch | None] | None]:
+        """Blocks of rows, and a shape with None where a statement on its table has no more; None now and then while
+        nothing is ready.
+        """
         running = len(self._readers)
         while running and not stopping.is_set():
             try:
@@ -201,35 +215,54 @@ class Snapshot:
             else:
                 yield item
 
-    def batches(self, stopping: threading.Event, offset: dict[str, Any]) -> Iterator[list[RecordBatch]]:
-        """Batches, block by block; the very last one ends the snapshot and completes ``offset``."""
+    def batches(
+        self, stopping: threading.Event, offset: dict[str, Any], progress: SnapshotProgress
+    ) -> Iterator[list[RecordBatch]]:
+        """Batches, block by block, each with ``offset`` and the tables that have been read after it; the very last one
+        ends the snapshot and completes ``offset``.
+        """
         marks = SnapshotMarks()
         pending: tuple[Shape, pa.RecordBatch] | None = None
-        partition = {"server": self._config.prefix}
-        position = {"source_partition": partition, "source_offset": offset}
-        for block in self.blocks(stopping):
-            if block is None:
+        for name in self.tables:
+            if not self._statements_left[name]:
+                progress.ended(name)
+        before = {**offset, **progress.members()}
+        for item in self.blocks(stopping):
+            if item is None:
                 yield []
                 continue
+            shape, rows = item
+            if rows is None:
+                self._statements_left[shape.table.full_name] -= 1
+                if not self._statements_left[shape.table.full_name]:
+                    progress.ended(shape.table.full_name)
+                continue
             if pending is not None:
-                yield self._batches_of(pending, marks, ends_table=pending[0] is not block[0], position=position)
-            pending = block
+                after = {**offset, **progress.members()}
+                yield self._batches_of(pending, marks, before, after, ends_table=pending[0] is not shape)
+                before = after
+            pending = (shape, rows)
         if stopping.is_set():
             return
         done = {**offset, "last_snapshot_record": True, "snapshot_completed": True}
         if pending is None:
             yield []
             return
-        batches = self._batches_of(pending, marks, ends_table=True, ends_all=True, position=position)
-        batches[-1] = batches[-1].replace(source_offset=done)
-        yield batches
+        yield self._batches_of(pending, marks, before, done, ends_table=True, ends_all=True)
 
     def _batches_of(
-        self, block: tuple[Shape, pa.RecordBatch], marks: SnapshotMarks, *, position: dict[str, Any], **ends: bool
+        self,
+        block: tuple[Shape, pa.RecordBatch],
+        marks: SnapshotMarks,
+        before: dict[str, Any],
+        after: dict[str, Any],
+        **ends: bool,
     ) -> list[RecordBatch]:
         shape, rows = block
         column = marks.column(shape, rows.num_rows, **ends)
-        return bounded(read_batch(self._config, shape, rows, self._moment, column, self._context, **position))
+        position = {"source_partition": {"server": self._config.prefix}, "source_offset": before}
+        batches = bounded(read_batch(self._config, shape, rows, self._moment, column, self._context, **position))
+        return [*batches[:-1], batches[-1].replace(source_offset=after)]
 
     def abort(self) -> None:
         """Called from another thread: makes the readers' statements end with an error."""

@@ -20,6 +20,7 @@ from connect.api import (
     get_logger,
 )
 from connectors.debezium.filters import Filters
+from connectors.debezium.snapshot_progress import SnapshotProgress, tables_read, without_tables
 from connectors.debezium.task import CaptureTask, Changes, snapshot_pending
 from connectors.postgres.chunks import PostgresChunks
 from connectors.postgres.config import PostgresConfig
@@ -127,9 +128,26 @@ class PostgresTask(CaptureTask[PostgresConfig]):
         known = max(int(self._offset.get("lsn_commit") or 0), int(self._offset.get("lsn") or 0))
         return self.config.flushing != "connector_and_driver" and slot.restart > known
 
+    def _resumable(self, slot: Slot | None) -> bool:
+        """Whether an unfinished snapshot can go on: the slot still has all changes since its first attempt began."""
+        if not snapshot_pending(self._offset) or tables_read(self._offset) is None:
+            return False
+        if self.config.snapshot_mode.lower() == "initial_only":
+            return True  # no changes are wanted
+        if slot is not None and not slot.lost and slot.confirmed <= int(self._offset.get("lsn") or 0):
+            return True
+        logger.warning(
+            "the snapshot begins anew, as its replication slot is gone or has moved on",
+            connector=self.context.connector,
+            slot=self.config.slot,
+        )
+        return False
+
     def _start_snapshot(self, slot: Slot | None, tables: Sequence[Table]) -> None:
         config = self.config
         assert self._connection is not None
+        resumed = self._resumable(slot)
+        before = (tables_read(self._offset) or frozenset()) if resumed else frozenset()
         if config.snapshot_delay_ms and self.context.stopping.wait(config.snapshot_delay_ms / 1000):
             return
         holder: pq.abc.PGconn | None = None
@@ -145,10 +163,11 @@ class PostgresTask(CaptureTask[PostgresConfig]):
             else:
                 # the slot is older: changes from its position on are delivered again, and lead to the tables' current
                 # state
-                moment, exporter = exported(config, slot.confirmed if slot is not None else None)
-            tables = [table for table in tables if not config.is_signals(table.full_name)]
+                moment, exporter = exported(config, slot.confirmed if slot is not None and not resumed else None)
+            captured_names = {table.full_name for table in tables}
+            tables = [t for t in tables if not config.is_signals(t.full_name) and t.full_name not in before]
+            rows = self._look().row_counts([table.oid for table in tables])
             if config.snapshot_order.lower() != "disabled":
-                rows = self._look().row_counts([table.oid for table in tables])
                 backwards = config.snapshot_order.lower() == "descending"
                 tables = sorted(tables, key=lambda table: rows[table.oid], reverse=backwards)
             shapes = [self._shapes.of(table) for table in tables]
@@ -159,20 +178,26 @@ class PostgresTask(CaptureTask[PostgresConfig]):
                 holder.finish()
             if exporter is not None:
                 exporter.close()
-        self._offset = {
-            "snapshot": "INITIAL",
-            "snapshot_completed": False,
-            "last_snapshot_record": False,
-            "lsn": moment.lsn,
-            "txId": moment.xid,
-            "ts_usec": moment.micros,
-        }
-        pieces = self._snapshot.batches(self.context.stopping, dict(self._offset))
+        offset = without_tables(self._offset)
+        if not resumed:
+            offset = {
+                "snapshot": "INITIAL",
+                "snapshot_completed": False,
+                "last_snapshot_record": False,
+                "lsn": moment.lsn,
+                "txId": moment.xid,
+                "ts_usec": moment.micros,
+            }
+        estimates = {t.full_name: int(rows[t.oid]) if rows[t.oid] >= 0 else None for t in tables}
+        read = {name: estimates[name] for name in self._snapshot.tables}
+        progress = SnapshotProgress(read, before & captured_names)
+        self._offset = {**offset, **progress.members()}
+        pieces = self._snapshot.batches(self.context.stopping, offset, progress)
         names = {shape.layout.topic: shape.table.full_name for shape in shapes}
-        self._take_tables(pieces, names, in_order=config.snapshot_threads == 1)
+        self._take_tables(pieces, names, progress, in_order=config.snapshot_threads == 1)
 
     def _end_snapshot(self) -> None:
-        self._offset = {**self._offset, "snapshot_completed": True, "last_snapshot_record": True}
+        self._offset = {**without_tables(self._offset), "snapshot_completed": True, "last_snapshot_record": True}
 
     def _start_stream(self, slot: Slot | None) -> None:
         config = self.config
@@ -334,6 +359,7 @@ class PostgresSource(SourceConnector[PostgresConfig]):
             "snapshot.mode": "initial_only",
             "slot.drop.on.stop": "false",
             "heartbeat.interval.ms": "0",
+            "signal.enabled.channels": "source",
         }
 
     @classmethod

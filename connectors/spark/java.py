@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -48,13 +49,15 @@ def environment(java_home: Path, scratch: Path, *, local: bool, folders: Sequenc
     """The variables of a driver's process: this Python and Java, temporary files in ``scratch``, and ``folders`` with modules."""
     made = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
     made.pop("SPARK_HOME", None)  # another Spark on the machine is not the one that was asked for
-    made["TMPDIR"] = str(scratch)  # a driver that is killed leaves files, which go with this folder
+    # A driver that is killed leaves files, of its JVM too, which go with this folder.
+    made["TMPDIR"] = str(scratch)
+    options = [made.get("SPARK_SUBMIT_OPTS", ""), f"-Djava.io.tmpdir={shlex.quote(str(scratch))}"]
     if folders:
         made["PYTHONPATH"] = os.pathsep.join([*folders, *filter(None, [made.get("PYTHONPATH")])])
     if local:
         made.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # the UI listens on all addresses without it
-        options = f"{made.get('SPARK_SUBMIT_OPTS', '')} {archive_options(java_home)}".strip()
-        made |= {"SPARK_SUBMIT_OPTS": options} if options else {}
+        options.append(archive_options(java_home))
+    made["SPARK_SUBMIT_OPTS"] = " ".join(filter(None, options))
     return made
 
 

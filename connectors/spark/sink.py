@@ -56,8 +56,8 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
         of_topics = _by_topic(ranges)
         done = self._driver.run(self._job(self._inputs(of_topics), run_id), self._tell, self._leave_out)
         rows = sum(done["rows"].get(topic, 0) for topic in of_topics)
-        left_out = f", left {done['left_out']} records out" if done["left_out"] else ""
-        wrote = f"wrote {done['files']} files" if self._into_files else f"committed to {self._target}"
+        left_out = f", left {_counted(done['left_out'], 'record')} out" if done["left_out"] else ""
+        wrote = f"wrote {_counted(done['files'], 'file')}" if self._into_files else f"committed to {self._target}"
         note = f"; {done['note']}" if done["note"] else ""
         if "maintenance failed" in done["note"]:
             logger.warning("a table was not maintained", connector=self.context.connector, reason=done["note"])
@@ -223,6 +223,10 @@ def _ranges(batches: Sequence[RecordBatch]) -> list[OffsetRange]:
         start, stop = ends.get(partition, (first, 0))
         ends[partition] = (min(start, first), max(stop, last + 1))
     return [OffsetRange(partition, start, stop) for partition, (start, stop) in ends.items()]
+
+
+def _counted(number: int, unit: str) -> str:
+    return f"{number:,} {unit if number == 1 else f'{unit}s'}"
 
 
 def _by_topic(ranges: Sequence[OffsetRange]) -> dict[str, list[OffsetRange]]:

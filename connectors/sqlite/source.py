@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from connect.api import ConnectError, OffsetChanges, Problem, RecordBatch, SourceConnector, get_logger, parse
 from connectors.debezium.filters import Filters, compiled
+from connectors.debezium.snapshot_progress import SnapshotProgress, tables_read
 from connectors.debezium.task import CaptureTask, Changes, snapshot_pending
 from connectors.sqlite.batches import Events
 from connectors.sqlite.changelog import ChangeLog
@@ -124,12 +125,17 @@ class SqliteTask(CaptureTask[SqliteConfig]):
         tables = [t for t in self._tables() if not config.is_signals(t.full_name)]
         tables = [t for t in tables if not patterns or any(p.fullmatch(t.full_name) for p in patterns)]
         self._snapshot = Snapshot(config, self._events)
-        self._seq = self._snapshot.seq
-        pending = {"snapshot": "INITIAL", "snapshot_completed": False, "last_snapshot_record": False}
-        self._offset = self._position(self._seq, **pending)
-        shapes = [self._maker.of(table) for table in tables]
+        self._seq, before = self._snapshot.seq, frozenset[str]()
+        position, read = self._offset, tables_read(self._offset)
+        if snapshot_pending(position) and read is not None and not self._is_lost(position):
+            self._seq, before = int(position["seq"]), read & {table.full_name for table in tables}
+        offset = self._position(self._seq, snapshot="INITIAL", snapshot_completed=False, last_snapshot_record=False)
+        shapes = [self._maker.of(table) for table in tables if table.full_name not in before]
+        expected = {shape.table.full_name: self._snapshot.expected_rows(shape) for shape in shapes}
+        progress = SnapshotProgress(expected, before)
+        self._offset = {**offset, **progress.members()}
         names = {shape.layout.topic: shape.table.full_name for shape in shapes}
-        self._take_tables(self._snapshot.batches(shapes, self._offset), names, in_order=True)
+        self._take_tables(self._snapshot.batches(shapes, offset, progress=progress), names, progress, in_order=True)
 
     def _end_snapshot(self) -> None:
         self._offset = self._position(self._seq)
@@ -254,7 +260,7 @@ class SqliteSource(SourceConnector[SqliteConfig]):
         config = parse(SqliteConfig, properties)
         with database_errors(config, "looking at"), closing(connect(config)) as connection:
             exists = ChangeLog(connection, config.log, config.prefix).exists
-        only_rows = {"snapshot.mode": "initial_only", "heartbeat.interval.ms": "0"}
+        only_rows = {"snapshot.mode": "initial_only", "heartbeat.interval.ms": "0", "signal.enabled.channels": "source"}
         return {**properties, **only_rows, "change.log.drop.on.stop": str(not exists).lower()}
 
     @classmethod

@@ -47,7 +47,8 @@ class InvalidReplayIdException(UsageError):
 class TriggerEvent:
     """One event. ``fields`` have CometD's form: instants and dates as ISO 8601 text, absent values None.
 
-    For a change event they include the ChangeEventHeader, and None for unchanged fields.
+    For a change event they include the ChangeEventHeader, and None for unchanged fields. A change event has no UUID:
+    ``uuid`` is empty, and name and replay id identify it.
     """
 
     name: str

@@ -100,7 +100,8 @@ def test_tasks_are_started_again_with_new_code_where_the_old_ones_stopped(worker
     assert position(worker, "mine")["version"] == 2
 
     write_whole(folder / "mine.py", "import nowhere\n")
-    wait_until(lambda: worker.state("mine").get("connector") == "FAILED", "broken code")
+    # The task, too: its process starts apart from the connector's, and could import the code that is repaired below.
+    worker.wait_for("mine", connector="FAILED", task0="FAILED")
     trace = worker.ask("GET", "/connectors/mine/status")["connector"]["trace"]
     assert "mine:Source" in trace and "No module named 'nowhere'" in trace
     assert worker.state("other") == {"connector": "RUNNING", 0: "RUNNING"}

@@ -241,6 +241,11 @@ PATHS = (
     "/dead-letters",
     "/dead-letters/lines-sink",
     "/dead-letters/lines-sink/0/0",
+    "/topics",
+    "/topics/console-lines",
+    "/groups",
+    "/schemas",
+    "/jobs",
     "/nothing-here",
 )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages import ROOT, Block, blocks, pages
+from tests.support.pages import ROOT, Block, blocks, id_of, pages
 from tidegate.components import COMPONENTS
 from tidegate.kit.config import families_of, keys_of, unknown_keys, validate
 from tidegate.platform import make_plan
@@ -33,7 +33,7 @@ def platform_files() -> list[Block]:
     return [block for page in pages() for block in blocks(page, "toml") if tables & set(block.text.splitlines())]
 
 
-@pytest.mark.parametrize("block", platform_files(), ids=lambda block: block.id)
+@pytest.mark.parametrize("block", platform_files(), ids=id_of)
 @pytest.mark.parametrize("component", CONFIGS)
 def test_a_tidegate_toml_is_right_for_every_component(block: Block, component: str, tmp_path: Path) -> None:
     (tmp_path / "tidegate.toml").write_text(block.text)

@@ -18,7 +18,7 @@ import requests
 from connect.plugins.registry import load_plugins
 from connect.validation.unknown_keys import unknown_keys
 from connect.validation.validation import validate_connector
-from tests.support.pages import ROOT, Command, Shell, blocks, commands, pages
+from tests.support.pages import ROOT, Command, Shell, blocks, commands, id_of, pages
 from tests.support.platform import RunningPlatform, running_platform, tidegate
 from tidegate.cli import tidegate as command_line
 
@@ -119,6 +119,8 @@ VALIDATED_ELSEWHERE = {
     "examples/python-connector/arrivals.json": "its README does, where the plugin is installed",
     "examples/rest-feed/readings.json": "its plugin is in no worker's path; its README runs the suite",
     "examples/webhook-sink/alerts.json": "likewise",
+    "examples/bank-alerts/bank-changes.json": "its README does, where its database is",
+    "examples/bank-alerts/cases.json": "its README does, where its org listens",
     "examples/accounts-from-a-topic/accounts-sink.json": "needs an org; tests/examples looks at every other key",
 }
 
@@ -126,7 +128,7 @@ VALIDATED_ELSEWHERE = {
 def connectors() -> list[tuple[str, str]]:
     """Every connector that a page or an example shows, as (name of the file or block, text)."""
     files = [(path.relative_to(ROOT).as_posix(), path.read_text()) for path in (ROOT / "examples").glob("*/*.json")]
-    files += [(block.id, block.text) for page in pages() for block in blocks(page, "json")]
+    files += [(id_of(block), block.text) for page in pages() for block in blocks(page, "json")]
     return sorted(
         (source, text) for source, text in files if "connector.class" in text and source not in VALIDATED_ELSEWHERE
     )
@@ -155,6 +157,7 @@ def at_hand(tmp_path, request):
             )
         if "jdbc:sqlite:" in text or '"database.path"' in text:
             text = text.replace("shop.db", str(tmp_path / "shop.db")).replace("copy.db", str(tmp_path / "copy.db"))
+            text = text.replace(":read.db", f":{tmp_path}/read.db")
             with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
                 database.executescript(
                     "CREATE TABLE customers (id INTEGER PRIMARY KEY); CREATE TABLE orders (id INTEGER PRIMARY KEY)"
@@ -286,9 +289,8 @@ def leaves(family: str) -> list[str]:
 
 def followed_examples() -> set[str]:
     text = (ROOT / "tests/examples/test_examples.py").read_text()
-    return {
-        path.parent.name for path in (ROOT / "examples").glob("*/README.md") if f'follow("{path.parent.name}"' in text
-    }
+    names = [path.parent.name for path in (ROOT / "examples").glob("*/README.md")]
+    return {name for name in names if f'follow("{name}"' in text or f'"run", "{name}"' in text}
 
 
 def test_python_blocks_have_a_test():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages import Block, Command, Shell, commands
+from tests.support.pages import Block, Command, PageNotFollowed, Shell, commands
 
 
 @pytest.fixture
@@ -26,12 +26,12 @@ def test_an_examples_output_must_match_the_page(shell: Shell) -> None:
     shell.run(Command("printf 'a   b\\nc 12\\n'", "a b\nc ..."))
     shell.run(Command("echo $GIVEN 127.0.0.1:9092", "here 127.0.0.1:1234"))
     for wrong in ("a c", "a b c", "b"):
-        with pytest.raises(AssertionError, match="but it prints"):
+        with pytest.raises(PageNotFollowed, match="but it prints"):
             shell.run(Command("echo a b", wrong))
 
 
 def test_a_command_that_fails_fails_the_page(shell: Shell) -> None:
-    with pytest.raises(AssertionError, match="exit status 3"):
+    with pytest.raises(PageNotFollowed, match="exit status 3"):
         shell.run(Command("exit 3", ""))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tomllib
 from pathlib import Path
 
@@ -17,29 +16,28 @@ from connectors.salesforce.sink import ObjectSink
 from tests.servers.fetch import require
 from tests.servers.fixtures import or_skip
 from tests.support.connect import sink_task
-from tests.support.pages import ROOT, Shell, blocks, commands
-from tests.support.platform import running_platform
+from tests.support.pages import ROOT, PageNotFollowed
+from tests.support.platform import running_platform, tidegate
+from tidegate.examples.catalog import Example, example
+from tidegate.examples.run import copy
+from tidegate.examples.run import follow as follow_readme
+from tidegate.examples.run import run as run_example
 from tidegate.kit.config import parse
+from tidegate.kit.errors import UsageError
+from tidegate.platform import read_state
 
 
 @pytest.fixture
 def follow(tmp_path: Path):
-    """Runs the console blocks of an example's README in a copy of its folder."""
-    shells: list[Shell] = []
+    """Follows an example's README in a copy of its folder, as `tidegate examples run` does."""
 
     def run(name: str, **environment: str) -> Path:
         folder = tmp_path / name
-        shutil.copytree(ROOT / "examples" / name, folder, ignore=shutil.ignore_patterns("tidegate-data", "__pycache__"))
-        shell = Shell(folder, environment)
-        shells.append(shell)
-        for block in blocks(ROOT / "examples" / name / "README.md", "console"):
-            for command in commands(block):
-                shell.run(command)
+        copy(example(name), folder)
+        follow_readme(example(name), folder, environment=environment)
         return folder
 
-    yield run
-    for shell in shells:
-        shell.stop()
+    return run
 
 
 @pytest.mark.proof
@@ -53,22 +51,74 @@ def test_jdbc_to_parquet(follow):
 
 
 @pytest.mark.proof
-def test_python_connector(follow, tmp_path):
-    site = tmp_path / "site"  # `pip install .` into a folder of its own; 0 is pip's way to switch isolated builds off
-    follow("python-connector", PIP_TARGET=str(site), PIP_NO_DEPS="1", PIP_NO_BUILD_ISOLATION="0", PYTHONPATH=str(site))
+def test_python_connector(follow):
+    # 0 is pip's way to switch isolated builds off
+    follow("python-connector", PIP_NO_DEPS="1", PIP_NO_BUILD_ISOLATION="0")
 
 
 def test_rest_feed(follow):
     follow("rest-feed")
 
 
-def test_webhook_sink(follow):
-    follow("webhook-sink")
+def test_the_command_runs_an_example_and_keeps_its_folder(tmp_path):
+    kept = tmp_path / "hook"
+    done = tidegate("examples", "run", "webhook-sink", "--folder", kept)
+    assert done.stdout.splitlines()[0] == "$ tidegate connectors test"
+    assert "webhook-sink: 1 command printed what the README shows" in done.stdout
+    assert (kept / "webhook.py").exists()
+    again = tidegate("examples", "run", "webhook-sink", "--folder", kept, check=False)
+    said = f"error: {kept} is not an empty folder: name another --folder\n"
+    assert (again.returncode, again.stderr) == (1, said)
+
+
+def test_an_example_says_what_the_machine_lacks(tmp_path, monkeypatch):
+    needs = "It needs\n`pip install click 'tidegate[no-such]' no-such`, and Java 17 or 21. And it needs `npm install no@5`.\n"
+    (tmp_path / "README.md").write_text(f"# Title\n\n{needs}\n```console\n$ true\n```\n")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    made = Example("made", tmp_path)
+    with pytest.raises(UsageError, match="^made needs pip install no-such and Node.js and Java 17 or 21$"):
+        run_example(made, None, on_command=print, on_output=print)
+    assert made.title == "Title"
+    assert example("accounts-from-a-topic").lacks() == ["an account elsewhere; copy it and follow its README"]
+
+
+def test_the_platform_of_a_readme_that_is_wrong_is_stopped(tmp_path):
+    up = "$ tidegate up --detach --without connect --without events --without registry\n"
+    (tmp_path / "README.md").write_text(f"```console\n{up}...\n$ echo one\ntwo\n```\n")
+    with pytest.raises(PageNotFollowed, match="two\nbut it prints\n.*\none"):
+        follow_readme(Example("wrong", tmp_path), tmp_path)
+    state = read_state(tmp_path / "tidegate-data")
+    assert state is not None
+    assert not state.running
 
 
 @pytest.mark.proof
 def test_platform_events(follow):
     follow("platform-events")
+
+
+@pytest.mark.proof
+def test_bank_alerts(follow):
+    follow("bank-alerts")
+
+
+@pytest.mark.proof
+def test_campaigns(follow):
+    follow("campaigns")
+
+
+@pytest.mark.proof
+@pytest.mark.long  # two million records
+def test_latest_and_history(follow):
+    follow("latest-and-history")
+
+
+@pytest.mark.servers
+@pytest.mark.proof
+@pytest.mark.long  # Spark starts
+def test_shows(follow):
+    follow("shows")
 
 
 @pytest.mark.servers

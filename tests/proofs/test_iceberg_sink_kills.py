@@ -35,6 +35,7 @@ def rows(config: dict[str, str]) -> Rows:
     return Counter((each["id"], each["n"]) for each in made)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(SEEDS))
 def test_every_record_is_one_row(number: int, tmp_path: Path) -> None:
     (tmp_path / "catalog").mkdir()

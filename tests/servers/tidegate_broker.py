@@ -25,6 +25,7 @@ class TidegateBroker:
             "metrics.listen": "127.0.0.1:0",
             "offsets.topic.num.partitions": "4",
             "transaction.state.log.num.partitions": "4",
+            "log.retention.check.interval.ms": "86400000",  # records with times of long ago stay while a test reads them
             "group.initial.rebalance.delay.ms": "0",
             "group.share.assignment.interval.ms": "0",
             "group.share.heartbeat.interval.ms": "500",

@@ -44,7 +44,16 @@ class FakeContext:
     def request_task_reconfiguration(self) -> None:
         self.reconfigured.set()
 
-    def progress(self, done: int, total: int | None = None, *, unit: str = "rows", note: str = "") -> None:
+    def progress(
+        self,
+        done: int,
+        total: int | None = None,
+        *,
+        unit: str = "rows",
+        note: str = "",
+        seconds_left: float | None = None,
+        parts: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         pass
 
     @property

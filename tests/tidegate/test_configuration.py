@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,9 @@ def test_what_is_configured_moves_to_another_platform(tmp_path: Path) -> None:
         assert '"STOPPED"' in tidegate("connectors", "status", "lines", "--json", *where).stdout
         tidegate("events", "publish", "Parcel_Sent__e", "Weight__c=7", *where)
         first = tidegate("events", "subscribe", "Parcel_Sent__e", "--replay", "-2", "-n", "1", *where).stdout
-        assert json.loads(first)["replayId"] > 0, "as of an event that was defined here"
+        event = json.loads(first)
+        assert event["replayId"] > 0, "as of an event that was defined here"
+        assert abs(datetime.fromisoformat(event["CreatedDate"]) - datetime.now(UTC)) < timedelta(minutes=10)
         refused_schema(backup, where)
 
 

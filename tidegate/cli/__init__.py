@@ -45,7 +45,11 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "use": ("tidegate.cli.use:use", "Choose which platform commands talk to, from any folder."),
     "export": ("tidegate.cli.configuration.commands:export", "Write what is configured on a platform as files."),
     "import": ("tidegate.cli.configuration.commands:import_", "Create and change what `export` wrote."),
+    "backup": ("tidegate.cli.backup:backup", "Write records, positions and configuration to a folder or S3."),
+    "restore": ("tidegate.cli.backup:restore", "Restore a backup into this platform or another Kafka, and compare."),
+    "verify": ("tidegate.cli.verify:verify", "Compare two topics, or tables with their topics; show what differs."),
     "demo": ("tidegate.cli.demo:demo", "The whole path on real input: 336,776 flights from a database to Parquet."),
+    "examples": ("tidegate.cli.examples:examples", "List, run and copy the examples that come with Tidegate."),
 }
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -18,6 +19,8 @@ from tidegate.cli.triggers import triggers
 from tidegate.kit.errors import UsageError
 
 __all__ = ["events"]
+
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 @click.group()
@@ -163,9 +166,23 @@ def _typed(value: str) -> Any:
 @click.option("-n", "count", type=int, help="Stop after so many events.")
 @events_options
 def subscribe(event: str, replay: int, count: int | None, **where: Any) -> None:
-    """Follow an event, or a channel such as /data/ChangeEvents, through the Pub/Sub API, one JSON line each."""
+    """Follow an event, or a channel such as /data/ChangeEvents, through the Pub/Sub API, one JSON line each.
+
+    Times are written as CometD writes them: 2026-01-31T12:00:00.000Z.
+    """
     stream = client_of(**where).follow(event, replay_id=replay)
     for number, received in enumerate(stream, 1):
-        click.echo(json.dumps({"replayId": received.replay_id, "uuid": received.uuid, **received.fields}, default=str))
+        line = {"replayId": received.replay_id, "uuid": received.uuid, **received.fields}
+        line |= {name: _as_time(line[name]) for name in received.times}
+        click.echo(json.dumps(line, default=str))
         if number == count:
             return
+
+
+def _as_time(milliseconds: Any) -> Any:
+    """As ISO 8601; what no calendar has, and null, as it stands."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    except (OverflowError, TypeError):
+        return milliseconds
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from tidegate.cli.connectors.logs import logs
-from tidegate.cli.connectors.looking import workers_in
 from tidegate.cli.connectors.reach import connect_options, connector_argument, rest_of
 from tidegate.cli.options import done, done_option, echo_error, json_option, print_json, print_table
-from tidegate.clients.rest import Rest
-from tidegate.clients.worker import path_of, statistics_of
-from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.clients.jobs import job_of, jobs_of, next_run_text, run_once_restarted
+from tidegate.clients.worker import path_of
 from tidegate.kit.texts import time_text
 
 __all__ = ["jobs"]
-
-_LONGEST_RESTART_S: Final = 60.0
-_PAUSE_S: Final = 0.2
 
 
 @click.group()
@@ -41,7 +35,7 @@ def list_jobs(data: Path, connect: str | None, as_json: bool) -> None:
     Example: tidegate jobs list
     """
     rest = rest_of(data, connect)
-    told = _jobs(rest)
+    told = jobs_of(rest, echo_error)
     if as_json:
         print_json(list(told.values()))
         return
@@ -55,7 +49,7 @@ def list_jobs(data: Path, connect: str | None, as_json: bool) -> None:
                 None if last is None else last["state"],
                 None if last is None else _time(last["began_ms"]),
                 None if last is None else last["records"],
-                _next_run(job),
+                _next(job),
             ]
         )
     print_table(["job", "state", "last run", "began", "records", "next run"], rows)
@@ -71,12 +65,12 @@ def show(name: str, data: Path, connect: str | None, as_json: bool) -> None:
     Example: tidegate jobs show flights
     """
     rest = rest_of(data, connect)
-    job = _job(rest, name)
+    job = job_of(rest, name)
     progress = rest.call("GET", f"/tidegate/v1{path_of(name)}/progress")["tasks"]
     if as_json:
         print_json({**job, "progress": progress})
         return
-    click.echo(f"{name}  {job['state']}  next run: {_next_run(job)}")
+    click.echo(f"{name}  {job['state']}  next run: {_next(job)}")
     rows = [
         [run["id"], run["state"], _time(run["began_ms"]), _took(run), run["records"], run["partitions"], run["error"]]
         for run in job["runs"]
@@ -132,61 +126,15 @@ def retry(names: tuple[str, ...], data: Path, connect: str | None) -> None:
     rest = rest_of(data, connect)
     for name in names:
         rest.call("POST", path_of(name, "/restart"), includeTasks="true", onlyFailed="true")
-        _run_once_restarted(rest, name)
+        run_once_restarted(rest, name)
         done(f"{name} runs again", name=name, action="retry")
 
 
 jobs.add_command(logs)
 
 
-def _next_run(job: Mapping[str, Any]) -> str:
-    """When a job runs next. While a run is under way that is not known."""
-    if job["next_run_ms"] is not None:
-        return str(_time(job["next_run_ms"]))
-    return "after this run" if job["state"] == "RUNNING" and job["runs"] else "-"
-
-
-def _run_once_restarted(rest: Rest, name: str) -> None:
-    """Have a job run that is being restarted. Raises TidegateError with the reason where its task fails again."""
-    deadline, restarted = time.monotonic() + _LONGEST_RESTART_S, False
-    while True:
-        try:
-            rest.call("POST", f"/tidegate/v1{path_of(name)}/run")
-        except TidegateError:
-            failed = [task for task in rest.call("GET", path_of(name, "/status"))["tasks"] if task["state"] == "FAILED"]
-            if failed and (restarted or time.monotonic() > deadline):
-                raise TidegateError(f"{name} failed again:\n{failed[0].get('trace', '').strip()}") from None
-            restarted = restarted or not failed  # the status follows the restart a moment later
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(_PAUSE_S)
-        else:
-            return
-
-
-def _jobs(rest: Rest) -> dict[str, dict[str, Any]]:
-    """The jobs by connector: state, runs and the time of the next run."""
-    statuses = {name: entry["status"] for name, entry in rest.call("GET", "/connectors", expand="status").items()}
-    counted = statistics_of(rest, workers_in(statuses.values()), echo_error) if statuses else {}
-    return {
-        name: {"name": name, "state": _state(statuses[name]), **task["job"]}
-        for name, tasks in counted.items()
-        for task in tasks.values()
-        if "job" in task and name in statuses
-    }
-
-
-def _job(rest: Rest, name: str) -> dict[str, Any]:
-    rest.call("GET", path_of(name))  # 404 for a name that there is not
-    told = _jobs(rest)
-    if name not in told:
-        raise UsageError(f"connector {name} has no job that runs; jobs are: {', '.join(sorted(told)) or 'none'}")
-    return told[name]
-
-
-def _state(status: Mapping[str, Any]) -> str:
-    """The state of the job's task: a connector with a failed task is RUNNING itself."""
-    return str(status["tasks"][0]["state"] if status["tasks"] else status["connector"]["state"])
+def _next(job: Mapping[str, Any]) -> str:
+    return str(_time(next_run_ms) or "") if (next_run_ms := job["next_run_ms"]) is not None else next_run_text(job)
 
 
 def _time(at_ms: int | None) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,10 +12,11 @@ import click
 
 from tidegate.cli.credentials import naming_subjects, registry_client
 from tidegate.cli.options import address_of, data_option, done, done_option, json_option, print_json, print_table
+from tidegate.clients.schemas import Verdict, checked, compared, pretty_schema
 from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:
-    from registry.client import ParsedSchema, Reference, RegisteredSchema, RegistryClient
+    from registry.client import Reference, RegisteredSchema, RegistryClient
     from registry.explain.explanation import Explanation
 
 __all__ = ["schemas"]
@@ -132,13 +132,15 @@ class _File:
             for reference in _references(references)
         ]
 
-    def parsed(self, client: RegistryClient) -> ParsedSchema:
+    def checked(self, client: RegistryClient, subject: str) -> Verdict:
         from registry.client import RegisteredSchema
 
+        schema = RegisteredSchema("", 0, 0, self.text, self.type, tuple(self.references))
         try:
-            return client.any_parsed(RegisteredSchema("", 0, 0, self.text, self.type, tuple(self.references)))
+            client.any_parsed(schema)
         except TidegateError as error:
             raise UsageError(f"{self.path}: {error}") from error
+        return checked(client, subject, schema)
 
 
 @schemas.command("list")
@@ -182,7 +184,7 @@ def get(
     if as_json:
         print_json(_as_json(schema))
     else:
-        click.echo(_pretty(schema))
+        click.echo(pretty_schema(schema))
 
 
 @schemas.command("versions")
@@ -286,11 +288,17 @@ def register(
     as_json: bool,
 ) -> None:
     """Register a schema; prints its id. Registering the same schema again gives the same id."""
+    from registry.client import Incompatible
+
     with _client(data, url, config) as client:
         it = _File(client, file, schema_type, references)
-        schema_id = client.register(
-            subject, it.text, references=it.references, normalize=normalize, schema_type=it.type
-        )
+        try:
+            schema_id = client.register(
+                subject, it.text, references=it.references, normalize=normalize, schema_type=it.type
+            )
+        except Incompatible as error:
+            hint = f"`tidegate schemas check {subject} {file}` lists each problem and its fix"
+            raise Incompatible(f"{error}; {hint}", error.error_code) from error
     if as_json:
         print_json({"subject": subject, "id": schema_id, "type": it.type})
     else:
@@ -317,46 +325,26 @@ def check(
 
     The registry decides; exit status 1 if it says no.
     """
-    from registry.client import NotFound
-    from registry.explain.comparison import explain
-    from registry.formats.compatibility import Level, Previous
-
     with _client(data, url, config) as client:
-        it = _File(client, file, schema_type, references)
-        new = it.parsed(client)
-        try:
-            versions = client.versions(subject)
-        except NotFound:
-            versions = []
-        problems = (
-            client.problems(subject, it.text, version=None, references=it.references, schema_type=it.type)
-            if versions
-            else []
-        )
-        level = client.compatibility(subject)
-        told: list[Explanation] = []
-        if problems:
-            compared = versions if level.endswith("_TRANSITIVE") else versions[-1:]
-            previous = [Previous(number, client.any_parsed(client.version(subject, number))) for number in compared]
-            told = explain(Level(level), new, previous)
+        verdict = _File(client, file, schema_type, references).checked(client, subject)
     if as_json:
         print_json(
             {
                 "subject": subject,
-                "compatible": not problems,
-                "level": level,
-                "explanations": [explanation.as_json() for explanation in told],
-                "messages": problems,
+                "compatible": verdict.is_compatible,
+                "level": verdict.level,
+                "explanations": [explanation.as_json() for explanation in verdict.explanations],
+                "messages": verdict.messages,
             }
         )
-    elif not versions:
+    elif verdict.is_first:
         click.echo(f"{file} may become the first version of {subject}")
-    elif not problems:
-        click.echo(f"{file} may become the next version of {subject} ({level})")
+    elif verdict.is_compatible:
+        click.echo(f"{file} may become the next version of {subject} ({verdict.level})")
     else:
-        click.echo(f"{file} may not become the next version of {subject} ({level}):")
-        _tell(told, problems)
-    if problems:
+        click.echo(f"{file} may not become the next version of {subject} ({verdict.level}):")
+        _tell(verdict.explanations, verdict.messages)
+    if not verdict.is_compatible:
         raise click.exceptions.Exit(1)
 
 
@@ -379,27 +367,16 @@ def _tell(told: Sequence[Explanation], messages: Sequence[str]) -> None:
 @json_option
 def diff(subject: str, older: str, newer: str, data: Path, url: str | None, config: Path | None, as_json: bool) -> None:
     """Show what changed between two versions of a subject, by default the last two, and who can still read whom."""
-    from registry.explain.comparison import unreadable
-    from registry.explain.explanation import Sides
-
     with _client(data, url, config) as client:
-        if older == "previous":
-            versions = client.versions(subject)
-            older = str(versions[-2] if len(versions) > 1 else versions[-1])
-        compared = [client.version(subject, version) for version in (older, newer)]
-        before, after = (client.any_parsed(version) for version in compared)
-    old, new = (f"version {version.version}" for version in compared)
-    backward = unreadable(after, before, Sides(new, old, forward=False))
-    forward = unreadable(before, after, Sides(old, new, forward=True))
-    texts = [_pretty(version).splitlines() for version in compared]
-    names = f"{subject} {old}", f"{subject} {new}"
-    lines = list(difflib.unified_diff(texts[0], texts[1], *names, lineterm=""))
+        change = compared(client, subject, older, newer)
+    old, new = (f"version {version.version}" for version in (change.older, change.newer))
+    lines, backward, forward = change.lines, change.backward, change.forward
     if as_json:
         print_json(
             {
                 "subject": subject,
-                "older": compared[0].version,
-                "newer": compared[1].version,
+                "older": change.older.version,
+                "newer": change.newer.version,
                 "diff": lines,
                 "backward": [explanation.as_json() for explanation in backward],
                 "forward": [explanation.as_json() for explanation in forward],
@@ -426,12 +403,3 @@ def _as_json(schema: RegisteredSchema) -> dict[str, Any]:
         "references": [reference.as_json() for reference in schema.references],
         "schema": schema.text,
     }
-
-
-def _pretty(schema: RegisteredSchema) -> str:
-    if schema.schema_type == "PROTOBUF":
-        return schema.text.rstrip("\n")
-    try:
-        return json.dumps(json.loads(schema.text), indent=2, ensure_ascii=False)
-    except json.JSONDecodeError:
-        return schema.text

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from tidegate.cli.connectors.progress import is_unfinished, summary_of
 from tidegate.cli.connectors.reach import connect_options, rest_of
 from tidegate.cli.credentials import credentials_for
 from tidegate.cli.options import context_in_use, json_option, print_json, table_of
@@ -162,6 +163,14 @@ def _drawn(told: Mapping[str, Any]) -> RenderableType:
     ]
     columns = ["connector", "type", "tasks", "rows/s", "rows", "lag", "errors", "skipped", "dead letters", "memory"]
     parts: list[RenderableType] = [told["time"], "", table_of(columns, connectors)]
+    from rich.text import Text
+
+    parts += [
+        Text(f"{summary['name']}: {summary_of(progress)}")
+        for summary in told["connectors"]
+        for progress in summary["progress"]
+        if is_unfinished(progress)
+    ]
     if told["components"]:
         rows = [
             [

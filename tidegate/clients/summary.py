@@ -37,6 +37,9 @@ def summaries_of(rest: Rest, tell: Callable[[str], object] = lambda _: None) -> 
                 "tasks": dict(Counter(task["state"] for task in status["tasks"])),
                 **totals_of(here),
                 "error": None if trace is None else error_of(trace),
+                "progress": [
+                    told for task in status["tasks"] if (told := tasks.get(task["id"], {}).get("progress")) is not None
+                ],
             }
         )
     return made

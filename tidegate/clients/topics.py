@@ -1,17 +1,25 @@
-"""The error of a topic that does not exist, with the nearest name."""
+"""Which topics are internal, and the error of one that does not exist, with the nearest name."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tidegate.kit.config import nearest_name
 
 if TYPE_CHECKING:
     from broker.client import Admin
 
-__all__ = ["naming_topics"]
+__all__ = ["is_internal", "naming_topics"]
+
+_OF_CONNECT: Final = frozenset({"connect-configs", "connect-offsets", "connect-status"})
+"""The topics of a platform's Connect workers (``config.storage.topic``, ...)."""
+
+
+def is_internal(topic: str) -> bool:
+    """Whether a topic is a component's own: its name begins with _, or it is one of Connect's."""
+    return topic.startswith("_") or topic in _OF_CONNECT
 
 
 @asynccontextmanager

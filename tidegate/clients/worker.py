@@ -12,7 +12,7 @@ from tidegate.clients.rest import NotThere, Rest
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["Worker", "declared_passwords", "masked_config", "path_of", "statistics_of"]
+__all__ = ["Worker", "declared_passwords", "masked_config", "path_of", "statistics_of", "workers_in"]
 
 _NAMED_CONNECTOR: Final = re.compile(r"/connectors/([^/]+)")
 _OTHER_WORKER_S: Final = 10.0
@@ -107,3 +107,8 @@ def declared_passwords(rest: Rest, config: Mapping[str, Any]) -> Iterable[str]:
         except TidegateError:
             continue  # a class that this worker does not have; names of keys must do
         yield from (prefix + declared["name"] for declared in keys if declared["type"] == "PASSWORD")
+
+
+def workers_in(statuses: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The ids of the workers that run the tasks of these statuses."""
+    return {task["worker_id"] for status in statuses for task in status["tasks"]}

@@ -26,7 +26,7 @@ _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=ut
 def application(console: Console, metrics: Metrics) -> ASGIApp:
     """The application of a console. Sets the navigation."""
     pages = [page for page in PAGES if page.is_configured(console)]
-    console.navigation = [NavigationEntry(page.title, page.path) for page in pages]
+    console.navigation = [NavigationEntry(page.title, page.path) for page in pages if page.title]
     routes = [Route("/static/{stamp}/{name}", _asset), *login_routes(console)]
     for page in pages:
         routes += page.routes(console)

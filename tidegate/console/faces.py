@@ -16,7 +16,7 @@ from tidegate.console.listing import Listed, listed_connectors, totals
 from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
-    from broker.client import ClientConfig
+    from broker.client import ClientConfig, GroupListing
     from registry.client import RegistryClient
 
 __all__ = ["AsyncRest", "Faces"]
@@ -94,6 +94,10 @@ class Faces:
         )
 
     @property
+    def has_registry(self) -> bool:
+        return bool(self._config.registry_url)
+
+    @property
     def has_connect(self) -> bool:
         return bool(self._config.connect_url)
 
@@ -101,6 +105,28 @@ class Faces:
         """How many records the broker has appended since it started; None if that is not to be had."""
         url = self._config.broker_metrics_url
         return await asyncio.to_thread(records_in, url, self._credentials) if url else None
+
+    async def topics(self) -> list[str]:
+        """The names of all topics, internal ones too. Of the last two seconds."""
+
+        async def ask() -> list[str]:
+            from broker.client import Admin
+
+            async with Admin(self.kafka) as admin:
+                return await admin.list_topics(internal=True)
+
+        return await self.kept("topics", ask)
+
+    async def groups(self) -> list[GroupListing]:
+        """All groups, by name. Of the last two seconds."""
+
+        async def ask() -> list[GroupListing]:
+            from broker.client import Admin
+
+            async with Admin(self.kafka) as admin:
+                return sorted(await admin.list_groups(), key=lambda group: group.group_id)
+
+        return await self.kept("groups", ask)
 
     async def connectors(self) -> dict[str, Listed]:
         """Every connector that the user may see, in short. Of the last two seconds."""

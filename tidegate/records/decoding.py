@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 __all__ = ["decoder", "encoded_like", "raw_bytes", "shown_headers", "subject_encoder"]
 
 
-def decoder(client: RegistryClient) -> Callable[[bytes | None], Any]:
-    """Decode bytes for display: by the schema that they name, else JSON, else text, else base64."""
+def decoder(client: RegistryClient | None) -> Callable[[bytes | None], Any]:
+    """Decode bytes for display: by the schema that they name, if there is a registry, else JSON, else text, else base64."""
 
     def decode(data: bytes | None) -> Any:
         if data is None:
             return None
-        if data[:1] == b"\x00" and len(data) >= 5:
+        if client is not None and data[:1] == b"\x00" and len(data) >= 5:
             try:
                 return _by_schema(data, client)
             except (TidegateError, ValueError) as error:

@@ -70,7 +70,7 @@ def new_files(spark: SparkSession, load: Load, position: Mapping[str, Any] | Non
         )
     frame = read(spark, load, *(file.path for file in chosen))
     size = sum(file.size for file in chosen)
-    note = f"{len(chosen)} files of {size} bytes"
+    note = f"{len(chosen)} {'file' if len(chosen) == 1 else 'files'} of {size} bytes"
     return Planned(frame, {"modified_ms": after, "recent": " ".join(recent)}, note, more=len(chosen) < len(new))
 
 

@@ -356,3 +356,8 @@ def test_validation_looks_for_the_tables(tmp_path: Path) -> None:
     assert [(problem.key, "there is no table shop.orders at" in problem.message) for problem in problems] == [
         ("delta.tables", True)
     ]
+    (tmp_path / "notes").write_text("")
+    filed = parse(DeltaSinkConfig, made.properties | {"delta.warehouse": f"{tmp_path}/notes"})
+    assert [problem.message for problem in DeltaSinkConnector.check(filed) if problem.key == "delta.warehouse"] == [
+        f"{tmp_path}/notes can't be a folder: {tmp_path}/notes is a file"
+    ]

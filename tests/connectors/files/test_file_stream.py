@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from connect.api import ConnectError, Record, RecordBatch, Schema, SchemaType
+from connectors.files.config import FileStreamSinkConfig, FileStreamSourceConfig
 from connectors.files.sink import FileStreamSinkConnector
 from connectors.files.source import FileStreamSourceConnector
 from tests.support.connect import FakeContext, drain, rows, sink_task, source_task
@@ -152,3 +153,14 @@ def test_lines_are_java_s_texts(tmp_path: Path, schema: Schema | None, value: An
     task.flush()
     task.stop()
     assert (tmp_path / "out").read_text() == f"{line}\n"
+
+
+def test_validation_tells_a_folder_from_a_file(tmp_path: Path) -> None:
+    expected = ("file", f"file is {tmp_path}, which is a folder: give the path of a file")
+    for problems in (
+        FileStreamSourceConnector.check(FileStreamSourceConfig(file=str(tmp_path), topic="lines")),
+        FileStreamSinkConnector.check(FileStreamSinkConfig(file=str(tmp_path))),
+    ):
+        assert [(problem.key, problem.message) for problem in problems] == [expected]
+    later = FileStreamSourceConfig(file=str(tmp_path / "none" / "log"), topic="lines")
+    assert list(FileStreamSourceConnector.check(later)) == [], "a source waits for its file"

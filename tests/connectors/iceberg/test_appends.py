@@ -355,6 +355,11 @@ def test_validation_creates_no_catalog_and_names_a_folder_that_is_not_there(tmp_
     elsewhere = bench(tmp_path / "lake")
     (problem,) = made.connector_class.check(parse(IcebergSinkConfig, elsewhere.properties))
     assert f"the folder {tmp_path / 'lake'} of the catalog's file catalog.db does not exist" in problem.message
+    (tmp_path / "notes").write_text("")
+    filed = bench(tmp_path, catalog__warehouse=f"file://{tmp_path}/notes/lake")
+    (problem,) = made.connector_class.check(parse(IcebergSinkConfig, filed.properties))
+    assert problem.key == "iceberg.catalog.warehouse"
+    assert problem.message == f"{tmp_path}/notes/lake can't be a folder: {tmp_path}/notes is a file"
 
 
 @pytest.mark.servers

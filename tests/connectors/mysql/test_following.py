@@ -20,6 +20,7 @@ from connect.bench import Bench
 from connectors.mysql.source import MariaDbSource
 from tests.proofs import effort
 from tests.servers.mariadb import MariaDbServer
+from tests.support.debezium.interrupted import statements_of_tables, through_kills
 from tests.support.debezium.replay_mariadb import settled
 from tests.support.debezium.workload import MariaDbWorkload, rebuilt
 from tidegate.kit.config import parse, validate
@@ -92,6 +93,21 @@ def position(bench: Bench) -> dict[str, Any]:
 
 def written(offset: dict[str, Any]) -> RecordBatch:
     return RecordBatch("x", pa.array([], pa.string()), None, source_partition={"server": "t"}, source_offset=offset)
+
+
+@pytest.mark.parametrize("seed", range(effort(1, 40)))
+def test_a_snapshot_that_is_killed_goes_on_at_its_next_table(
+    database: SourceDatabase, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("connectors.mysql.snapshot._BLOCK_BYTES", 200)
+    database.execute(*statements_of_tables())
+    through_kills(
+        database.bench(snapshot_max_threads=str(2 - seed % 2)),
+        database.execute,
+        lambda name: database.execute(f"SELECT * FROM {name}"),
+        lambda task: settled(database.server, task),
+        seed,
+    )
 
 
 @pytest.mark.parametrize("seed", range(effort(1, 20)))

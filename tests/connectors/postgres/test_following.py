@@ -16,6 +16,7 @@ from connectors.postgres.setup import drop_slot
 from connectors.postgres.source import PostgresSource
 from tests.proofs import effort
 from tests.servers.postgres import PostgresServer
+from tests.support.debezium.interrupted import statements_of_tables, through_kills
 from tests.support.debezium.replay import settled
 from tests.support.debezium.workload import Workload, rebuilt
 from tidegate.kit.config import parse, validate
@@ -116,6 +117,40 @@ def test_tables_are_rebuilt_over_restarts_and_lost_connections(database: SourceD
                     assert ours[column] == value, (name, row, ours)
     for connection in connections:
         connection.close()
+
+
+@pytest.mark.parametrize("seed", range(effort(1, 40)))
+def test_a_snapshot_that_is_killed_goes_on_at_its_next_table(
+    database: SourceDatabase, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("connectors.postgres.snapshot._BLOCK_ROWS", 10)
+    for statement in statements_of_tables():
+        database.execute(statement)
+    bench = database.bench(snapshot_max_threads=str(2 - seed % 2))
+    through_kills(
+        bench,
+        database.execute,
+        lambda name: database.execute(f"SELECT * FROM {name}").fetchall(),
+        lambda task: settled(task, quiet=5),
+        seed,
+    )
+
+
+def test_a_snapshot_whose_slot_is_gone_begins_anew(database: SourceDatabase) -> None:
+    for statement in statements_of_tables():
+        database.execute(statement)
+    bench = database.bench()
+    with bench.task() as running:
+        bench.commit(running.poll_rows(90))
+    told = running.context.parts_told[0]
+    assert {part["name"] for part in told} == {f"public.part{number}" for number in range(12)}
+    drop_slot(database.connection, database.name)
+    with bench.task() as running:
+        made = settled(running.task, quiet=5)
+        assert sum(op == "r" for op, _ in values(made)) == 220
+        done = running.context.parts_told[-1]
+    assert {(part["state"], part["percent"]) for part in done} == {("read", 100.0)}
+    assert [part["done"] for part in done] == [0, *[20] * 11]
 
 
 def test_a_position_of_debezium_s_is_taken_up(database: SourceDatabase) -> None:

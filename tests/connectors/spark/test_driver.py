@@ -146,7 +146,13 @@ def test_a_lookup_topic_is_a_table_of_the_newest_record_of_each_key(driver, job_
     assert rows == [("a", 3), ("b", None), ("c", 4), ("c", 9)]
 
 
-@pytest.mark.parametrize("wrong", ["SELECT id FROM fligths", "SELECT idd FROM {view}"], ids=["view", "column"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param("SELECT id FROM fligths", id="view", marks=pytest.mark.long),
+        pytest.param("SELECT idd FROM {view}", id="column"),
+    ],
+)
 def test_a_name_that_the_query_does_not_know_is_told_with_those_that_there_are(driver, job_for, flights, wrong):
     view = flights[0].view
     with pytest.raises(ConnectError) as failed:
@@ -156,6 +162,7 @@ def test_a_name_that_the_query_does_not_know_is_told_with_those_that_there_are(d
     assert "fligths" in words or "idd" in words
 
 
+@pytest.mark.long
 def test_two_topics_that_are_one_view_are_refused(driver, job_for, apache_kafka):
     name = uuid.uuid4().hex[:6]
     inputs = [Input(f"t{name}{mark}x", {"0": 0}, {"0": 1}, "string") for mark in "-_"]
@@ -165,6 +172,7 @@ def test_two_topics_that_are_one_view_are_refused(driver, job_for, apache_kafka)
         run(driver, job_for(inputs, registry={}, sql=f"SELECT * FROM t{name}_x"))
 
 
+@pytest.mark.long
 def test_a_schema_of_another_subject_is_looked_up_by_its_id(driver, job_for, apache_kafka, registry, tmp_path):
     topic = f"later-{uuid.uuid4().hex[:6]}"
     first, second = register(registry, topic, OLD), register(registry, f"{topic}-of-another", NEW)
@@ -399,7 +407,7 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
         "spark.ui.port": "0",
     }
     sql = f"SELECT current_timezone() AS zone, '${{spark.tidegate.tricky}}' AS tricky, count(*) AS n FROM {flights[0].view}"
-    seen, modes, log, addresses = [], set(), [], set()
+    seen, modes, log, addresses, files = [], set(), [], set(), set()
 
     def look(_):
         for process in psutil.Process().children(recursive=True):
@@ -410,11 +418,13 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
         with suppress(AttributeError, FileNotFoundError):  # before the driver
             log.append((Path(driver._folder.name) / "spark.log").read_text())
             modes.add((Path(driver._folder.name) / "spark.conf").stat().st_mode & 0o077)
+            files.update(path.name.partition("-")[0] for path in Path(driver._folder.name).iterdir())
 
     driver = SparkDriver(stopping=threading.Event(), idle_s=0.0)
     driver.run(job_for([flights[0]], conf=conf, sql=sql, **logins), look)
     until(lambda: driver._process is None, "the driver gone")
     assert modes == {0}
+    assert {"blockmgr", "spark"} <= files, "the JVM's files go with the driver's folder"
     assert "java" in {name for name, _ in seen}
     assert addresses and addresses <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}, "the UI and all else listen on loopback"
     secrets = (secret, login, registry_user)

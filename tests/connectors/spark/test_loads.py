@@ -280,7 +280,8 @@ def test_a_table_is_loaded_as_it_is_and_then_what_is_appended(source, table, for
     assert loads.run()["position"] is None
 
 
-@pytest.mark.parametrize("format_", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("format_", ["iceberg", "delta"])
 def test_changes_of_a_table_are_refused_skipped_or_sent(source, table, format_):
     there = table(format_, mode="merge", merge=Merge(["id"]), properties=FEED if format_ == "delta" else {})
 

@@ -68,6 +68,7 @@ def task_of(worker, name):
     return tasks[0] if tasks else {"state": "NONE"}
 
 
+@pytest.mark.long
 def test_rows_of_files_are_there_once_whatever_is_killed(worker, tmp_path):
     topic, chance = f"files-{uuid.uuid4().hex[:8]}", random.Random(7)
     (tmp_path / "in").mkdir()
@@ -110,7 +111,7 @@ def test_rows_of_files_are_there_once_whatever_is_killed(worker, tmp_path):
     wait_until(lambda: {run["state"] for run in runs()} == {"done"}, "the runs are done")
     assert {run["records"] for run in runs()} == {100}
     (told,) = worker.ask("GET", f"/tidegate/v1/connectors/{topic}/progress")["tasks"]
-    assert (told["done"], told["note"].startswith("wrote 1 files of "), told["note"].endswith(topic)) == (
+    assert (told["done"], told["note"].startswith("wrote 1 file of "), told["note"].endswith(topic)) == (
         100,
         True,
         True,

@@ -21,6 +21,7 @@ from connect.bench import Bench
 from connectors.sqlite.source import SqliteSource
 from connectors.sqlite.types import Modes, form_of
 from tests.proofs import effort
+from tests.support.debezium.interrupted import statements_of_tables, through_kills
 from tests.support.debezium.sqlite_workload import TABLES, SqliteWorkload
 from tests.support.debezium.workload import rebuilt
 from tidegate.kit.config import parse
@@ -79,6 +80,19 @@ def events(batches: list[RecordBatch]) -> list[tuple[Any, ...]]:
         for batch in batches
         for r in batch.records()
     ]
+
+
+@pytest.mark.parametrize("seed", range(effort(1, 40)))
+def test_a_snapshot_that_is_killed_goes_on_at_its_next_table(database: SourceDatabase, seed: int) -> None:
+    for statement in statements_of_tables():
+        database.execute(statement)
+    through_kills(
+        database.bench(max_queue_size="64"),
+        database.execute,
+        lambda name: database.execute(f"SELECT * FROM {name}").fetchall(),
+        settled,
+        seed,
+    )
 
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])

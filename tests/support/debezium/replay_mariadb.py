@@ -33,7 +33,7 @@ def replayed(
         run(server, scenario.name, scenario.after)
         batches += settled(server, running.task)
     topics: dict[str, list[Any]] = {}
-    for batch in batches:
+    for batch in filter(len, batches):  # one without records only moves the offset
         topics.setdefault(batch.topic, []).extend(records_of(batch))
     return topics, [json.loads(line) for line in history.read_text().splitlines()]
 

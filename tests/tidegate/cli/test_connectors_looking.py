@@ -181,3 +181,48 @@ def test_the_shell_completes_names_of_connectors_and_classes(
     assert "JdbcSinkConnector" in completed("connectors", "help", "JdbcS")
     monkeypatch.setenv("TIDEGATE_DATA", "/nowhere")
     assert completed("connectors", "show", "") == []
+
+
+def test_the_progress_of_a_snapshot_is_shown(platform: RunningPlatform, tmp_path: Path) -> None:
+    import sqlite3
+    from urllib.request import urlopen
+
+    with sqlite3.connect(tmp_path / "shop.db") as database:
+        for name in ("orders", "customers"):
+            database.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY)")
+            database.execute(f"INSERT INTO {name} VALUES (1), (2), (3)")
+    path = tmp_path / "shop.json"
+    config = {"connector.class": "tidegate.sqlite.SqliteCdcSourceConnector", "database.path": str(tmp_path / "shop.db")}
+    path.write_text(json.dumps({**config, "topic.prefix": "lookedat"}))
+    tidegate("connectors", "apply", path, "--data", platform.data)
+
+    def parts() -> Any:
+        tasks = shown(platform, "status", "shop")["tasks"]
+        return [(p["name"], p["state"], p["done"]) for t in tasks for p in (t["progress"] or {}).get("parts", ())]
+
+    until(lambda: parts() == [("main.customers", "read", 3), ("main.orders", "read", 3)], "both tables to be read")
+    url = platform.addresses["connect"] + "/metrics"
+    text = urlopen(url).read().decode()
+    assert 'tidegate_connect_task_progress_part_done{connector="shop",part="main.orders",task="0"} 3.0' in text
+
+
+def test_an_unfinished_snapshot_is_told_with_its_tables() -> None:
+    from connectors.debezium.snapshot_progress import SnapshotProgress
+    from tidegate.cli.connectors.progress import is_unfinished, part_rows, summary_of
+
+    progress = SnapshotProgress({"public.b": 4000, "public.c": 6000}, ["public.a"])
+    progress.delivered("public.b", 1000)
+    told = progress.told()
+    assert is_unfinished(told)
+    assert summary_of(told).startswith("snapshot: 1 of 3 tables, 1,000 of about 10,000 rows, ")
+    rows = [row[:5] for row in part_rows(told)]
+    assert rows == [
+        ["public.a", "read before", None, None, None],
+        ["public.b", "reading", 1000, 4000, "25 %"],
+        ["public.c", "waiting", 0, 6000, "0 %"],
+    ]
+    progress.ended("public.b")
+    progress.delivered("public.c", 9000)  # more than was estimated
+    assert progress.told()["parts"][2]["percent"] == 99.0 and is_unfinished(progress.told())
+    progress.ended("public.c")
+    assert not is_unfinished(progress.told()) and progress.told()["total"] == 10_000

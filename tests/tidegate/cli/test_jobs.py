@@ -1,4 +1,4 @@
-"""``tidegate jobs`` on a worker, with a sink that writes down its ranges."""
+"""``tidegate jobs``, and the console's pages of jobs, on a worker with a sink that writes down its ranges."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.console import Visitor
 from tests.support.platform import RunningPlatform, running_platform, tidegate, until
 
 
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPlatform]:
-    with running_platform(tmp_path_factory.mktemp("jobs"), "--without", "events") as started:
+    with running_platform(tmp_path_factory.mktemp("jobs"), "--without", "events", console=True) as started:
         yield started
 
 
@@ -23,7 +24,14 @@ def jobs(platform: RunningPlatform, *arguments: Any, check: bool = True) -> str:
     return done.stdout if check else done.stderr
 
 
-def test_a_job_is_listed_shown_and_run_before_its_time(platform: RunningPlatform, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def visitor(platform: RunningPlatform) -> Visitor:
+    return Visitor(platform.addresses["console"])
+
+
+def test_a_job_is_listed_shown_and_run_before_its_time(
+    platform: RunningPlatform, visitor: Visitor, tmp_path: Path
+) -> None:
     (tmp_path / "in").write_text("1\n2\n3\n")
     tidegate("produce", "rows", tmp_path / "in", "--data", platform.data)
     job = {"connector__class": "tests.support.toys:RangesConnector", "topics": "rows", "file": tmp_path / "out"}
@@ -43,6 +51,11 @@ def test_a_job_is_listed_shown_and_run_before_its_time(platform: RunningPlatform
     header, row = jobs(platform, "list").splitlines()
     assert header.split() == ["job", "state", "last", "run", "began", "records", "next", "run"]
     assert row.split()[:3] == ["yearly", "RUNNING", "done"]
+    page = visitor.get("/jobs")
+    assert "/jobs/yearly" in page and "/jobs/plain" not in page and ">done<" in page
+    page = visitor.get("/jobs/yearly")
+    assert run["id"] in page and "Run now" in page and "Cancel" not in page
+    assert "Connector none not found" in visitor.get("/jobs/none", 404)
     assert "has no job that runs: only a connector that runs in jobs" in jobs(platform, "run", "plain", check=False)
     assert jobs(platform, "show", "plain", check=False) == (
         "error: connector plain has no job that runs; jobs are: yearly\n"
@@ -51,7 +64,7 @@ def test_a_job_is_listed_shown_and_run_before_its_time(platform: RunningPlatform
 
 
 def test_a_run_is_cancelled_and_comes_again_and_a_failed_job_is_retried(
-    platform: RunningPlatform, tmp_path: Path
+    platform: RunningPlatform, visitor: Visitor, tmp_path: Path
 ) -> None:
     (tmp_path / "in").write_text("1\n2\n3\n")
     tidegate("produce", "cancelled", tmp_path / "in", "--data", platform.data)
@@ -67,13 +80,16 @@ def test_a_run_is_cancelled_and_comes_again_and_a_failed_job_is_retried(
 
     jobs(platform, "run", "slow")
     until(lambda: [run["state"] for run in runs()] == ["running"], "a run")
+    page = visitor.get("/jobs/slow")
+    assert "Cancel the run" in page
     assert jobs(platform, "cancel", "slow") == "slow is cancelled\n"
     until(lambda: [run["state"] for run in runs()] == ["cancelled"], "a run that is cancelled")
     assert platform.runs("slow")
     (tmp_path / "out").unlink()
     (tmp_path / "out").mkdir()  # the next run fails
-    jobs(platform, "run", "slow")
+    assert visitor.post("/jobs/slow/do/run") == "/jobs/slow"
     until(lambda: "FAILED" in jobs(platform, "list"), "a job that has failed")
+    assert "Retry" in visitor.get("/jobs/slow") and "can&#39;t be done to a job" in visitor.post("/jobs/slow/do/x", 400)
     (tmp_path / "out").rmdir()
     (tmp_path / "gate").touch()
     assert jobs(platform, "retry", "slow") == "slow runs again\n"

@@ -342,7 +342,7 @@ def test_a_misspelt_topic_or_group_is_answered_with_the_nearest(command: Command
         failed = command("groups", *arguments, fails=True)
         assert str(failed.exception) == "there is no group thermometer; did you mean thermometers?"
     failed = command("groups", "reset", "thermometer", "--to", "end", fails=True)
-    assert str(failed.exception).endswith("with --topic, or did you mean thermometers?")
+    assert str(failed.exception).endswith("that it is to read, or did you mean thermometers?")
     command("groups", "delete", "thermometers")
 
 
@@ -367,7 +367,7 @@ def committed(command: Command, group: str, topic: str) -> int:
 
 def test_a_new_group_is_reset_for_named_partitions(command: Command) -> None:
     filled(command, "wide", 2)
-    assert "name the topics it is to read with --topic" in str(
+    assert "name the topics that it is to read" in str(
         command("groups", "reset", "fresh", "--to", "end", fails=True).exception
     )
     command("groups", "reset", "fresh", "--to", "end", "--topic", "wide:1", "--execute")

@@ -96,6 +96,15 @@ def test_a_line_that_does_not_fit_its_schema_is_named(platform, tmp_path):
     assert failed.stderr == "error: line 2 does not fit the schema: field station: 1 is not text in quotes\n"
 
 
+def test_a_refused_schema_points_to_the_command_that_explains_it(platform, tmp_path):
+    file = tmp_path / "measure.avsc"
+    for type_ in ("string", "int"):
+        file.write_text(json.dumps({"type": "record", "name": "M", "fields": [{"name": "at", "type": type_}]}))
+        done = tidegate("schemas", "register", "measures-value", file, "--data", platform.data, check=type_ == "string")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.endswith(f"; `tidegate schemas check measures-value {file}` lists each problem and its fix\n")
+
+
 def test_of_a_file_with_a_wrong_line_nothing_is_written_and_of_standard_input_the_lines_before_it(platform, tmp_path):
     (tmp_path / "lines").write_text("1\n2\nthree\n")
     tidegate("topics", "create", "whole", "--data", platform.data)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from tidegate.cli.configuration.connector_part import Connectors
-from tidegate.cli.configuration.event_parts import Entities, Events, ToolingRecords
+from tidegate.cli.configuration.event_parts import event_parts
 from tidegate.cli.configuration.log_parts import Acls, Quotas, Topics
 from tidegate.cli.configuration.parts import Document, Part
 from tidegate.cli.configuration.schema_part import Subjects
@@ -23,7 +23,7 @@ from tidegate.cli.kafka.client import client_config
 from tidegate.cli.options import address_of, data_option, done, done_option, json_option, print_json, print_table
 from tidegate.kit.errors import UsageError
 
-__all__ = ["export", "import_"]
+__all__ = ["export", "import_", "runs"]
 
 _CANNOT: Final = "cannot"
 
@@ -98,22 +98,18 @@ def _parts(data: Path, stack: ExitStack) -> Iterator[Part]:
     """The parts in the order in which they build on one another; those of a component that does not run are left out."""
     config = client_config(data, None, (), None)
     yield Topics(config)
-    if _runs("registry", data):
+    if runs("registry", data):
         yield Subjects(stack.enter_context(registry_client(data)))
-    if _runs("events", data):
-        client = client_of(data, None, None, None, None)
-        yield Events(client)
-        yield Entities(client)
-        yield ToolingRecords(client, "channels", "PlatformEventChannel")
-        yield ToolingRecords(client, "channel-members", "PlatformEventChannelMember")
-        yield ToolingRecords(client, "subscriptions", "ManagedEventSubscription")
+    if runs("events", data):
+        yield from event_parts(client_of(data, None, None, None, None))
     yield Acls(config)
     yield Quotas(config)
-    if _runs("connect", data):
+    if runs("connect", data):
         yield Connectors(rest_of(data, None))
 
 
-def _runs(face: str, data: Path) -> bool:
+def runs(face: str, data: Path) -> bool:
+    """Whether the platform has this service; a line says so where it has not."""
     try:
         address_of(face, data)
     except UsageError as error:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tidegate.cli.configuration.parts import Document
+from tidegate.cli.configuration.parts import Document, Part
 
 if TYPE_CHECKING:
     from events.client import EventsClient
 
-__all__ = ["Entities", "Events", "ToolingRecords"]
+__all__ = ["Entities", "Events", "ToolingRecords", "event_parts"]
 
 
 class Events:
@@ -80,3 +80,12 @@ class ToolingRecords:
     def write(self, documents: Mapping[str, tuple[Document, Document | None]]) -> None:
         for name, (document, _) in documents.items():
             self._client.define_tooling_record(self._type, name, document["Metadata"])
+
+
+def event_parts(client: EventsClient) -> Iterator[Part]:
+    """The parts of the events service, in the order in which they build on one another."""
+    yield Events(client)
+    yield Entities(client)
+    yield ToolingRecords(client, "channels", "PlatformEventChannel")
+    yield ToolingRecords(client, "channel-members", "PlatformEventChannelMember")
+    yield ToolingRecords(client, "subscriptions", "ManagedEventSubscription")

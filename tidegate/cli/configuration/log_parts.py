@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate.cli.configuration.parts import Document
 from tidegate.cli.kafka.client import with_admin
-from tidegate.cli.kafka.topics import is_internal
+from tidegate.clients.topics import is_internal
 
 if TYPE_CHECKING:
     from broker.client import Admin, ClientConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -14,31 +14,33 @@ from click.shell_completion import CompletionItem
 
 from tidegate.cli.connectors.group import connectors
 from tidegate.cli.connectors.offsets import compact
+from tidegate.cli.connectors.progress import PART_COLUMNS, is_unfinished, part_rows, summary_of
 from tidegate.cli.connectors.reach import connect_options, connector_argument, rest_of
 from tidegate.cli.options import DEFAULT_DATA, echo_error, json_option, print_json, print_table
 from tidegate.clients.counts import counts_of, error_of, totals_of
 from tidegate.clients.rest import NotThere, Rest
-from tidegate.clients.worker import masked_config, path_of, statistics_of
+from tidegate.clients.worker import masked_config, path_of, statistics_of, workers_in
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["status_with_counts", "workers_in"]
+__all__ = ["status_with_counts"]
 
 _IMPORTANCES: Final = ("HIGH", "MEDIUM", "LOW")
 
 
-def workers_in(statuses: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The ids of the workers that run the tasks of these statuses."""
-    return {task["worker_id"] for status in statuses for task in status["tasks"]}
-
-
 def status_with_counts(status: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:
-    """A status of Connect's REST API, each task with its ``counts``: None where the worker does not tell them."""
+    """A status of Connect's REST API, each task with its ``counts`` and its ``progress``: None where the worker does not
+    tell them.
+    """
     tasks = counted.get(status["name"], {})
     return {
         **status,
         "tasks": [
-            {**task, "counts": counts_of(tasks[task["id"]]) if task["id"] in tasks else None}
+            {
+                **task,
+                "counts": counts_of(tasks[task["id"]]) if task["id"] in tasks else None,
+                "progress": tasks.get(task["id"], {}).get("progress"),
+            }
             for task in status["tasks"]
         ],
     }
@@ -80,7 +82,8 @@ def _lost(tasks: Sequence[Mapping[str, Any]]) -> list[Any]:
 @connect_options
 @json_option
 def status(name: str, data: Path, connect: str | None, as_json: bool) -> None:
-    """Show the state of a connector and its tasks, the reason of a failure, and what each task left out.
+    """Show the state of a connector and its tasks, the reason of a failure, what each task left out, and how far a
+    snapshot of tables has come.
 
     Example: tidegate connectors status orders
     """
@@ -98,6 +101,10 @@ def status(name: str, data: Path, connect: str | None, as_json: bool) -> None:
         lost = [counts.get("rows"), counts.get("skipped"), counts.get("dead_letters")]
         rows.append([f"task {task['id']}", task["state"], task["worker_id"], *lost])
     print_table([name, "state", "worker", "rows", "skipped", "dead letters"], rows)
+    for task in answer["tasks"]:
+        if task["progress"] is not None and is_unfinished(task["progress"]):
+            click.echo(f"\n{summary_of(task['progress'])}")
+            print_table(PART_COLUMNS, list(part_rows(task["progress"])))
     for part in (answer["connector"], *answer["tasks"]):
         if part.get("trace"):
             click.echo(f"\n{part['trace'].strip()}")

@@ -20,7 +20,7 @@ from tidegate.clients.rest import Rest
 from tidegate.clients.worker import path_of
 from tidegate.kit.errors import TidegateError, UsageError
 
-__all__ = ["compact"]
+__all__ = ["ask_until_stopped", "compact"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -181,7 +181,7 @@ def _change(
                 f"it again; `tidegate connectors stop {name}` stops it until you resume it"
             )
         with _stopped(rest, name, state) if must_stop else contextlib.nullcontext():
-            said = _ask_until_stopped(rest, name, changes)
+            said = ask_until_stopped(rest, name, changes)
         click.echo(said, err=True)
     if as_json:
         print_json({"name": name, "state": state, "changes": listed, "executed": execute})
@@ -207,7 +207,7 @@ def _stopped(rest: Rest, name: str, state: str) -> Iterator[None]:
         rest.call("PUT", path_of(name, "/pause" if state == "PAUSED" else "/resume"))
 
 
-def _ask_until_stopped(rest: Rest, name: str, changes: Sequence[Mapping[str, Any]] | None) -> str:
+def ask_until_stopped(rest: Rest, name: str, changes: Sequence[Mapping[str, Any]] | None) -> str:
     deadline = time.monotonic() + _LONGEST_WAIT_S
     while True:
         try:

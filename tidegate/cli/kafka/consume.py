@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -18,9 +17,11 @@ from tidegate.cli.kafka.client import client_config, kafka_options
 from tidegate.cli.kafka.positions import POSITION
 from tidegate.clients.topics import naming_topics
 from tidegate.kit.config import nearest_name
-from tidegate.records.decoding import decoder, shown_headers
+from tidegate.kit.errors import UsageError
+from tidegate.records.decoding import decoder
 from tidegate.records.exact_json import json_text
 from tidegate.records.positions import Position, chosen_partitions, resolve
+from tidegate.records.shown import condition_of, shown_record, value_text
 
 if TYPE_CHECKING:
     from broker.client import Admin, BatchConsumer, ClientConfig, KafkaRecord, TopicDescription, TopicPartition
@@ -115,8 +116,8 @@ def consume(
 
         def show(record: KafkaRecord) -> bool:
             """Print a record, unless an option leaves it out."""
-            shown = _shown(record, decode, headers=not no_headers)
-            if key is not None and _text(shown["key"]) != key:
+            shown = shown_record(record, decode, headers=not no_headers)
+            if key is not None and value_text(shown["key"]) != key:
                 return False
             if not matches(shown):
                 return False
@@ -201,42 +202,7 @@ async def _described(admin: Admin, topic: str, wait_s: float) -> TopicDescriptio
 
 
 def _condition(expression: str | None) -> Callable[[dict[str, Any]], bool]:
-    """Whether an expression holds for a printed record. JSONPath's filter selectors (RFC 9535 2.3.5)."""
-    import jsonpath
-
-    if expression is None:
-        return lambda shown: True
     try:
-        path = jsonpath.compile(f"$[?{expression}]")
-    except Exception as error:  # besides its own errors the library passes on those of regular expressions and numbers
-        why = str(error).partition("\n")[0]
-        raise click.UsageError(
-            f"--filter {expression!r} is no condition ({why}): give for example @.value.amount > 10"
-        ) from error
-    return lambda shown: bool(path.findall([json.loads(json_text(shown, constants=True), parse_int=_number)]))
-
-
-def _number(text: str) -> int | float:
-    """JSONPath compares an integer with more digits than Python's int takes as a double."""
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
-
-
-def _shown(record: KafkaRecord, decode: Callable[[bytes | None], Any], *, headers: bool) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp_ms,
-        "key": decode(record.key),
-        "value": decode(record.value),
-    }
-    if record.headers and headers:
-        shown["headers"] = shown_headers(record.headers, decode)
-    return shown
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json_text(value, constants=True)
+        return condition_of(expression or "")
+    except UsageError as error:
+        raise click.UsageError(f"--filter {error}") from error

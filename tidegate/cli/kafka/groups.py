@@ -12,10 +12,11 @@ from tidegate.cli.kafka.positions import POSITION
 from tidegate.cli.options import done, done_option, json_option, print_json, print_table
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
-from tidegate.records.positions import Position, resolve
+from tidegate.records.group_offsets import group_lags, moved_group
+from tidegate.records.positions import Position
 
 if TYPE_CHECKING:
-    from broker.client import Admin, GroupDescription, TopicPartition
+    from broker.client import Admin, TopicPartition
 
 __all__ = ["groups"]
 
@@ -35,7 +36,7 @@ def list_groups(as_json: bool, **where: Any) -> None:
         rows = []
         for listing in sorted(await admin.list_groups(), key=lambda g: g.group_id):
             description = await admin.describe_group(listing.group_id)
-            lags = await _lags(admin, description)
+            lags = await group_lags(admin, description)
             rows.append(
                 {
                     "group": listing.group_id,
@@ -74,7 +75,7 @@ def describe_group(group: str, as_json: bool, **where: Any) -> None:
             "state": description.state,
             "type": description.type,
             "members": members,
-            "offsets": await _lags(admin, description),
+            "offsets": await group_lags(admin, description),
         }
 
     group_description = with_admin(client_config(**where), ask)
@@ -135,22 +136,17 @@ def reset_group(
     """
 
     async def ask(admin: Admin) -> list[dict[str, Any]]:
-        description = await admin.describe_group(group)
-        if execute and description.members:
-            clients = ", ".join(sorted({member.client_id for member in description.members}))
-            raise UsageError(f"group {group} has members ({clients}): stop them before its offsets are moved")
-        committed = await admin.group_offsets(group)
-        partitions = await _named_partitions(admin, topics) if topics else sorted(committed)
-        if not partitions:
-            near = nearest_name(group, [listing.group_id for listing in await admin.list_groups()])
-            hint = f", or did you mean {near}?" if near not in (None, group) else ""
-            raise UsageError(f"group {group} has no offsets; name the topics it is to read with --topic{hint}")
-        moved = await resolve(admin, position, partitions, exactly=True)
-        if execute:
-            await admin.alter_group_offsets(group, {p: offset for p, (_, offset, _) in moved.items()})
+        named = await _named_partitions(admin, topics) if topics else None
+        moves = await moved_group(admin, group, position, named, execute=execute)
         return [
-            {"topic": p.topic, "partition": p.partition, "from": committed.get(p), "to": offset, "lag": end - offset}
-            for p, (_, offset, end) in moved.items()
+            {
+                "topic": m.partition.topic,
+                "partition": m.partition.partition,
+                "from": m.committed,
+                "to": m.to,
+                "lag": m.lag,
+            }
+            for m in moves
         ]
 
     named = [topic for topic, _ in map(_topic_and_partition, topics)]
@@ -187,26 +183,3 @@ def _topic_and_partition(text: str) -> tuple[str, str]:
     """Of TOPIC or TOPIC:PARTITION; the partition is empty without one."""
     topic, _, number = text.rpartition(":")
     return (topic, number) if topic else (number, "")
-
-
-async def _lags(admin: Admin, group: GroupDescription) -> list[dict[str, Any]]:
-    """By partition that the group has committed offsets of or that is assigned to a member.
-
-    Without a committed offset everything in the partition counts as lag: nothing of it is known to be done.
-    """
-    committed = await admin.group_offsets(group.group_id)
-    there = set(await admin.list_topics(internal=True))
-    assigned = {partition for member in group.members for partition in member.partitions}
-    partitions = sorted(partition for partition in committed.keys() | assigned if partition.topic in there)
-    ends, beginnings = await admin.end_offsets(partitions), await admin.beginning_offsets(partitions)
-    return [
-        {
-            "topic": partition.topic,
-            "partition": partition.partition,
-            "committed": committed.get(partition),
-            "end": ends[partition],
-            "lag": max(0, ends[partition] - max(committed.get(partition, 0), beginnings[partition])),
-        }
-        for partition in partitions
-        if partition in ends
-    ]

@@ -19,7 +19,8 @@ from tidegate.cli.kafka.client import client_config, kafka_options, key_values, 
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
 from tidegate.kit.texts import counted
-from tidegate.records.decoding import raw_bytes, subject_encoder
+from tidegate.records.decoding import subject_encoder
+from tidegate.records.encoding import json_bytes, text_bytes
 from tidegate.records.exact_json import json_text, parsed_json
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ def produce(
     if key is not None and key_field is not None:
         raise click.UsageError("give --key or --key-field, not both")
     config = client_config(data, bootstrap_servers, properties, command_config)
-    encode_key: _Encode = _text_bytes
-    encode_value: _Encode = _raw_line if raw else _text_bytes if text else _json_bytes
+    encode_key: _Encode = text_bytes
+    encode_value: _Encode = _raw_line if raw else text_bytes if text else json_bytes
     if subject is not None or key_subject is not None:
         with registry_client(data, registry) as client, naming_subjects(client):
             encode_value = encode_value if subject is None else _of_subject(client, subject)
@@ -173,15 +174,6 @@ def _raw_line(line: str, _: str | None) -> bytes:
     return line.encode()
 
 
-def _json_bytes(value: Any, text: str | None = None) -> bytes:
-    data = raw_bytes(value)
-    return (json_text(value) if text is None else text).encode() if data is None else data
-
-
-def _text_bytes(value: Any, text: str | None = None) -> bytes:
-    return value.encode() if isinstance(value, str) else _json_bytes(value, text)
-
-
 _PRINTED = frozenset({"topic", "offset", "timestamp"})
 """What ``consume`` prints beside what makes a record."""
 _PARTS = frozenset({"key", "value", "headers", "partition"})
@@ -228,7 +220,7 @@ def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
                 'give --key-field or --key, or a "key" in the line'
             )
         with _named(f"line {number}: a header"):
-            named = [(name, None if text is None else _text_bytes(text)) for name, text in headers]
+            named = [(name, None if text is None else text_bytes(text)) for name, text in headers]
         yield encoded_key, encoded, common + named, partition
 
 

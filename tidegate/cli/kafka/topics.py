@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tidegate.cli.kafka.client import client_config, kafka_options, key_values, with_admin
 from tidegate.cli.options import done, done_option, json_option, print_json, print_table
+from tidegate.clients.topics import is_internal
 
 if TYPE_CHECKING:
     from broker.client import Admin
 
-__all__ = ["is_internal", "topics"]
-
-_OF_CONNECT: Final = frozenset({"connect-configs", "connect-offsets", "connect-status"})
-"""The topics of a platform's Connect workers (``config.storage.topic``, ...)."""
-
-
-def is_internal(topic: str) -> bool:
-    """Whether a topic is a component's own: its name begins with _, or it is one of Connect's."""
-    return topic.startswith("_") or topic in _OF_CONNECT
+__all__ = ["topics"]
 
 
 @click.group()

@@ -19,7 +19,7 @@ class Page:
     """A page, or several that share one entry of the navigation."""
 
     title: str
-    """In the navigation."""
+    """In the navigation; empty for pages below another's."""
     path: str
     module: str
     """The module with ``def routes(console: Console) -> list[Route]``."""
@@ -34,6 +34,7 @@ class Page:
         return made
 
 
+_KAFKA: Final = ("bootstrap_servers",)
 PAGES: Final = (
     Page("Overview", "/", "tidegate.console.pages.overview"),
     Page("Connectors", "/connectors", "tidegate.console.pages.connectors", needs=("connect_url",)),
@@ -43,4 +44,9 @@ PAGES: Final = (
         "tidegate.console.pages.dead_letters",
         needs=("connect_url", "bootstrap_servers"),
     ),
+    Page("Jobs", "/jobs", "tidegate.console.pages.jobs", needs=("connect_url",)),
+    Page("Topics", "/topics", "tidegate.console.pages.topics", _KAFKA),
+    Page("", "/topics", "tidegate.console.pages.records", _KAFKA),
+    Page("Groups", "/groups", "tidegate.console.pages.groups", _KAFKA),
+    Page("Schemas", "/schemas", "tidegate.console.pages.schemas", ("registry_url",)),
 )

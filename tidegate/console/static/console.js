@@ -21,6 +21,18 @@ document.addEventListener("submit", (event) => {
   if (question && !window.confirm(question)) event.preventDefault();
 });
 
+// A button with data-stop ends what continues by itself: the element that it names, and the request that this has sent.
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-stop]");
+  if (!button) return;
+  const going = document.querySelector(button.dataset.stop);
+  if (going) {
+    htmx.trigger(going, "htmx:abort");
+    going.remove();
+  }
+  button.replaceWith("Stopped.");
+});
+
 // "/" puts the cursor into the page's filter.
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select, [contenteditable]");

@@ -1,0 +1,142 @@
+"""Takes a backup: first the positions of groups and connectors, then the ends of the logs, then the records up to there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from tidegate.backup.manifest import Partition, Point, RecordFile, Topic, newest
+from tidegate.backup.records import RecordWriter, fetched_tables
+from tidegate.backup.store import BackupStore
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from broker.client import ClientConfig, TopicPartition
+    from broker.client.blocking import Admin
+
+__all__ = ["READING", "Progress", "begin_point", "read_groups", "take_records"]
+
+READING: Final = {
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "none",
+    "fetch.max.wait.ms": "20",  # records up to a known end are there; waiting for more would only hold up the next partition
+    "max.partition.fetch.bytes": str(8 * 1024 * 1024),
+}
+"""The settings of the consumer that reads records for a backup."""
+_NOTE_S: Final = 10.0
+Progress = Callable[[int, int, str], None]
+"""Is told the units done, all units, and what is being worked on."""
+
+
+def begin_point(admin: Admin) -> Point:
+    """A point in time, still empty. Its id is the time in UTC."""
+    now = datetime.now(UTC)
+    return Point(
+        f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}Z",
+        admin.cluster_id(),
+        now.isoformat(timespec="milliseconds"),
+    )
+
+
+def read_groups(admin: Admin, topics: Sequence[str], tell: Callable[[str], None]) -> dict[str, list[dict[str, Any]]]:
+    """The offsets that groups have committed for these topics. ``tell`` gets a line for each group that can't be read."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    chosen = set(topics)
+    for group in admin.list_groups():
+        if group.type == "share":
+            tell(f"share group {group.group_id} is left out: the state of its deliveries can't be moved")
+            continue
+        committed = admin.group_offsets_with_notes(group.group_id)
+        offsets = {tp: said for tp, said in committed.items() if tp.topic in chosen}
+        if offsets:
+            groups[group.group_id] = [
+                {"topic": tp.topic, "partition": tp.partition, "offset": offset, "note": note}
+                for tp, (offset, note) in sorted(offsets.items())
+            ]
+    return groups
+
+
+def take_records(
+    config: ClientConfig,
+    admin: Admin,
+    store: BackupStore,
+    point: Point,
+    topics: Sequence[str],
+    *,
+    full: bool,
+    progress: Progress,
+) -> int:
+    """Write the records of topics that no earlier backup in ``store`` has, and note all files in ``point``.
+
+    Returns the number of records written. A topic that was made again under its name begins anew, and so does one whose
+    oldest records are newer than what was written before; ``full`` has all begin anew.
+    """
+    from broker.client import TopicPartition
+    from broker.client.blocking import BatchConsumer
+
+    earlier = [] if full else newest(store)
+    described = admin.describe_topics(topics)
+    partitions = [TopicPartition(t.name, p.partition) for t in described.values() for p in t.partitions]
+    starts = admin.beginning_offsets(partitions)
+    ends = admin.end_offsets(partitions, committed=True)
+    for topic in described.values():
+        configs = {
+            entry.name: entry.value
+            for entry in admin.describe_configs(topic.name).values()
+            if entry.source == "DYNAMIC_TOPIC_CONFIG" and entry.value is not None
+        }
+        point.topics[topic.name] = Topic(topic.name, str(topic.topic_id), [], configs)
+    todo = [(tp, _begun(point.topics[tp.topic], tp, starts[tp], ends[tp], earlier)) for tp in sorted(partitions)]
+    total = sum(ends[tp] - start for tp, (_, start) in todo)
+    done = written = 0
+    next_note = time.monotonic() + _NOTE_S
+    with BatchConsumer(config) as consumer:
+        for tp, (kept, start) in todo:
+            end = ends[tp]
+
+            def note(file: RecordFile, kept: Partition = kept) -> None:
+                nonlocal next_note, written
+                kept.files.append(file)
+                kept.end = file.next_offset
+                written += file.records
+                if time.monotonic() >= next_note:
+                    point.store_unfinished(store)
+                    next_note = time.monotonic() + _NOTE_S
+
+            if start < end:
+                folder = f"records/topic={tp.topic}/partition={tp.partition}"
+                name = point.topics[tp.topic].topic_id[:8]
+                tables = fetched_tables(consumer, tp.topic, tp.partition, start, end)
+                shown = _shown(progress, done - start, total, str(tp), tables)
+                RecordWriter(store, folder, name, note).write(shown, start, end)
+            kept.end = end
+            done += end - start
+            progress(done, total, str(tp))
+    return written
+
+
+def _shown(
+    progress: Progress, before: int, total: int, note: str, tables: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Tell the progress with each table that passes; ``before`` is what to add to its last offset."""
+    for batch in tables:
+        progress(before + batch.column(0)[-1].as_py() + 1, total, note)
+        yield batch
+
+
+def _begun(topic: Topic, tp: TopicPartition, start: int, end: int, earlier: Sequence[Point]) -> tuple[Partition, int]:
+    """A partition with the files that it shares with an earlier backup, and the offset to read on from."""
+    for point in earlier:
+        before = point.topics.get(tp.topic)
+        known = next((p for p in before.partitions if p.partition == tp.partition), None) if before else None
+        if before is None or known is None or before.topic_id != topic.topic_id or not start <= known.end <= end:
+            continue
+        kept = Partition(tp.partition, start, known.end, [f for f in known.files if f.next_offset > start])
+        topic.partitions.append(kept)
+        return kept, known.end
+    made = Partition(tp.partition, start, start)
+    topic.partitions.append(made)
+    return made, start

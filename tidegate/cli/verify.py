@@ -1,0 +1,236 @@
+"""The commands ``tidegate verify topics`` and ``tidegate verify tables``."""
+
+from __future__ import annotations
+
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tidegate.cli.connectors.reach import connect_options, connector_argument, rest_of
+from tidegate.cli.credentials import credentials_for
+from tidegate.cli.kafka.client import client_config, kafka_options
+from tidegate.cli.options import address_of, json_option, print_json, print_table
+from tidegate.clients.worker import path_of
+from tidegate.kit.errors import UsageError
+
+if TYPE_CHECKING:
+    from tidegate.verify.states import Difference, States
+    from tidegate.verify.tables import CapturedTables
+
+__all__ = ["verify"]
+
+_KINDS = {"only left": "only in {0}", "only right": "only in {1}", "value": "other values"}
+
+
+@click.group()
+def verify() -> None:
+    """Compare what should be the same. Exit status 1 where something differs."""
+
+
+@contextmanager
+def _shown(doing: str) -> Iterator[Callable[[int, int | None, str], None]]:
+    """A line that tells the progress on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda done, total, note: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(doing) as status:
+        yield lambda done, total, note: status.update(f"{doing} {note}: {done:,}" + (f" of {total:,}" if total else ""))
+
+
+@verify.command()
+@click.argument("left")
+@click.argument("right")
+@click.option("--records", is_flag=True, help="Compare all records in their order, not only the newest of each key.")
+@click.option("--to-bootstrap-servers", metavar="LIST", help="The Kafka of the second topic, if it is another.")
+@click.option(
+    "--to-command-config", type=click.Path(dir_okay=False, path_type=Path), help="A properties file for that Kafka."
+)
+@click.option(
+    "-n", "limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many differences to show."
+)
+@kafka_options
+@json_option
+def topics(
+    left: str,
+    right: str,
+    records: bool,
+    to_bootstrap_servers: str | None,
+    to_command_config: Path | None,
+    limit: int,
+    as_json: bool,
+    **where: Any,
+) -> None:
+    """Compare two topics, of one Kafka or of two, up to their present ends.
+
+    The newest values of keys are compared as bytes, whatever partitions and offsets they have. With --records all
+    records of equal partitions must be alike in their order: keys, values, headers, timestamps.
+
+    Example: tidegate verify topics orders orders --to-bootstrap-servers other:9092
+    """
+    from tidegate.verify.states import States
+    from tidegate.verify.topics import Side, compare_keys, compare_records
+
+    config = client_config(**where)
+    other = config
+    if to_bootstrap_servers or to_command_config:
+        other = client_config(where["data"], to_bootstrap_servers, (), to_command_config)
+    sides = Side(config, left), Side(other, right)
+    if records:
+        with _shown("comparing") as progress:
+            alike, differing = compare_records(*sides, progress)
+        told: dict[str, Any] = {"alike": alike, "differing": [entry._asdict() for entry in differing]}
+        if as_json:
+            print_json(told)
+        elif differing:
+            columns = ["partition", f"offset in {left}", f"offset in {right}"]
+            print_table(columns, [[d.partition, *(_offset(o) for o in d[1:])] for d in differing])
+            click.echo(f"{alike:,} records are alike; the first that differs is shown for each partition")
+        else:
+            click.echo(f"all {alike:,} records are alike")
+    else:
+        with States() as states, _shown("comparing") as progress:
+            without = compare_keys(*sides, states, progress)
+            told = _facts(states, limit) | {"records_without_key": without}
+        if as_json:
+            print_json(told)
+        else:
+            _print_differences(told, (left, right) if left != right else (f"the first {left}", f"the second {right}"))
+            if without:
+                click.echo(f"{without:,} records have no key and were not compared; --records compares all", err=True)
+    if told["differing"]:
+        raise click.exceptions.Exit(1)
+
+
+def _offset(offset: int | None) -> str:
+    return "no more records" if offset is None else str(offset)
+
+
+def _facts(states: States, limit: int, *, lasting: bool = False) -> dict[str, Any]:
+    return {
+        "keys": [states.count(0), states.count(1)],
+        "differing": states.lasting() if lasting else states.differing(),
+        "differences": [difference._asdict() for difference in states.differences(limit, lasting=lasting)],
+    }
+
+
+def _print_differences(told: dict[str, Any], sides: tuple[str, str]) -> None:
+    keys, differing = told["keys"], told["differing"]
+    if not differing:
+        click.echo(f"all {keys[0]:,} keys are alike")
+        return
+    found: list[Difference] = told["differences"]
+    rows = [
+        [d["part"] or "-", d["key"], _KINDS[d["kind"]].format(*sides)]  # type: ignore[call-overload]
+        for d in found
+    ]
+    print_table(["topic", "key", "difference"], rows)
+    more = f", of which {len(rows)} are shown" if differing > len(rows) else ""
+    click.echo(f"{differing:,} keys differ{more}: {keys[0]:,} keys in {sides[0]}, {keys[1]:,} in {sides[1]}")
+
+
+@verify.command()
+@connector_argument()
+@click.option("--table", "tables_", multiple=True, metavar="REGEX", help="Only tables with such a full name.")
+@click.option("--settle", "settle_s", default=5.0, show_default=True, help="Seconds in which a change must arrive.")
+@click.option("--repair", is_flag=True, help="Have the connector read the tables that differ again.")
+@click.option(
+    "-n", "limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many differences to show."
+)
+@click.option(
+    "--worker",
+    type=click.Path(path_type=Path),
+    help="The worker's properties file, if it has other converters than the platform's.",
+)
+@click.option("--bootstrap-servers", metavar="LIST", help="The Kafka that has the topics, instead of the platform's.")
+@click.option("--registry", metavar="URL", help="The registry, if it is not the platform's.")
+@connect_options
+@json_option
+def tables(
+    name: str,
+    tables_: tuple[str, ...],
+    settle_s: float,
+    repair: bool,
+    limit: int,
+    worker: Path | None,
+    bootstrap_servers: str | None,
+    registry: str | None,
+    data: Path,
+    connect: str | None,
+    as_json: bool,
+) -> None:
+    """Compare the tables that a CDC connector captures with its topics, row by row.
+
+    The tables are read as of one moment, as the connector reads them, then the topics to their ends. Where keys differ,
+    both are read again after --settle seconds: a key differs only if neither side has changed meanwhile.
+
+    Example: tidegate verify tables shop --table 'public\\.orders'
+    """
+    from connect.plugins.registry import load_plugins
+    from tidegate.kit.properties import read_properties
+    from tidegate.verify.states import States
+    from tidegate.verify.tables import CapturedTables
+
+    config = rest_of(data, connect).call("GET", path_of(name, "/config"))
+    credentials = credentials_for(data, bootstrap_servers or registry)
+    settings = {
+        **credentials.registry,
+        "bootstrap.servers": address_of("broker", data, bootstrap_servers),
+        **(read_properties(worker) if worker is not None else {}),
+    }
+    with suppress(UsageError):  # for a platform without one
+        settings.setdefault("schema.registry.url", address_of("registry", data, registry))
+    kafka = client_config(data, bootstrap_servers, (), None)
+    captured = CapturedTables(load_plugins(), settings, {"name": name, **config}, tables_, kafka)
+    with closing(captured), States() as states:
+        _compare(captured, states)
+        if states.differing():
+            states.remember()
+            time.sleep(settle_s)
+            _compare(captured, states)
+        told = _facts(states, limit, lasting=True) | {"tables": sorted(captured.topics.values())}
+        told["changing"] = states.differing() - told["differing"]
+        parts = [captured.topics[topic] for topic in states.parts_differing(lasting=True)]
+    if not told["tables"]:
+        raise UsageError(f"{name} captures no table" + (f" with a name like {', '.join(tables_)}" if tables_ else ""))
+    told["repairing"] = _repair({"name": name, **config}, parts, kafka) if repair and parts else None
+    if as_json:
+        print_json(told)
+    else:
+        _print_differences(told, ("the table", "the topic"))
+        if told["changing"]:
+            click.echo(f"{told['changing']:,} more keys changed while they were compared", err=True)
+        if told["repairing"]:
+            click.echo(
+                f"{', '.join(parts)}: an incremental snapshot is asked for, by signal {told['repairing']}", err=True
+            )
+            if any(d["kind"] == "only right" for d in told["differences"]):
+                click.echo("a snapshot does not remove rows that only the topic has", err=True)
+    if told["differing"]:
+        raise click.exceptions.Exit(1)
+
+
+def _compare(captured: CapturedTables, states: States) -> None:
+    with _shown("reading tables") as progress:
+        captured.read_tables(states, lambda rows, note: progress(rows, None, note))
+    with _shown("reading topics") as progress:
+        captured.read_topics(states, lambda records, note: progress(records, None, note))
+
+
+def _repair(config: dict[str, str], parts: list[str], kafka: Any) -> str:
+    """Send the signal. Returns its id."""
+    from broker.client.blocking import BatchProducer
+    from tidegate.verify.tables import repair_signal
+
+    signal_id = str(uuid.uuid4())
+    topic, key, value = repair_signal(config, parts, signal_id)
+    with BatchProducer(kafka) as producer:
+        producer.send(topic, key, value, partition=0)
+    return signal_id

@@ -1,0 +1,1 @@
+"""Compares what should be the same: two topics, or the tables of a database and their topics."""
