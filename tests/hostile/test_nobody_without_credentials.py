@@ -141,7 +141,8 @@ EMPTY_PAGES = {"/topics/x/groups", "/topics/x/produce", "/topics/x/records"}
 
 def test_console(platform: RunningPlatform) -> None:
     console = Console(parse(ConsoleConfig, {}), Sessions(60))
-    declared = requests_of([route for page in PAGES for route in page.routes(console)])
+    routes = requests_of([route for page in PAGES for route in page.routes(console)])
+    declared = [(method, path) for method, path in routes if method != "HEAD"]
     assert len(declared) > 20
     url = platform.addresses["console"]
     for method, path in [*declared, ("GET", "/nowhere"), ("GET", "/metrics")]:
@@ -163,8 +164,8 @@ def test_console(platform: RunningPlatform) -> None:
             assert "Traceback" not in answer.text, (method, path)
             if answer.status_code not in (400, 403, 404, 422) and "/x" in path and path not in EMPTY_PAGES:
                 answered.append((method, path))
-            without = nothing.request(method, url + path, timeout=60)
-            assert method in ("GET", "HEAD") or without.status_code == 403, (method, path)
+            if method == "POST":
+                assert nothing.post(url + path, timeout=60).status_code == 403, path  # no token
         assert answered == []
 
 

@@ -79,7 +79,7 @@ class _ConnectorsPage:
         )
         status = status or {"connector": {"state": "UNASSIGNED", "worker_id": ""}, "tasks": []}
         listed = listed_of({"info": info, "status": status})
-        tasks = await asyncio.to_thread(task_statistics, faces.connect.blocking, listed.workers, name)
+        tasks = await faces.connect.run(lambda rest: task_statistics(rest, listed.workers, name))
         sums = {name: totals_of(counts_of(task) for task in tasks.values())}
         (summary,) = summaries({name: listed}, sums, self._console.sampler)
         lags = {(lag["topic"], lag["partition"]): lag["lag"] for task in tasks.values() for lag in task["lags"]}
