@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -q --numprocesses=3 --dist=loadfile --no-loads
 # Keep bytecode even where the environment says not to: the processes that tests and demo start would compile it all again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check format proof proof-short bench servers docs docs-site pictures surface wheel sbom clean
+.PHONY: demo test check format proof proof-short bench servers docs docs-site pictures screenshots surface wheel sbom clean
 
 demo: $(VENV)/.demo          ## the main job: 336,776 flights from a database to Parquet, by way of log, schema, event and Spark
 	$(BIN)/tidegate demo $(ARGS)
@@ -50,6 +50,10 @@ docs-site: $(VENV)/.docs      ## build the docs site into build/site; a link tha
 pictures: $(VENV)/.dev       ## draw the mermaid blocks of the pages anew, for the docs site; needs Node.js
 	npm install --silent --no-save --prefix build/pictures beautiful-mermaid@1.1.3
 	node docs/pictures.mjs build/pictures/node_modules docs examples
+
+screenshots: $(VENV)/.dev    ## take the pictures of the console's pages anew
+	$(BIN)/python -m tests.servers fetch chromium
+	$(BIN)/python docs/screenshots.py
 
 surface: $(VENV)/.dev        ## record the public surface anew: names and signatures of the public modules, commands and options
 	$(BIN)/python docs/surface.py

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import tomllib
+import urllib.request
 import venv
 import zipfile
 from collections.abc import Iterator
@@ -199,6 +200,11 @@ def move_lines(tidegate: Path, work: Path) -> None:
         raise SystemExit(f"examples list: {sorted(listed)}")
     run("up", "--detach", "--broker-listen", "127.0.0.1:0")
     try:
+        page = urllib.request.urlopen(
+            json.loads(run("status", "--json"))["addresses"]["console"] + "/", timeout=60
+        ).read()
+        if b"Tidegate</title>" not in page:
+            raise SystemExit(f"the console shows no page: {page[:300]!r}")
         run("connectors", "apply", "in.json", "out.json")
         deadline = time.monotonic() + 60
         while not (work / "out.txt").exists() or (work / "out.txt").read_text().splitlines() != lines:

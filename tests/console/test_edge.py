@@ -7,6 +7,7 @@ import time
 import httpx
 import pytest
 import structlog
+from starlette.routing import Route
 
 from tidegate.clients.credentials import Credentials
 from tidegate.console.application import application
@@ -16,6 +17,8 @@ from tidegate.console.sessions import Sessions
 from tidegate.console.troubles import Trouble
 from tidegate.kit.config import parse
 from tidegate.kit.errors import ConfigError
+from tidegate.kit.http import HttpServer, face, json_response
+from tidegate.kit.http_security import BasicAuth
 from tidegate.kit.metrics import Metrics
 from tidegate.kit.users import ADMIN, PlatformUser, Users, UsersFile, with_password, write_users
 
@@ -152,3 +155,44 @@ def test_what_faces_say_is_escaped():
 def test_a_wrong_configuration_is_told(properties, words):
     with pytest.raises(ConfigError, match=re.escape(words)):
         parse(ConsoleConfig, {**NOTHING, **properties})
+
+
+def test_a_worker_checks_logins_where_the_console_knows_no_users(users):
+    async def listed(_):
+        return json_response({})
+
+    def worker(guards):
+        def render(_, error):
+            return json_response({"message": str(error)}, getattr(error, "http_status", None) or error.status_code)
+
+        routes = [Route("/connectors", listed)]
+        return HttpServer(
+            face(routes, name="toy", metrics=Metrics(), render_error=render, guards=guards), "127.0.0.1", 0
+        )
+
+    async def logged_in(url, user, password):
+        console = console_of(**{"authentication.method": "BASIC", "connect.url": url})
+        async with visitor(console) as client:
+            assert (await client.get("/")).status_code == 303
+            form = {"user": user, "password": password, "csrf": token_of(await client.get("/login"))}
+            return await client.post("/login", data=form), await client.get("/connectors")
+
+    async def run():
+        guarded, open_to_all = worker([BasicAuth(UsersFile(users))]), worker([])
+        for server in (guarded, open_to_all):
+            await server.start()
+        try:
+            done, page = await logged_in(guarded.url, "ada", PASSWORD)
+            assert done.status_code == 303 and page.status_code == 200 and "There is no connector yet" in page.text
+            done, page = await logged_in(guarded.url, "ada", "wrong")
+            assert done.status_code == 401 and page.status_code == 303
+            done, page = await logged_in(open_to_all.url, "ada", "anything")
+            assert "asks nobody for a login" in done.text and page.status_code == 303
+            async with visitor(console_of(**{"connect.url": guarded.url})) as client:
+                page = await client.get("/connectors")
+                assert page.status_code == 401 and "authentication.method=BASIC" in page.text
+        finally:
+            for server in (guarded, open_to_all):
+                await server.stop()
+
+    asyncio.run(run())

@@ -12,7 +12,7 @@ from tidegate.console.config import ConsoleConfig
 from tidegate.console.faces import Faces
 from tidegate.console.listing import listed_of
 from tidegate.console.platform import Disk
-from tidegate.console.remedies import first_sentence, remedy
+from tidegate.console.remedies import first_sentence, remedy, rest_of
 from tidegate.console.samples import History, Sampler
 from tidegate.console.summaries import summaries
 from tidegate.console.troubles import troubles_of
@@ -89,9 +89,12 @@ def test_the_first_sentence_of_a_bad_record_is_its_cause():
         "Tolerance exceeded in error handler: connector a, task 0, topic orders, partition 0, offset 2, timestamp_ms 1, "
         "stage VALUE_CONVERTER (JsonConverter): a value of orders is not JSON"
     )
-    assert first_sentence(text) == "a value of orders is not JSON (orders, partition 0, offset 2)"
+    assert first_sentence(text) == "A value of orders is not JSON (orders, partition 0, offset 2)"
     assert first_sentence("One thing. Another thing.") == "One thing"
-    assert len(first_sentence("x" * 1000)) == 300 and first_sentence("") == "It gave no reason"
+    assert rest_of(text) == "" == rest_of("one thing") and rest_of("One thing. Another thing.").endswith(
+        "Another thing."
+    )
+    assert len(first_sentence("x" * 1000)) == 300 and rest_of("x" * 1000) and first_sentence("") == "It gave no reason"
 
 
 def test_members_of_a_large_object_come_one_by_one():

@@ -40,8 +40,12 @@ class AsyncRest:
 
     async def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """Raises TidegateError with the face's words; NotThere, LoginRefused and NotAllowed for 404, 401 and 403."""
+        return await self.run(lambda rest: rest.call(method, path, body, **query))
+
+    async def run(self, work: Callable[[Rest], T]) -> T:
+        """``work`` in a thread, with the client that blocks. Raises what it raises."""
         try:
-            return await asyncio.to_thread(self.blocking.call, method, path, body, **query)
+            return await asyncio.to_thread(work, self.blocking)
         except LoginRefused as error:
             raise LoginRefused(
                 f"The {self.blocking.what} at {self.blocking.url} refuses this login. The console's key authentication.method=BASIC "
@@ -149,14 +153,14 @@ class Faces:
 
     async def connectors(self) -> dict[str, Listed]:
         """Every connector that the user may see, in short. Of the last two seconds."""
-        return await self.kept("connectors", lambda: asyncio.to_thread(listed_connectors, self.connect.blocking))
+        return await self.kept("connectors", lambda: self.connect.run(listed_connectors))
 
     async def totals(self) -> dict[str, dict[str, Any]]:
         """The sums of each connector's counts; empty for Kafka Connect's workers. Of the last two seconds."""
 
         async def ask() -> dict[str, dict[str, Any]]:
             workers = {worker for listed in (await self.connectors()).values() for worker in listed.workers}
-            return await asyncio.to_thread(totals, self.connect.blocking, workers)
+            return await self.connect.run(lambda rest: totals(rest, workers))
 
         return await self.kept("totals", ask)
 

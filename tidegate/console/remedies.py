@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["first_sentence", "letter_remedy", "remedy"]
+__all__ = ["first_sentence", "letter_remedy", "remedy", "rest_of"]
 
 _REMEDIES: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), words)
@@ -48,7 +48,7 @@ _REMEDIES: Final = tuple(
             "Change the schema so that it stays compatible, or the subject's compatibility level. Then restart the failed tasks.",
         ),
         (
-            r"deserializ|unknown magic byte|cannot be decoded|not valid json|converter|tolerance exceeded",
+            r"deserializ|unrecognized token|unexpected (character|end)|unknown magic byte|cannot be decoded|not valid json|converter|tolerance exceeded",
             "Use the converter by which the topic was written. To keep bad records aside, set errors.tolerance=all and a dead letter queue.",
         ),
         (
@@ -86,4 +86,14 @@ def first_sentence(message: str) -> str:
     if (matched := _TOLERANCE.match(line)) is not None:
         line = f"{matched['cause']} ({matched['where']})"
     sentence = re.split(r"(?<=[a-z0-9\"')])\. (?=[A-Z])", line, maxsplit=1)[0]
+    sentence = sentence[:1].upper() + sentence[1:]
     return sentence if len(sentence) <= _LONGEST else sentence[: _LONGEST - 1] + "…"
+
+
+def rest_of(message: str) -> str:
+    """The whole message where the first sentence leaves out something that matters; otherwise nothing."""
+    sentence = first_sentence(message)
+    if sentence.endswith("…"):
+        return message
+    is_said = _TOLERANCE.match(message.strip()) is not None or message.strip().lower() == sentence.lower()
+    return "" if is_said or not message else message

@@ -18,7 +18,7 @@ from tidegate.clients.worker import path_of
 from tidegate.console.console import Console, Visit
 from tidegate.console.listing import listed_of, task_statistics
 from tidegate.console.pages.connector_changes import change_routes
-from tidegate.console.remedies import first_sentence, remedy
+from tidegate.console.remedies import first_sentence, remedy, rest_of
 from tidegate.console.summaries import ConnectorSummary, summaries
 from tidegate.console.worker_log import last_lines
 from tidegate.kit.errors import TidegateError
@@ -79,7 +79,7 @@ class _ConnectorsPage:
         )
         status = status or {"connector": {"state": "UNASSIGNED", "worker_id": ""}, "tasks": []}
         listed = listed_of({"info": info, "status": status})
-        tasks = await asyncio.to_thread(task_statistics, faces.connect.blocking, listed.workers, name)
+        tasks = await faces.connect.run(lambda rest: task_statistics(rest, listed.workers, name))
         sums = {name: totals_of(counts_of(task) for task in tasks.values())}
         (summary,) = summaries({name: listed}, sums, self._console.sampler)
         lags = {(lag["topic"], lag["partition"]): lag["lag"] for task in tasks.values() for lag in task["lags"]}
@@ -93,7 +93,7 @@ class _ConnectorsPage:
             "state": status["connector"]["state"],
             "tasks": [_task(task, tasks) for task in status["tasks"]],
             "trace": trace.strip() if failed else "",
-            "message": summary.error,
+            "message": rest_of(summary.error),
             "offsets": [_offset(entry, lags) for entry in (offsets or {}).get("offsets", ())],
             "topics": sorted((topics or {}).get(name, {}).get("topics", ())),
             "topics_have_pages": self._console.has_page("/topics"),
