@@ -1,4 +1,4 @@
-"""What people do in an hour: ``act.py 1`` writes posts, likes and comments of the first hour as JSON lines to the folder hour-1.
+"""An hour of people who like and comment: ``act.py 1`` writes posts, likes and comments of the first hour as JSON lines to the folder hour-1.
 
 Nothing is ever changed: who takes a like back adds an event that says so.
 """

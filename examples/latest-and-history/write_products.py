@@ -1,6 +1,6 @@
 """Writes products to both topics: ``write_products.py 1`` all of them, ``write_products.py 2`` new prices of some, and so on.
 
-A record is 100 bytes of JSON with the product as key. What is written is also in round-1.parquet, for check_products.py.
+A record is 100 bytes of JSON with the product as key. The same products are in round-1.parquet, for check_products.py.
 """
 
 import sys

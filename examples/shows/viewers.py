@@ -1,4 +1,4 @@
-"""Five hundred viewers who watch for an evening, always the same. What they send is also in positions.jsonl, for DuckDB."""
+"""Five hundred viewers who watch for an evening, always the same. Their positions are also in positions.jsonl, for DuckDB."""
 
 import json
 import random

@@ -92,6 +92,7 @@ def on_platform(platform: RunningPlatform, tmp_path: Path):
             pytest.param(f"how-to/{name}-on-the-command-line.md", marks=pytest.mark.proof)
             for name in ("connectors", "log")
         ),
+        pytest.param("how-to/backup.md", marks=pytest.mark.proof),
         "how-to/registry.md",
         "explanation/schema-formats.md",
         "how-to/events-access.md",
@@ -141,6 +142,8 @@ def at_hand(tmp_path, request):
     def replace(text: str) -> str:
         if '"reorders:' in text:
             shutil.copy(ROOT / "examples/reorders/reorders.py", tmp_path)
+        if '"surge:' in text:
+            shutil.copy(ROOT / "examples/taxi-surge/surge.py", tmp_path)
         text = text.replace("FOLDER", str(tmp_path)).replace("file:///data", f"file://{tmp_path}")
         text = text.replace("/lake/", f"{tmp_path}/").replace("file:///lake", f"file://{tmp_path}")
         if "https://catalog.example.com" in text:
@@ -230,6 +233,7 @@ def test_every_page_that_shows_commands_is_followed():
     shown = {str(page.relative_to(ROOT)) for page in pages() if blocks(page, "console")}
     followed = {
         "docs/tutorial/getting-started.md",
+        "docs/how-to/backup.md",
         "docs/how-to/operating.md",
         "docs/how-to/secure.md",
         "docs/explanation/schema-formats.md",
@@ -267,7 +271,19 @@ def test_every_daily_command_has_an_example_that_runs():
     ]
     missing += [
         name
-        for name in ("produce", "consume", "top", "status", "restart", "use", "export", "import")
+        for name in (
+            "produce",
+            "consume",
+            "top",
+            "status",
+            "restart",
+            "use",
+            "export",
+            "import",
+            "backup",
+            "restore",
+            "verify",
+        )
         if f"tidegate {name}" not in text
     ]
     # a job needs Spark: no page runs one

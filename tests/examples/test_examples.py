@@ -24,7 +24,7 @@ from tidegate.examples.run import follow as follow_readme
 from tidegate.examples.run import run as run_example
 from tidegate.kit.config import parse
 from tidegate.kit.errors import UsageError
-from tidegate.platform import read_state
+from tidegate.state import read_state
 
 
 @pytest.fixture
@@ -138,6 +138,13 @@ def test_spark_bulk_load(follow):
         "station=JFK",
         "station=LGA",
     }
+
+
+@pytest.mark.servers
+@pytest.mark.proof
+@pytest.mark.long  # Spark starts
+def test_taxi_surge(follow):
+    follow("taxi-surge")
 
 
 @pytest.mark.servers

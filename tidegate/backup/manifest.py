@@ -106,7 +106,7 @@ def read_point(store: BackupStore, point_id: str | None = None) -> Point:
 
 
 def newest(store: BackupStore) -> list[Point]:
-    """What the next backup can continue: the unfinished one, if any, then the newest finished one."""
+    """The backups that the next one can continue: the unfinished one, if any, then the newest finished one."""
     known = points(store)
     finished = _read(store, f"{_POINTS}/{known[-1]}.json") if known else None
     return [point for point in (_read(store, _UNFINISHED), finished) if point is not None]

@@ -27,6 +27,7 @@ __all__ = [
     "check_target",
     "compare_records",
     "make_topics",
+    "records_in",
     "restore_groups",
     "restore_records",
     "settle_topics",
@@ -134,6 +135,11 @@ def _from(batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
     return batch if batch.column(0)[0].as_py() >= start else batch.filter(pc.greater_equal(batch.column(0), start))
 
 
+def records_in(store: BackupStore, point: Point) -> int:
+    """The number of records to restore."""
+    return sum(records for _, partition in _partitions(point) for _, records in _parts(store, partition))
+
+
 def restore_records(
     config: ClientConfig,
     store: BackupStore,
@@ -143,11 +149,11 @@ def restore_records(
 ) -> int:
     """Write the records in the order of their offsets, with their keys, values, headers and times. Returns their number.
 
-    What ``where`` says is there already is not written again. Raises TidegateError for a damaged file.
+    Records that an interrupted restore has written, by ``where``, are not written again. Raises TidegateError for a damaged file.
     """
     from broker.client.blocking import BatchProducer
 
-    total = sum(file.records for _, _, file in point.files())
+    total = records_in(store, point)
     done = written = 0
     with BatchProducer(config.with_properties(_WRITING)) as producer:
         for topic, partition in _partitions(point):
@@ -205,7 +211,7 @@ def compare_records(
     progress: Progress,
 ) -> list[str]:
     """Read what was restored, and compare the checksum of each file's records. Returns what differs."""
-    total = sum(file.records for _, _, file in point.files())
+    total = records_in(store, point)
     done, problems = 0, []
     for topic, partition in _partitions(point):
         position = where[topic.name, partition.partition].base

@@ -14,7 +14,7 @@ from tidegate.backup.store import BackupStore
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from broker.client import ClientConfig, TopicPartition
+    from broker.client import ClientConfig
     from broker.client.blocking import Admin
 
 __all__ = ["READING", "Progress", "begin_point", "read_groups", "take_records"]
@@ -77,25 +77,37 @@ def take_records(
     from broker.client import TopicPartition
     from broker.client.blocking import BatchConsumer
 
-    earlier = [] if full else newest(store)
+    earlier = newest(store)
     described = admin.describe_topics(topics)
     partitions = [TopicPartition(t.name, p.partition) for t in described.values() for p in t.partitions]
     starts = admin.beginning_offsets(partitions)
     ends = admin.end_offsets(partitions, committed=True)
-    for topic in described.values():
+    for name, description in described.items():
         configs = {
             entry.name: entry.value
-            for entry in admin.describe_configs(topic.name).values()
+            for entry in admin.describe_configs(name).values()
             if entry.source == "DYNAMIC_TOPIC_CONFIG" and entry.value is not None
         }
-        point.topics[topic.name] = Topic(topic.name, str(topic.topic_id), [], configs)
-    todo = [(tp, _begun(point.topics[tp.topic], tp, starts[tp], ends[tp], earlier)) for tp in sorted(partitions)]
-    total = sum(ends[tp] - start for tp, (_, start) in todo)
+        point.topics[name] = Topic(name, str(description.topic_id), [], configs)
+    todo = []
+    for tp in sorted(partitions):
+        topic = point.topics[tp.topic]
+        kept = None if full else _continued(topic, tp.partition, starts[tp], ends[tp], earlier)
+        if kept is None:
+            known = any(_same(topic, before.topics.get(topic.name)) for before in earlier)
+            kept = Partition(tp.partition, starts[tp], starts[tp])
+            # files that earlier backups refer to stay as they are
+            todo.append((tp, kept, point.id if known else topic.topic_id[:8]))
+        else:
+            first = kept.files[0].path if kept.files else ""
+            todo.append((tp, kept, first.rpartition("/")[2].rpartition("-")[0] or topic.topic_id[:8]))
+        topic.partitions.append(kept)
+    total = sum(ends[tp] - kept.end for tp, kept, _ in todo)
     done = written = 0
     next_note = time.monotonic() + _NOTE_S
     with BatchConsumer(config) as consumer:
-        for tp, (kept, start) in todo:
-            end = ends[tp]
+        for tp, kept, name in todo:
+            start, end = kept.end, ends[tp]
 
             def note(file: RecordFile, kept: Partition = kept) -> None:
                 nonlocal next_note, written
@@ -108,7 +120,6 @@ def take_records(
 
             if start < end:
                 folder = f"records/topic={tp.topic}/partition={tp.partition}"
-                name = point.topics[tp.topic].topic_id[:8]
                 tables = fetched_tables(consumer, tp.topic, tp.partition, start, end)
                 shown = _shown(progress, done - start, total, str(tp), tables)
                 RecordWriter(store, folder, name, note).write(shown, start, end)
@@ -127,16 +138,17 @@ def _shown(
         yield batch
 
 
-def _begun(topic: Topic, tp: TopicPartition, start: int, end: int, earlier: Sequence[Point]) -> tuple[Partition, int]:
-    """A partition with the files that it shares with an earlier backup, and the offset to read on from."""
+def _same(topic: Topic, other: Topic | None) -> bool:
+    return other is not None and other.topic_id == topic.topic_id
+
+
+def _continued(topic: Topic, number: int, start: int, end: int, earlier: Sequence[Point]) -> Partition | None:
+    """A partition with the files that it shares with an earlier backup, up to where that ends; None if there is none."""
     for point in earlier:
-        before = point.topics.get(tp.topic)
-        known = next((p for p in before.partitions if p.partition == tp.partition), None) if before else None
-        if before is None or known is None or before.topic_id != topic.topic_id or not start <= known.end <= end:
+        before = point.topics.get(topic.name)
+        if before is None or not _same(topic, before):
             continue
-        kept = Partition(tp.partition, start, known.end, [f for f in known.files if f.next_offset > start])
-        topic.partitions.append(kept)
-        return kept, known.end
-    made = Partition(tp.partition, start, start)
-    topic.partitions.append(made)
-    return made, start
+        known = next((p for p in before.partitions if p.partition == number), None)
+        if known is not None and start <= known.end <= end:
+            return Partition(number, start, known.end, [f for f in known.files if f.next_offset > start])
+    return None

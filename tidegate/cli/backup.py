@@ -68,7 +68,7 @@ class _Services:
             self.rest = rest_of(data, connect)
 
     def parts(self) -> Iterator[Part]:
-        """What ``tidegate export`` writes, without topics, in the order in which it is restored."""
+        """The parts of ``tidegate export``, without topics, in the order in which they are restored."""
         if self._registry or (self._of_platform and runs("registry", self._data)):
             yield Subjects(self._stack.enter_context(registry_client(self._data, self._registry)))
         if self._of_platform and runs("events", self._data):
@@ -273,13 +273,13 @@ class _Restoring:
     def run(
         self, *, resume: bool, replication_factor: int, compares: bool, starts: bool, execute: bool
     ) -> dict[str, Any]:
-        from tidegate.backup.restoring import check_target, make_topics, settle_topics
+        from tidegate.backup.restoring import check_target, make_topics, records_in, settle_topics
 
         point, admin = self._point, self._services.admin()
         if admin.cluster_id() == point.cluster_id and not execute:
             self._changes.append(["cluster", "this is the cluster that the backup is of"])
         where = check_target(admin, point, resume=resume)
-        records = sum(file.records for _, _, file in point.files())
+        records = records_in(self._store, point)
         self._changes.append(["topics", f"fill {counted(len(point.topics), 'topic')} with {records:,} records"])
         parts = list(self._services.parts()) if self._whole else []
         before = [part for part in parts if part.folder not in ("acls", "quotas")]

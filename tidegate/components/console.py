@@ -31,6 +31,7 @@ def _properties(assembly: Assembly) -> dict[str, str]:
     if (security := assembly.security) is not None:
         made |= security.tls_server
         made |= {
+            "events.user": "",  # each user's own
             "ssl.keystore.reload": "true",
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(security.ca),

@@ -10,9 +10,10 @@ To add a page:
 
 What a handler has:
 
-- ``visit.faces``: clients with the rights of the user. ``await visit.faces.connect.call("GET", "/connectors")``, likewise ``registry`` and
-  ``events``; ``async with Admin(visit.faces.kafka)``; ``visit.faces.registry_client()``, which blocks, so within ``asyncio.to_thread``;
-  ``await visit.faces.kept(name, ask)`` keeps a list for two seconds, ``visit.faces.forget()`` drops such lists after a change.
+- ``visit.faces``: clients with the rights of the user. ``await visit.faces.connect.call("GET", "/connectors")``, likewise ``registry``;
+  ``async with Admin(visit.faces.kafka)``; ``visit.faces.registry_client()`` and ``visit.faces.events_client()``, which block, so within
+  ``asyncio.to_thread``; ``await visit.faces.kept(name, ask)`` keeps a list for two seconds, ``visit.faces.forget()`` drops such lists
+  after a change.
 - ``visit.page(template, **values)``; ``visit.query``, ``visit.parameters``, ``await visit.form()``; ``visit.redirect(path)`` after a POST;
   ``visit.audit(action, **what)`` with each change.
 - Errors: raise a TidegateError, or let a face's pass. It becomes a page, or the part that htmx asked for, with its message and status.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from events.config import DEFAULT_PASSWORD, DEFAULT_USER
 from tidegate.kit.addresses import valid_address
 from tidegate.kit.config import KeyType, Password, at_least, config, family, key, one_of
 from tidegate.kit.errors import Problem
@@ -101,6 +102,14 @@ class ConsoleConfig(TlsKeys, BrowserKeys):
         type=KeyType.INT,
         check=at_least(1),
         doc="After how many minutes without a request a login ends. Pages that refresh themselves count as requests.",
+    )
+    events_user: str = key(
+        "events.user",
+        default=DEFAULT_USER,
+        doc="Who the console is at the events service for everybody; nothing makes each user log in there as themselves.",
+    )
+    events_password: Password = key(
+        "events.password", default=Password(DEFAULT_PASSWORD), doc="The password of events.user."
     )
     monitor_user: str = key(
         "monitor.user",

@@ -17,6 +17,7 @@ from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
     from broker.client import ClientConfig, GroupListing
+    from events.client import EventsClient
     from registry.client import RegistryClient
 
 __all__ = ["AsyncRest", "Faces"]
@@ -25,6 +26,8 @@ T = TypeVar("T")
 
 _KEPT_S: Final = 2.0
 """How long lists that several pages need are kept, in seconds."""
+_LOGIN_S: Final = 300.0
+"""How long a login at the events service is used, in seconds; its sessions last longer."""
 _REST_S: Final = 95.0
 """The time for a call; a validation may open connections."""
 
@@ -62,9 +65,9 @@ class Faces:
         """Whether the user has every right; it changes with the file of users."""
         known = credentials or Credentials()
         self._credentials = Credentials(known.user, known.password, config.ssl_truststore_location or "")
+        self._events_client: tuple[float, EventsClient] | None = None
         self._kept: dict[Hashable, tuple[float, asyncio.Future[Any]]] = {}
         self.connect = AsyncRest(Worker(config.connect_url, self._credentials, timeout_s=_REST_S))
-        self.events = AsyncRest(Rest(config.events_url, "events service", self._credentials, timeout_s=_REST_S))
         self.registry = AsyncRest(Rest(config.registry_url, "schema registry", self._credentials, timeout_s=_REST_S))
 
     @property
@@ -98,6 +101,22 @@ class Faces:
         return RegistryClient.from_properties(
             {**self._credentials.registry, "schema.registry.url": self._config.registry_url}
         )
+
+    def events_client(self) -> EventsClient:
+        """A client of the events service, which blocks, so within ``asyncio.to_thread``. It is logged in for some minutes."""
+        from events.client import EventsClient
+
+        until, client = self._events_client or (0.0, None)
+        if client is None or time.monotonic() > until:
+            config, own = self._config, self._credentials
+            login = (
+                (config.events_user, config.events_password.reveal())
+                if config.events_user
+                else (own.user, own.password)
+            )
+            client = EventsClient(config.events_url, user=login[0], password=login[1], ca=own.ca or None)
+            self._events_client = (time.monotonic() + _LOGIN_S, client)
+        return client
 
     @property
     def has_registry(self) -> bool:

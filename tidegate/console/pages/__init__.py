@@ -49,4 +49,5 @@ PAGES: Final = (
     Page("", "/topics", "tidegate.console.pages.records", _KAFKA),
     Page("Groups", "/groups", "tidegate.console.pages.groups", _KAFKA),
     Page("Schemas", "/schemas", "tidegate.console.pages.schemas", ("registry_url",)),
+    Page("Events", "/events", "tidegate.console.pages.events", ("events_url",)),
 )

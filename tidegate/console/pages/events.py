@@ -1,0 +1,150 @@
+"""Platform events: definitions with their fields, publishing by a form, and triggers with their state."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import quote
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tidegate.console.console import Console, Visit
+from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.records.exact_json import parsed_json
+
+if TYPE_CHECKING:
+    from events.client import EventsClient
+
+__all__ = ["routes"]
+
+T = TypeVar("T")
+
+_OF_SERVICE: Final = ("CreatedDate", "CreatedById")
+"""Fields that the service fills."""
+_NUMBERS: Final = ("int", "long", "float", "double")
+
+
+def routes(console: Console) -> list[Route]:
+    return [
+        console.route("/events", _list),
+        console.route("/events/{name}", _show),
+        console.route("/events/{name}/publish", _publish, ["POST"]),
+        console.route("/triggers/{name}/{action}", _change_trigger, ["POST"]),
+    ]
+
+
+async def _ask(visit: Visit, question: Callable[[EventsClient], T]) -> T:
+    """What the service's client answers; it blocks, so it is asked in a thread."""
+    return await asyncio.to_thread(lambda: question(visit.faces.events_client()))
+
+
+async def _list(visit: Visit) -> Response:
+    words = visit.query.get("q", "").strip()
+    events = await _ask(visit, lambda client: client.events())
+    chosen = [event for event in events if words.casefold() in f"{event['name']} {event['label']}".casefold()]
+    subscribers, problems, refused = [], {}, ""
+    try:
+        answer = await _ask(visit, lambda client: client.triggers())
+        subscribers, problems = answer["subscribers"], answer["problems"]
+    except TidegateError as error:  # not for this user, or no service of ours
+        refused = error.message
+    subscribers.sort(key=lambda row: (row["Status"] != "Error", row["Name"]))
+    return visit.page(
+        "events.html",
+        events=sorted(chosen, key=lambda event: event["name"]),
+        words=words,
+        subscribers=subscribers,
+        problems=problems,
+        refused=refused,
+        may_change=visit.may("manage", "event", "*"),
+    )
+
+
+async def _show(visit: Visit) -> Response:
+    return await _page(visit, {})
+
+
+async def _page(visit: Visit, values: dict[str, str], error: str = "") -> Response:
+    name = visit.parameters["name"]
+    described = await _ask(visit, lambda client: client.describe(name))
+    return visit.page(
+        "event.html",
+        400 if error else 200,
+        event=described,
+        fields=_fields(described),
+        values=values,
+        error=error,
+        published=visit.query.get("published", ""),
+        may_publish=visit.may("write", "event", name),
+    )
+
+
+def _fields(described: dict[str, Any]) -> list[dict[str, Any]]:
+    """Name, label, type, and whether it must be given, of each field of an event's schema."""
+    schema = described["schema"] if isinstance(described["schema"], dict) else json.loads(described["schema"])
+    made = []
+    for field in schema["fields"]:
+        kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
+        about = next((value for value in field.values() if isinstance(value, dict) and "label" in value), {})
+        kind = next((kind for kind in kinds if kind != "null"), "null")
+        made.append(
+            {
+                "name": field["name"],
+                "label": about.get("label", field["name"]),
+                "type": about.get("type") or kind,
+                "avro": kind if isinstance(kind, str) else json.dumps(kind),
+                "is_required": "null" not in kinds and "default" not in field,
+                "help": about.get("inlineHelpText") or about.get("description") or "",
+                "is_of_service": field["name"] in _OF_SERVICE,
+            }
+        )
+    return made
+
+
+async def _publish(visit: Visit) -> Response:
+    """Publish an event of a form; what is wrong is shown beside what was typed."""
+    name, form = visit.parameters["name"], await visit.form()
+    try:
+        described = await _ask(visit, lambda client: client.describe(name))
+        values = {
+            field["name"]: _typed(field, text)
+            for field in _fields(described)
+            if not field["is_of_service"] and (text := form.get(f"field.{field['name']}", ""))
+        }
+        uuid = await _ask(visit, lambda client: client.publish(name, values))
+    except TidegateError as error:
+        return await _page(visit, form, error.message)
+    visit.audit("publish event", platform_event=name, uuid=uuid)
+    return visit.redirect(f"/events/{quote(name, safe='')}?published={quote(uuid, safe='')}")
+
+
+def _typed(field: dict[str, Any], text: str) -> Any:
+    """Raises UsageError for text that is no value of the field's type."""
+    if field["avro"] == "boolean":
+        return text == "true"
+    if field["avro"] in _NUMBERS and field["type"] not in ("Date", "DateTime"):
+        try:
+            value = parsed_json(text)
+        except ValueError:
+            value = None
+        if isinstance(value, bool) or value is None or isinstance(value, str | list | dict):
+            raise UsageError(f"{field['name']}: {text!r} is no number")
+        return int(value) if value == int(value) and field["avro"] in ("int", "long") else float(value)
+    return text
+
+
+async def _change_trigger(visit: Visit) -> Response:
+    name, action = visit.parameters["name"], visit.parameters["action"]
+    changes = {
+        "resume": {"status": "Running", "replay": "processed"},
+        "resume-latest": {"status": "Running", "replay": "latest"},
+        "suspend": {"status": "Suspended"},
+    }
+    if action not in changes:
+        raise UsageError(f"{action!r} can't be done to a trigger; there are {', '.join(changes)}")
+    await _ask(visit, lambda client: client.change_trigger(name, changes[action]))
+    visit.audit(f"{action} trigger", trigger=name)
+    return visit.redirect("/events")
