@@ -27,6 +27,7 @@ _PICTURES: Final = {
     "connector-light": "/connectors/invoices-to-file",
     "configuration-dark": "/connectors/orders-to-file/config",
     "dead-letters-light": "/dead-letters/orders-to-file",
+    "records-dark": "/topics/users/records?text=region_5",
 }
 _SIZE: Final = {"width": 1280, "height": 800}
 _MOST_BYTES: Final = 120_000
@@ -98,7 +99,7 @@ def _take(url: str) -> None:
             for name, path in _PICTURES.items():
                 if not name.endswith(theme):
                     continue
-                page.goto(path)
+                page.goto(path, wait_until="networkidle")  # the search of records goes on by itself
                 picture = IMAGES / f"console-{name}.png"
                 page.screenshot(path=picture)
                 if picture.stat().st_size > _MOST_BYTES:

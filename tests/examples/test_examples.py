@@ -104,6 +104,7 @@ def test_bank_alerts(follow):
 
 
 @pytest.mark.proof
+@pytest.mark.long
 def test_campaigns(follow):
     follow("campaigns")
 

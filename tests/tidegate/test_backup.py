@@ -284,6 +284,7 @@ def test_a_backup_in_s3(
 
 
 @pytest.mark.proof
+@pytest.mark.long
 def test_a_platform_is_restored_with_its_connectors_and_events(tmp_path: Path) -> None:
     from tests.support.platform import running_platform, until
     from tests.support.platform import tidegate as command

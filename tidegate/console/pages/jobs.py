@@ -25,7 +25,7 @@ def routes(console: Console) -> list[Route]:
 
 
 async def _list(visit: Visit) -> Response:
-    told = await visit.faces.kept("jobs", lambda: asyncio.to_thread(jobs_of, visit.faces.connect.blocking))
+    told = await visit.faces.kept("jobs", lambda: visit.faces.connect.run(jobs_of))
     rows = [_with_text(job) for _, job in sorted(told.items())]
     rows.sort(key=lambda job: job["state"] != "FAILED")
     return visit.page("jobs_rows.html" if visit.is_partial else "jobs.html", rows=rows)
@@ -34,7 +34,7 @@ async def _list(visit: Visit) -> Response:
 async def _show(visit: Visit) -> Response:
     name = visit.parameters["name"]
     job, told = await asyncio.gather(
-        asyncio.to_thread(job_of, visit.faces.connect.blocking, name),
+        visit.faces.connect.run(lambda rest: job_of(rest, name)),
         visit.faces.connect.call("GET", f"/tidegate/v1{path_of(name)}/progress"),
     )
     return visit.page(
@@ -54,7 +54,7 @@ async def _do(visit: Visit) -> Response:
         await visit.faces.connect.call("DELETE", run)
     elif action == "retry":
         await visit.faces.connect.call("POST", path_of(name, "/restart"), includeTasks="true", onlyFailed="true")
-        await asyncio.to_thread(run_once_restarted, visit.faces.connect.blocking, name)
+        await visit.faces.connect.run(lambda rest: run_once_restarted(rest, name))
     else:
         raise UsageError(f"{action!r} can't be done to a job; run, cancel and retry can")
     visit.faces.forget()
