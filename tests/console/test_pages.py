@@ -19,9 +19,7 @@ STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory):
-    with running_platform(
-        tmp_path_factory.mktemp("console"), "--without", "events", "--without", "triggers", console=True
-    ) as platform:
+    with running_platform(tmp_path_factory.mktemp("console"), "--without", "triggers", console=True) as platform:
         yield platform
 
 
@@ -246,6 +244,8 @@ PATHS = (
     "/groups",
     "/schemas",
     "/jobs",
+    "/events",
+    "/new-schema",
     "/nothing-here",
 )
 

@@ -51,7 +51,7 @@ class ConsoleConfig(TlsKeys, BrowserKeys):
         default="user",
         check=one_of("user", "configured"),
         doc="Who the console is at a Kafka that asks for a login: the user of the page, with the password of the login page, or the one "
-        "of the settings after kafka., which only users with the right admin may use.",
+        "of the settings after kafka., which only users with the right admin may use if users.file names the users.",
     )
     connect_url: str = key(
         "connect.url",

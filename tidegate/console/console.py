@@ -63,11 +63,11 @@ class Console:
     def faces(self, credentials: Credentials | None) -> Faces:
         """The clients of one user; the same for each request."""
         if (known := self._faces.get(credentials)) is None:
-            user = self.users.last_read.named(credentials.user) if self.users is not None and credentials else None
-            known = Faces(self.config, credentials, is_admin=user is None or user.is_admin)
-            self._faces[credentials] = known
+            known = self._faces[credentials] = Faces(self.config, credentials)
             while len(self._faces) > _KEPT_USERS:
                 self._faces.popitem(last=False)
+        user = self.users.last_read.named(credentials.user) if self.users is not None and credentials else None
+        known.is_admin = self.users is None or (user is not None and user.is_admin)
         self._faces.move_to_end(credentials)
         return known
 

@@ -60,7 +60,9 @@ class Faces:
     """
 
     def __init__(self, config: ConsoleConfig, credentials: Credentials | None, *, is_admin: bool = True) -> None:
-        self._config, self._is_admin = config, is_admin
+        self._config = config
+        self.is_admin = is_admin
+        """Whether the user has every right; it changes with the file of users."""
         known = credentials or Credentials()
         self._credentials = Credentials(known.user, known.password, config.ssl_truststore_location or "")
         self._events_client: tuple[float, EventsClient] | None = None
@@ -83,7 +85,7 @@ class Faces:
                 login = self._credentials.kafka
                 settings["sasl.jaas.config"] = login["sasl.jaas.config"]
                 settings.setdefault("sasl.mechanism", login["sasl.mechanism"])
-            elif not self._is_admin:
+            elif not self.is_admin:
                 raise NotAllowed(
                     "This Kafka has users of its own, and the console is one of them for everybody (kafka.client.login=configured): "
                     f"only users with the right admin see it, and {self._credentials.user} lacks it"
