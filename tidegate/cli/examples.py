@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.cli.options import done, done_option, json_option, print_json, print_table
 from tidegate.kit.texts import counted
 
 __all__ = ["examples"]
@@ -86,6 +86,7 @@ def run(name: str, folder: Path | None) -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Where to; without it a folder of the example's name.",
 )
+@done_option
 def copy_example(name: str, folder: Path | None) -> None:
     """Copy an example, to follow its README by hand and to change it.
 
@@ -97,4 +98,4 @@ def copy_example(name: str, folder: Path | None) -> None:
     chosen = example(name)
     target = folder or Path(name)
     copy(chosen, target)
-    click.echo(f"{target / 'README.md'} says how to go on")
+    done(f"{target / 'README.md'} says how to go on", example=name, action="copied", folder=str(target))
