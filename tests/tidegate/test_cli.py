@@ -38,6 +38,7 @@ WITHOUT_JSON = {
     "down": "its exit status says all",
     "serve": "stays",
     "demo": "is for people",
+    "examples run": "is for people; its exit status says all",
     "connectors export": "prints JSON",
     "connectors new": "writes a file for people",
     "connectors test": "is pytest",
