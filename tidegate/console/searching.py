@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.console.faces import Faces
+from tidegate.console.numbers import whole_number
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.records.decoding import decoder
 from tidegate.records.positions import chosen_partitions, parse_position, resolve
@@ -27,6 +28,7 @@ _STEP_S: Final = 1.0
 _STEP_BYTES: Final = 32_000_000
 _WAIT_MS: Final = 300
 _MOST_PARTITIONS: Final = 1000
+_BROKEN: Final = "This search can't be continued: its state is broken. Begin it anew"
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,12 @@ class Search:
         """Raises UsageError for text that is no ``state``."""
         try:
             at, ends, scanned, total, newest_first = json.loads(state)
-            made = cls(topic, criteria, _offsets(at), _offsets(ends), bool(newest_first), int(scanned), int(total))
-        except (ValueError, TypeError) as error:
-            raise UsageError("This search can't be continued: its state is broken. Begin it anew") from error
-        if made.at.keys() != made.ends.keys():
-            raise UsageError("This search can't be continued: its state is broken. Begin it anew")
+            _require_numbers(scanned, total)
+            made = cls(topic, criteria, _offsets(at), _offsets(ends), newest_first is True, scanned, total)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise UsageError(_BROKEN) from error
+        if made.at.keys() != made.ends.keys() or len(made.at) > _MOST_PARTITIONS:
+            raise UsageError(_BROKEN)
         return made
 
     @classmethod
@@ -98,12 +101,13 @@ class Search:
 
         Raises UsageError for a wrong position or partition, UnknownTopicOrPartition.
         """
-        if partition and not partition.isdecimal():
-            raise UsageError(f"{partition!r} is no number of a partition")
+        number = whole_number(partition)
+        if partition and number is None:
+            raise UsageError(f"{partition[:50]!r} is no number of a partition")
         position = parse_position(start)
         criteria.matcher()
         described = (await admin.describe_topics([topic]))[topic]
-        chosen = chosen_partitions(described, [int(partition)] if partition else [])
+        chosen = chosen_partitions(described, [] if number is None else [number])
         if len(chosen) > _MOST_PARTITIONS:
             raise UsageError(
                 f"topic {topic} has {len(chosen):,} partitions, and a search reads {_MOST_PARTITIONS:,} at most: choose one"
@@ -226,4 +230,13 @@ async def registry_of(faces: Faces) -> AsyncIterator[RegistryClient | None]:
 
 
 def _offsets(pairs: Any) -> dict[int, int]:
-    return {int(partition): int(offset) for partition, offset in pairs}
+    """Raises ValueError or TypeError for what are no pairs of a partition and an offset."""
+    made: dict[int, int] = dict(pairs)
+    _require_numbers(*made.keys(), *made.values())
+    return made
+
+
+def _require_numbers(*values: Any) -> None:
+    """Raises ValueError unless all are whole, not negative, and fit 64 bits."""
+    if not all(type(value) is int and 0 <= value < 1 << 63 for value in values):
+        raise ValueError("these are no offsets")

@@ -17,6 +17,7 @@ from tidegate.clients.rest import NotThere
 from tidegate.clients.worker import path_of
 from tidegate.console.console import Console, Visit
 from tidegate.console.listing import listed_of, task_statistics
+from tidegate.console.numbers import page_of
 from tidegate.console.pages.connector_changes import change_routes
 from tidegate.console.remedies import first_sentence, remedy, rest_of
 from tidegate.console.summaries import ConnectorSummary, summaries
@@ -25,7 +26,6 @@ from tidegate.kit.errors import TidegateError
 
 __all__ = ["routes"]
 
-_ON_A_PAGE: Final = 100
 _LOG_LINES: Final = 40
 
 
@@ -47,20 +47,19 @@ class _ConnectorsPage:
         every = summaries(listed, sums, self._console.sampler)
         text, state, kind = (visit.query.get(name, "").strip() for name in ("q", "state", "type"))
         chosen = [summary for summary in every if _matches(summary, text.lower(), state.upper(), kind)]
-        pages = max(1, -(-len(chosen) // _ON_A_PAGE))
-        number = _page_number(visit.query.get("page", ""), pages)
+        part = page_of(chosen, visit.query.get("page", ""))
         filters = {name: value for name, value in (("q", text), ("state", state), ("type", kind)) if value}
         return visit.page(
             "connectors_rows.html" if visit.is_partial else "connectors.html",
-            rows=chosen[(number - 1) * _ON_A_PAGE : number * _ON_A_PAGE],
+            rows=part.entries,
             total=len(chosen),
             every=len(every),
             states=sorted({summary.state for summary in every}),
             counts=Counter(summary.state for summary in every),
             filters=filters,
             filter_query=urlencode(filters),
-            page_number=number,
-            page_count=pages,
+            page_number=part.number,
+            page_count=part.pages,
             may_create=visit.may_some("manage", "connector"),
         )
 
@@ -115,10 +114,6 @@ def _matches(summary: ConnectorSummary, text: str, state: str, kind: str) -> boo
         and (not state or state == summary.state or (state == "TROUBLE" and summary.is_troubled))
         and (not kind or kind == summary.type)
     )
-
-
-def _page_number(text: str, pages: int) -> int:
-    return min(max(int(text), 1), pages) if text.isascii() and text.isdigit() and len(text) < 9 else 1
 
 
 def _task(task: Mapping[str, Any], counted: Mapping[int, Any]) -> dict[str, Any]:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import Response
 from starlette.routing import Route
 
 from tidegate.console.console import Console, Visit
+from tidegate.console.numbers import page_of
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.records.group_offsets import group_lags, moved_group
 from tidegate.records.positions import chosen_partitions, parse_position
 
 __all__ = ["routes"]
-
-_ON_A_PAGE: Final = 100
 
 
 class NoSuchGroup(UsageError):
@@ -41,10 +40,7 @@ async def _list(visit: Visit) -> Response:
 
     words = visit.query.get("q", "").strip()
     listed = [group for group in await visit.faces.groups() if words.casefold() in group.group_id.casefold()]
-    pages = max(1, -(-len(listed) // _ON_A_PAGE))
-    text = visit.query.get("page", "1")
-    page = min(max(1, int(text) if text.isdecimal() and len(text) < 9 else 1), pages)
-    shown = listed[(page - 1) * _ON_A_PAGE : page * _ON_A_PAGE]
+    part = page_of(listed, visit.query.get("page", ""))
 
     async def row(admin: Admin, name: str, kind: str) -> dict[str, Any]:
         """A group that vanishes, or that the user may not see, has no numbers."""
@@ -57,8 +53,12 @@ async def _list(visit: Visit) -> Response:
         return {"name": name, "type": kind, "state": described.state, "members": members, "lag": lag, "error": ""}
 
     async with Admin(visit.faces.kafka) as admin:
-        rows = await asyncio.gather(*(row(admin, each.group_id, each.type or each.protocol_type) for each in shown))
-    return visit.page("groups.html", rows=rows, words=words, found=len(listed), page_number=page, pages=pages)
+        rows = await asyncio.gather(
+            *(row(admin, each.group_id, each.type or each.protocol_type) for each in part.entries)
+        )
+    return visit.page(
+        "groups.html", rows=rows, words=words, found=len(listed), page_number=part.number, pages=part.pages
+    )
 
 
 async def _described(visit: Visit) -> dict[str, Any]:

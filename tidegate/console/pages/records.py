@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from tidegate.console.console import Console, Visit
 from tidegate.console.hexdump import hexdump
+from tidegate.console.numbers import whole_number
 from tidegate.console.pages.topics import topic_admin, topic_path
 from tidegate.console.searching import MOST_HITS, Criteria, Search, record_at, registry_of
 from tidegate.kit.errors import TidegateError, UsageError
@@ -53,8 +54,8 @@ def _criteria(values: Any) -> Criteria:
 
 
 def _limit(values: Any) -> int:
-    text = values.get("limit", "")
-    return int(text) if text.isdecimal() and int(text) in _LIMITS else _LIMITS[0]
+    limit = whole_number(values.get("limit", ""))
+    return limit if limit in _LIMITS else _LIMITS[0]
 
 
 async def _show(visit: Visit) -> Response:
@@ -95,8 +96,7 @@ async def _more(visit: Visit) -> Response:
     search = Search.restored(visit.parameters["name"], _criteria(form), form.get("state", ""))
     if form.get("follow") == "yes" and search.is_over:
         await search.extend(visit.faces)
-    hits = int(form.get("hits", "0")) if form.get("hits", "0").isdecimal() else 0
-    return await _step(visit, search, form, hits=hits)
+    return await _step(visit, search, form, hits=whole_number(form.get("hits", "")) or 0)
 
 
 async def _step(visit: Visit, search: Search, values: dict[str, str], *, hits: int) -> Response:
@@ -273,9 +273,9 @@ def _encoded(
     visit: Visit, form: dict[str, str]
 ) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int | None]:
     """Key, value, headers and partition of a form. Raises UsageError that names the field."""
-    partition = form.get("partition", "").strip()
-    if partition and not (partition.isdecimal() and len(partition) < 10):
-        raise UsageError(f"Partition: {partition!r} is no number")
+    text = form.get("partition", "").strip()
+    if (partition := whole_number(text)) is None and text:
+        raise UsageError(f"Partition: {text[:50]!r} is no number")
     headers: list[tuple[str, bytes | None]] = []
     for line in form.get("headers", "").splitlines():
         name, equals, text = line.partition("=")
@@ -285,7 +285,7 @@ def _encoded(
             headers.append((name.strip(), text.encode()))
     key = form.get("key", "")
     value = None if form.get("null") == "yes" else _value_bytes(visit, form)
-    return (text_bytes(key) if key else None), value, headers, (int(partition) if partition else None)
+    return (text_bytes(key) if key else None), value, headers, partition
 
 
 def _value_bytes(visit: Visit, form: dict[str, str]) -> bytes:

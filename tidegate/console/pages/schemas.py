@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from tidegate.clients.schemas import checked, compared, pretty_schema
 from tidegate.console.console import Console, Visit
+from tidegate.console.numbers import page_of, whole_number
 from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ __all__ = ["routes"]
 
 T = TypeVar("T")
 
-_ON_A_PAGE: Final = 100
 _TYPES: Final = ("AVRO", "JSON", "PROTOBUF")
 _LEVELS: Final = (
     "BACKWARD",
@@ -64,14 +64,11 @@ async def _list(visit: Visit) -> Response:
     words = visit.query.get("q", "").strip()
     subjects = await visit.faces.kept("subjects", lambda: visit.faces.registry.call("GET", "/subjects"))
     chosen = sorted(subject for subject in subjects if words.casefold() in subject.casefold())
-    pages = max(1, -(-len(chosen) // _ON_A_PAGE))
-    text = visit.query.get("page", "1")
-    page = min(max(1, int(text) if text.isdecimal() and len(text) < 9 else 1), pages)
-    shown = chosen[(page - 1) * _ON_A_PAGE : page * _ON_A_PAGE]
+    part = page_of(chosen, visit.query.get("page", ""))
 
     def newest(client: RegistryClient) -> list[dict[str, Any]]:
         rows = []
-        for subject in shown:
+        for subject in part.entries:
             try:
                 version = client.version(subject)
             except TidegateError as error:  # deleted since, or not for this user
@@ -94,8 +91,8 @@ async def _list(visit: Visit) -> Response:
         rows=rows,
         words=words,
         found=len(chosen),
-        page_number=page,
-        pages=pages,
+        page_number=part.number,
+        pages=part.pages,
         may_register=visit.may_some("write", "subject"),
     )
 
@@ -105,11 +102,10 @@ async def _show(visit: Visit) -> Response:
 
     def look(client: RegistryClient) -> dict[str, Any]:
         numbers = client.versions(subject)
-        chosen = query.get("version", "")
-        version = client.version(subject, int(chosen) if chosen.isdecimal() and len(chosen) < 10 else "latest")
+        version = client.version(subject, whole_number(query.get("version", "")) or "latest")
         before = [number for number in numbers if number < version.version]
-        older = query.get("with", "")
-        older = older if older.isdecimal() and int(older) in numbers else (str(before[-1]) if before else "")
+        asked = whole_number(query.get("with", ""))
+        older = str(asked) if asked in numbers else (str(before[-1]) if before else "")
         change = compared(client, subject, older, str(version.version)) if older else None
         return {
             "versions": list(reversed(numbers)),
@@ -167,7 +163,7 @@ def _references(text: str, client: RegistryClient) -> list[Reference]:
     for line in filter(None, map(str.strip, text.splitlines())):
         name, equals, target = line.partition("=")
         subject, _, version = target.rpartition("@") if "@" in target else (target, "", "")
-        if not (equals and name and subject) or (version and not version.isdecimal()):
+        if not (equals and name and subject) or (version and not whole_number(version)):
             raise UsageError(f"References: {line!r}; give NAME=SUBJECT or NAME=SUBJECT@VERSION in each line")
         made.append(Reference(name, subject, int(version) if version else client.version(subject).version))
     return made

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from tidegate.clients.topics import is_internal, naming_topics
 from tidegate.console.console import Console, Visit
+from tidegate.console.numbers import page_of, whole_number
 from tidegate.kit.errors import UsageError
 from tidegate.records.group_offsets import group_lags
 from tidegate.records.positions import chosen_partitions, parse_position, resolve
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["routes", "topic_admin", "topic_path"]
 
-_ON_A_PAGE: Final = 100
 _MOST_GROUPS: Final = 200
 _OWN: Final = "DYNAMIC_TOPIC_CONFIG"
 
@@ -55,18 +55,16 @@ async def _list(visit: Visit) -> Response:
         chosen = sorted(
             name for name in names if (internal or not is_internal(name)) and words.casefold() in name.casefold()
         )
-        pages = max(1, -(-len(chosen) // _ON_A_PAGE))
-        page = min(max(1, _number(visit.query.get("page", "1"), "page")), pages)
-        shown = chosen[(page - 1) * _ON_A_PAGE : page * _ON_A_PAGE]
-        rows = await _counted(admin, shown)
+        part = page_of(chosen, visit.query.get("page", ""))
+        rows = await _counted(admin, part.entries)
     return visit.page(
         "topics.html",
         rows=rows,
         words=words,
         internal=internal,
         found=len(chosen),
-        page_number=page,
-        pages=pages,
+        page_number=part.number,
+        pages=part.pages,
         may_create=visit.may_some("manage", "topic"),
     )
 
@@ -240,6 +238,6 @@ async def topic_admin(visit: Visit) -> AsyncIterator[Admin]:
 
 
 def _number(text: str, what: str) -> int:
-    if not text.strip().isdecimal() or len(text) > 9:
-        raise UsageError(f"{what}: {text!r} is no number")
-    return int(text)
+    if (number := whole_number(text.strip())) is None:
+        raise UsageError(f"{what}: {text[:50]!r} is no number")
+    return number
