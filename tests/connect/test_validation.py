@@ -13,7 +13,7 @@ from tests.support.toys import NumbersConfig
 
 PLUGINS = load_plugins(["tests.support.toy_plugins"], entry_points=False)
 RIGHT = {"name": "n", "connector.class": "org.toys.NumbersConnector", "topic": "t"}
-SINK = {"name": "n", "connector.class": "org.toys.RowsConnector", "topics": "t", "file": "/tmp/x"}
+SINK = {"name": "n", "connector.class": "org.toys.RowsConnector", "topics": "t", "file": "/nowhere/x"}
 
 
 def wrong(properties, **more):

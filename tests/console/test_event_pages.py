@@ -10,6 +10,8 @@ import pytest
 from tests.support.console import Visitor
 from tests.support.platform import running_platform, tidegate, until
 
+pytestmark = pytest.mark.proof
+
 TRIGGER = """
 from events.triggers import trigger
 
@@ -65,7 +67,7 @@ def test_a_trigger_that_has_failed_is_shown_with_its_error_and_goes_on(visitor):
     assert "too heavy for &lt;b&gt;anyone" in page
     name = html.unescape(re.search(r'action="/triggers/([^/"]+)/\w', page)[1])
     visitor.post(f"/triggers/{name}/suspend")
-    assert "suspended" in visitor.get("/events")
+    until(lambda: ">suspended<" in visitor.get("/events"), "it is suspended")
     visitor.post(f"/triggers/{name}/resume-latest")
     until(lambda: ">running<" in visitor.get("/events"), "it goes on")
     assert "can&#39;t be done to a trigger" in visitor.post(f"/triggers/{name}/explode", 400)

@@ -22,6 +22,7 @@ STEPS = (
 )
 
 
+@pytest.mark.proof
 @pytest.mark.servers
 def test_changes_of_a_table_arrive_as_the_page_says(postgres_server: PostgresServer, tmp_path: Path) -> None:
     connector, entity = (json.loads(block.text) for block in blocks(PAGE, "json"))

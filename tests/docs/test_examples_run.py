@@ -67,6 +67,7 @@ def test_the_operating_examples_run(tmp_path):
     follow(DOCS / "how-to" / "operating.md", tmp_path)
 
 
+@pytest.mark.proof
 def test_the_security_examples_run(tmp_path):
     follow(DOCS / "how-to" / "secure.md", tmp_path)
 

@@ -60,6 +60,7 @@ def write_protobuf(topic: Topic, text: str, **fields: Any) -> None:
     topic.write_raw(serializer(message(**fields), value_of(topic)))
 
 
+@pytest.mark.proof
 def test_protobuf_of_several_schemas_is_read_as_the_newest(spark: SparkSession, topic: Topic) -> None:
     write_protobuf(
         topic, ORDER, id=1, big=2**64 - 1, count=2**32 - 1, at={"seconds": 1_700_000_000}, lines=[{"text": "x"}],

@@ -421,7 +421,7 @@ def test_an_unknown_plugin_has_no_keys(url):
     assert ask(url, "GET", "/connector-plugins/NoSuch/config").status_code == 404
 
 
-VALID = {"name": "v", "connector.class": SOURCE, "topic": "t", "file": "/tmp/x"}
+VALID = {"name": "v", "connector.class": SOURCE, "topic": "t", "file": "/nowhere/x"}
 CASES = {
     "right": (VALID, {}),
     "without name": ({key: value for key, value in VALID.items() if key != "name"}, {"name"}),
@@ -500,7 +500,7 @@ OVERRIDDEN = {
 
 
 @pytest.mark.parametrize(
-    "config", [VALID, OVERRIDDEN, {"name": "v", "connector.class": SINK, "topics": "t", "file": "/tmp/x"}]
+    "config", [VALID, OVERRIDDEN, {"name": "v", "connector.class": SINK, "topics": "t", "file": "/nowhere/x"}]
 )
 def test_definitions_are_the_original_s(ours, apache_connect, config):
     plugin = config["connector.class"]

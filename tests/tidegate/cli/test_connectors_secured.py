@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.platform import running_platform, tidegate, until
 
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 
 
+@pytest.mark.proof
 def test_daily_commands_over_tls_and_with_a_login(tmp_path: Path) -> None:
     environment = {"TIDEGATE_CONTEXTS": str(tmp_path / "contexts.json")}
     data = tmp_path / "data"

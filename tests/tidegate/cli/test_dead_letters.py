@@ -414,6 +414,7 @@ def test_of_letters_without_headers_what_is_known_is_shown(queue: Callable[[str]
     ]
 
 
+@pytest.mark.proof
 def test_letters_of_a_sink_on_a_worker_are_repaired(tmp_path: Path) -> None:
     with running_platform(tmp_path) as platform:
         where = ("--data", platform.data)

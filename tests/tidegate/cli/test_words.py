@@ -160,7 +160,7 @@ def test_a_data_folder_that_cannot_be_made_is_named(tmp_path):
         ("[events]\nevents.retention = 1\n", "[events] has no key events.retention; did you mean events.retention.ms?"),
         (
             "[brokr]\nx = 1\n",
-            "'brokr' is not a table of broker, connect, events, kafka, registry, security, supervisor, triggers",
+            "'brokr' is not a table of broker, connect, console, events, kafka, registry, security, supervisor, triggers",
         ),
     ],
 )
