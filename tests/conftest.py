@@ -46,6 +46,7 @@ _LONG = (
     "tests/pyspark_tidegate/",
     "tests/connectors/spark/",
     "tests/conformance/connect/",
+    "tests/hostile/",
     "tests/proofs/",
     "tests/examples/",
     "tests/docs/",

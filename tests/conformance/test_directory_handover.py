@@ -69,6 +69,7 @@ def produce(broker: KafkaBroker | TidegateBroker, values: range) -> None:
     assert producer.flush(60) == 0
 
 
+@pytest.mark.long
 def test_a_directory_with_a_snapshot_opens_with_all_that_is_in_it(kafka: KafkaBroker, tmp_path: Path) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     for number in range(6):

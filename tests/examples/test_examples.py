@@ -122,6 +122,7 @@ def test_shows(follow):
     follow("shows")
 
 
+@pytest.mark.long
 @pytest.mark.servers
 @pytest.mark.proof  # some thirty commands, each a process
 def test_order_system(follow):

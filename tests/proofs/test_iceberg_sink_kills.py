@@ -49,6 +49,7 @@ def test_every_record_is_one_row(number: int, tmp_path: Path) -> None:
         server.stop()
 
 
+@pytest.mark.long  # the sink of Delta has the short form
 @pytest.mark.parametrize("number", range(SEEDS))
 def test_every_key_has_its_last_value(number: int, tmp_path: Path) -> None:
     server = S3Server(tmp_path / "s3")

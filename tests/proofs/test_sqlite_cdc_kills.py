@@ -74,6 +74,7 @@ def following(worker: ConnectWorker) -> bool:
     return any(not snapshot_pending(each["offset"]) for each in stored)
 
 
+@pytest.mark.long
 def test_tables_of_sqlite_are_rebuilt_whatever_is_killed(tmp_path: Path) -> None:
     seed = drawn_seed()
     dice = random.Random(seed)

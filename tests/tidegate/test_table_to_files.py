@@ -29,7 +29,9 @@ def stored(root: Path) -> list[Any]:
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("format_class, folder", [("ParquetFormat", "parquet"), ("AvroFormat", "avro")])
+@pytest.mark.parametrize(
+    "format_class, folder", [("ParquetFormat", "parquet"), pytest.param("AvroFormat", "avro", marks=pytest.mark.long)]
+)
 def test_files_hold_what_the_topic_holds_though_the_worker_was_killed(
     platform: Any, tmp_path: Path, format_class: str, folder: str
 ) -> None:

@@ -18,6 +18,7 @@ from tests.support.platform import running_platform, tidegate
 PAGE = ROOT / "docs/how-to/connectors/iceberg.md"
 
 
+@pytest.mark.long
 @pytest.mark.servers
 @pytest.mark.proof  # a platform, a database and two connectors
 def test_a_table_follows_a_databases_log(postgres_server: PostgresServer, tmp_path: Path) -> None:

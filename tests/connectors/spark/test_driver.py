@@ -193,6 +193,7 @@ def test_an_unknown_schema_id_fails_the_job_and_names_the_record(driver, job_for
     assert not list((tmp_path / "out").glob("part-*"))
 
 
+@pytest.mark.long
 @BY_SCHEMA
 def test_json_becomes_the_columns_of_its_schema_and_a_value_that_is_none_is_named(
     driver, job_for, apache_kafka, tmp_path, schema

@@ -193,6 +193,7 @@ def test_a_load_that_was_not_published_is_invisible_and_its_repetition_is_there_
     assert loads.new() == []
 
 
+@pytest.mark.long
 def test_a_driver_that_is_killed_while_it_writes_leaves_nothing(source, tmp_path):
     pq.write_table(pa.table({"id": range(1000)}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"id": [1000]}), tmp_path / "b.parquet")
