@@ -13,6 +13,8 @@ import requests
 from tests.support.platform import RunningPlatform, running_platform, tidegate, until
 from tidegate.security import Security, find_security
 
+pytestmark = pytest.mark.proof
+
 PASSWORD = "correct-horse"
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"

@@ -18,6 +18,8 @@ from cryptography import x509
 from tests.support.platform import RunningPlatform, running_platform, tidegate, until
 from tidegate.security import find_security
 
+pytestmark = pytest.mark.proof
+
 FACES = ("broker", "broker-metrics", "registry", "connect", "events", "events-tls", "pubsub")
 OLD, NEW = "correct-horse", "battery-staple"
 

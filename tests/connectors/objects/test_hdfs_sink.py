@@ -20,7 +20,7 @@ from tests.support.connect import FakeContext, sink_task
 from tests.support.objects import batch, row
 from tidegate.kit.config import parse, validate
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.proof]
 P0 = TopicPartition("events", 0)
 _numbers = itertools.count()
 

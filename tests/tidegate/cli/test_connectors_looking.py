@@ -194,7 +194,7 @@ def test_the_progress_of_a_snapshot_is_shown(platform: RunningPlatform, tmp_path
     path = tmp_path / "shop.json"
     config = {"connector.class": "tidegate.sqlite.SqliteCdcSourceConnector", "database.path": str(tmp_path / "shop.db")}
     path.write_text(json.dumps({**config, "topic.prefix": "lookedat"}))
-    tidegate("connectors", "apply", path, "--data", platform.data)
+    tidegate("connectors", "apply", path, "--wait", "--data", platform.data)
 
     def parts() -> Any:
         tasks = shown(platform, "status", "shop")["tasks"]
