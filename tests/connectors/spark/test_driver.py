@@ -182,6 +182,7 @@ def test_a_schema_of_another_subject_is_looked_up_by_its_id(driver, job_for, apa
     assert [row["id"] for row in rows_of(tmp_path / "out")] == [0, 1]
 
 
+@pytest.mark.long
 def test_an_unknown_schema_id_fails_the_job_and_names_the_record(driver, job_for, apache_kafka, registry, tmp_path):
     topic = f"unknown-{uuid.uuid4().hex[:6]}"
     known = register(registry, topic, OLD)
