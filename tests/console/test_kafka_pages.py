@@ -110,6 +110,17 @@ def test_a_record_is_written_and_shown_with_all_that_it_has(visitor, orders):
     assert "not JSON" in visitor.post(f"/topics/{orders}/produce", 400, **form | {"value": "{"})
 
 
+def test_a_record_that_is_nested_deeper_than_the_stack_stops_no_search(visitor):
+    visitor.post("/topics", name="deep", partitions=1)
+    for value in ("[" * 700 + "]" * 700, '{"a":' * 900 + "1.50" + "}" * 900, '{"a": 7}'):
+        visitor.post("/topics/deep/produce", value=value, format="text")
+    status, rows, _ = visitor.search("deep", "from=beginning")
+    assert (status, len(rows)) == ("3 hits, 3 of 3 offsets scanned: this is all", 3)
+    assert len(visitor.search("deep", "from=beginning&condition=@.value.a==7")[1]) == 1
+    assert "Cut. " in visitor.get("/topics/deep/records/0/1") and "[\n  [\n" in visitor.get("/topics/deep/records/0/0")
+    assert "1.50" in visitor.get("/topics/deep/records/0/1/value")
+
+
 def test_values_are_written_by_a_schema(visitor):
     visitor.post("/new-schema", subject="readings-value", type="AVRO", schema=json.dumps(PLAIN))
     visitor.post("/topics", name="readings", partitions=1)

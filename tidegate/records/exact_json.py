@@ -6,6 +6,7 @@ import base64
 import json
 import math
 from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NoReturn
 
@@ -29,15 +30,17 @@ def parsed_json(text: str, *, constants: bool = False) -> Any:
         raise ValueError("it is nested too deep") from None
 
 
-def json_text(value: Any, *, constants: bool = False) -> str:
-    """The JSON of a value that ``parsed_json`` returned. Raises ValueError for NaN and Infinity without ``constants``.
+def json_text(value: Any, *, constants: bool = False, indent: bool = False) -> str:
+    """The JSON of a value that ``parsed_json`` returned, however deep it is nested; with ``indent`` a line for each member.
 
-    Bytes are written as base64, other objects as their text.
+    Raises ValueError for NaN and Infinity without ``constants``. Bytes are written as base64, other objects as their text.
     """
+    if indent:
+        return "".join(_pieces(value, constants, indent=True))
     try:
         return json.dumps(value, default=_no_decimal, ensure_ascii=False, allow_nan=constants)
-    except _DecimalMet:
-        return _slowly(value, constants)
+    except (_DecimalMet, RecursionError):
+        return "".join(_pieces(value, constants, indent=False))
     except ValueError as error:
         raise ValueError(f"{_constant_in(value) or error} is no number of JSON") from None
 
@@ -52,16 +55,28 @@ def _no_decimal(value: Any) -> str:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
-def _slowly(value: Any, constants: bool) -> str:
-    match value:
-        case dict():
-            members = (f"{json_text(name)}: {_slowly(item, constants)}" for name, item in value.items())
-            return "{" + ", ".join(members) + "}"
-        case list():
-            return "[" + ", ".join(_slowly(item, constants) for item in value) + "]"
-        case Decimal():
-            return str(value)
-    return json_text(value, constants=constants)
+def _pieces(value: Any, constants: bool, *, indent: bool) -> Iterator[str]:
+    """The parts of the JSON. Without recursion: a record may be nested deeper than Python's stack."""
+    waiting: list[tuple[bool, Any, int]] = [(False, value, 0)]  # text as it is or a value, and the depth of the latter
+    while waiting:
+        is_text, item, depth = waiting.pop()
+        if is_text:
+            yield item
+        elif isinstance(item, dict | list) and item:
+            opening, closing = "{}" if isinstance(item, dict) else "[]"
+            margin, outer = (f"\n{'  ' * (depth + 1)}", f"\n{'  ' * depth}") if indent else ("", "")
+            between = f",{margin}" if indent else ", "
+            yield opening + margin
+            waiting.append((True, outer + closing, depth))
+            members = list(item.items()) if isinstance(item, dict) else [(None, member) for member in item]
+            for number, (name, member) in reversed(list(enumerate(members))):
+                waiting.append((False, member, depth + 1))
+                if name is not None:
+                    waiting.append((True, f"{json_text(name)}: ", depth))
+                if number:
+                    waiting.append((True, between, depth))
+        else:
+            yield str(item) if isinstance(item, Decimal) else json_text(item, constants=constants)
 
 
 def _constant_in(value: Any) -> str | None:

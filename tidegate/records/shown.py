@@ -37,7 +37,8 @@ def value_text(value: Any) -> str:
 
 
 def condition_of(expression: str) -> Callable[[dict[str, Any]], bool]:
-    """Whether a JSONPath condition (filter selectors, RFC 9535 2.3.5) holds for a shown record; an empty one always does.
+    """Whether a JSONPath condition (filter selectors, RFC 9535 2.3.5) holds for a shown record; an empty one always does, and
+    none does for a record that is nested too deep.
 
     Raises UsageError.
     """
@@ -50,7 +51,14 @@ def condition_of(expression: str) -> Callable[[dict[str, Any]], bool]:
     except Exception as error:  # besides its own errors the library passes on those of regular expressions and numbers
         why = str(error).partition("\n")[0]
         raise UsageError(f"{expression!r} is no condition ({why}): give for example @.value.amount > 10") from error
-    return lambda shown: bool(path.findall([json.loads(json_text(shown, constants=True), parse_int=_number)]))
+
+    def holds(shown: dict[str, Any]) -> bool:
+        try:
+            return bool(path.findall([json.loads(json_text(shown, constants=True), parse_int=_number)]))
+        except RecursionError:  # a record may be nested deeper than Python's stack; the search goes on
+            return False
+
+    return holds
 
 
 def _number(text: str) -> int | float:

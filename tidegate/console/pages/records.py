@@ -212,19 +212,7 @@ async def _value(visit: Visit) -> Response:
 
 def _pretty(value: Any) -> str | None:
     """Text as it is, JSON with a line for each member; numbers keep their digits."""
-    if value is None or isinstance(value, str):
-        return value
-    return _indented(value, "")
-
-
-def _indented(value: Any, margin: str) -> str:
-    inner = margin + "  "
-    if isinstance(value, dict) and value:
-        members = (f"{inner}{json_text(name)}: {_indented(item, inner)}" for name, item in value.items())
-        return "{\n" + ",\n".join(members) + f"\n{margin}}}"
-    if isinstance(value, list) and value:
-        return "[\n" + ",\n".join(inner + _indented(item, inner) for item in value) + f"\n{margin}]"
-    return json_text(value, constants=True)
+    return value if value is None or isinstance(value, str) else json_text(value, constants=True, indent=True)
 
 
 def _schema_id(data: bytes | None) -> int | None:
