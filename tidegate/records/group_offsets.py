@@ -48,13 +48,13 @@ async def moved_group(
     return [OffsetMove(p, committed.get(p), offset, end - offset) for p, (_, offset, end) in moved.items()]
 
 
-async def group_lags(admin: Admin, group: GroupDescription) -> list[dict[str, Any]]:
+async def group_lags(admin: Admin, group: GroupDescription, topic: str | None = None) -> list[dict[str, Any]]:
     """By partition that the group has committed offsets of or that is assigned to a member.
 
-    Without a committed offset everything in the partition counts as lag: nothing of it is known to be done.
+    With ``topic`` only its partitions are looked at. Without a committed offset everything in the partition counts as lag: nothing of it is known to be done.
     """
     committed = await admin.group_offsets(group.group_id)
-    there = set(await admin.list_topics(internal=True))
+    there = set(await admin.list_topics(internal=True)) if topic is None else {topic}
     assigned = {partition for member in group.members for partition in member.partitions}
     partitions = sorted(partition for partition in committed.keys() | assigned if partition.topic in there)
     ends, beginnings = await admin.end_offsets(partitions), await admin.beginning_offsets(partitions)

@@ -136,7 +136,8 @@ class CapturedTables:
         from broker.client.blocking import Admin, BatchConsumer
 
         with Admin(self._kafka) as admin:
-            there = [topic for topic in self.topics if topic in admin.list_topics()]
+            listed = set(admin.list_topics())
+            there = [topic for topic in self.topics if topic in listed]
             described = admin.describe_topics(there) if there else {}
             partitions = [TopicPartition(name, p.partition) for name in there for p in described[name].partitions]
             starts, ends = admin.beginning_offsets(partitions), admin.end_offsets(partitions, committed=True)

@@ -161,11 +161,16 @@ async def _groups(visit: Visit) -> Response:
         looked_at = [group.group_id for group in listed if group.type != "share"][:_MOST_GROUPS]
         described = await asyncio.gather(*(admin.describe_group(group) for group in looked_at), return_exceptions=True)
         known = [group for group in described if not isinstance(group, BaseException)]
-        lags = await asyncio.gather(*(group_lags(admin, group) for group in known))
+        lags = await asyncio.gather(*(group_lags(admin, group, name) for group in known))
     rows = [
-        {"group": group.group_id, "state": group.state, "members": len(group.members), "lag": sum(mine)}
-        for group, of_group in zip(known, lags, strict=True)
-        if (mine := [row["lag"] for row in of_group if row["topic"] == name])
+        {
+            "group": group.group_id,
+            "state": group.state,
+            "members": len(group.members),
+            "lag": sum(row["lag"] for row in rows),
+        }
+        for group, rows in zip(known, lags, strict=True)
+        if rows
     ]
     return visit.page("topic_groups.html", rows=rows, left_out=len(listed) - len(looked_at))
 
