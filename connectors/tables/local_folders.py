@@ -10,7 +10,7 @@ __all__ = ["folder_problem"]
 
 
 def folder_problem(location: str) -> str | None:
-    """What keeps this user from making a folder at a path or ``file:`` URL; None if nothing does, or if it is elsewhere.
+    """Why this user can't make a folder at a path or ``file:`` URL; None if nothing prevents it, or if it is elsewhere.
 
     Makes nothing: it looks at the nearest folder above that exists.
     """

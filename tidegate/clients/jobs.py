@@ -41,7 +41,7 @@ def job_of(rest: Rest, name: str) -> dict[str, Any]:
 
 
 def next_run_text(job: Mapping[str, Any]) -> str:
-    """What is known of a next run whose time is not."""
+    """The next run of a job in words, where its time is not known."""
     return "after this run" if job["state"] == "RUNNING" and job["runs"] else "-"
 
 

@@ -127,7 +127,7 @@ class Faces:
         return bool(self._config.connect_url)
 
     async def records_in(self) -> float | None:
-        """How many records the broker has appended since it started; None if that is not to be had."""
+        """How many records the broker has appended since it started; None if no metrics tell it."""
         url = self._config.broker_metrics_url
         return await asyncio.to_thread(records_in, url, self._credentials) if url else None
 

@@ -79,7 +79,7 @@ class Search:
 
     @property
     def state(self) -> str:
-        """What the next step needs besides the criteria."""
+        """The text from which ``restored`` makes this search again, besides the criteria."""
         return json.dumps([list(self.at.items()), list(self.ends.items()), self.scanned, self.total, self.newest_first])
 
     @classmethod
