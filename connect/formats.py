@@ -5,7 +5,7 @@ converters'.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connect.data.errors import DataError
 from connect.data.schema import Schema
@@ -24,8 +24,24 @@ __all__ = [
     "header_texts",
     "java_texts",
     "json_column",
+    "schema_from_json",
+    "schema_json",
     "text_headers",
 ]
+
+
+def schema_json(schema: Schema) -> dict[str, Any]:
+    """The schema in Kafka Connect's JSON form, as JsonConverter writes it."""
+    from connect.data.json_schema import schema_to_json
+
+    return schema_to_json(schema)
+
+
+def schema_from_json(form: Any) -> Schema:
+    """The schema of such a form. Raises DataError."""
+    from connect.data.json_schema import schema_from_json as read
+
+    return read(form)
 
 
 def avro_text(schema: Schema) -> str:

@@ -35,6 +35,25 @@ CONNECTORS: Final = (
         "connectors.files.sink:FileStreamSinkConnector",
         ("org.apache.kafka.connect.file.FileStreamSinkConnector",),
     ),
+    _source(
+        "connectors.folders.source:FileSourceConnector",
+        ("tidegate.files.FileSourceConnector",),
+        short_names=("FileSource",),
+    ),
+    *(
+        _source(
+            f"connectors.folders.source:SpoolDir{ours}Connector",
+            (f"com.github.jcustenborder.kafka.connect.spooldir.SpoolDir{theirs}SourceConnector",),
+        )
+        for ours, theirs in (
+            ("Avro", "Avro"),
+            ("Binary", "BinaryFile"),
+            ("Csv", "Csv"),
+            ("Json", "Json"),
+            ("Lines", "LineDelimited"),
+            ("SchemalessJson", "SchemaLessJson"),
+        )
+    ),
     _sink(
         "connectors.hdfs.sink:HdfsSinkConnector",
         ("io.confluent.connect.hdfs3.Hdfs3SinkConnector", "io.confluent.connect.hdfs.HdfsSinkConnector"),

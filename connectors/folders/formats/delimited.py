@@ -1,0 +1,229 @@
+"""Delimited text (CSV, TSV), parsed by Arrow: no Python call per row."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from connect.api import DataError
+from connectors.folders.formats import BadRow, Block, Format, Opens
+from connectors.folders.formats.lines import transcoded
+from connectors.folders.schemas import inferred, of_strings
+from connectors.folders.texts import as_structs, fitting
+
+__all__ = ["Delimited"]
+
+_BLOCK_BYTES: Final = 4 * 1024 * 1024
+_MOST_TEXT: Final = 10_000
+
+
+class Delimited(Format):
+    """Cells are read as bytes, then put into the types of the schema, so that a bad cell spoils no other row."""
+
+    def read(self, opens: Opens) -> Iterator[Block]:
+        with opens() as file:
+            first, lines_before = self._first_row(file)
+        if first is None:
+            return
+        names = self._names(first)
+        with opens() as file, closing(self._starts(opens, lines_before)) as starts:
+            yield from _Blocks(self, transcoded(file, self.config.charset), names, lines_before, starts).read()
+
+    def _first_row(self, file: Any) -> tuple[list[str] | None, int]:
+        """The first row that is not empty, and the number of lines before the first row of data."""
+        before = self.config.skip_lines
+        rows = self._python_rows(file, before)
+        try:
+            for row in rows:
+                after = self.config.skip_lines + rows.line_num
+                if row:
+                    return row, after if self.config.first_row_is_header else before
+                before = after
+        except csv.Error as error:
+            raise DataError(f"its first row cannot be read: {error}") from error
+        return None, 0
+
+    def _starts(self, opens: Opens, lines_before: int) -> Generator[int]:
+        """The line at which each row begins, from 1; not all of them, if Python cannot read the file. Nothing is read before the
+        first call: only files with bad rows are read a second time.
+        """
+        with opens() as file:
+            rows, before = self._python_rows(file, lines_before), lines_before
+            try:
+                for row in rows:
+                    if row:
+                        yield before + 1
+                    before = lines_before + rows.line_num
+            except csv.Error:
+                return
+
+    def _python_rows(self, file: Any, skipped: int) -> Any:
+        config = self.config
+        text = io.TextIOWrapper(io.BufferedReader(_Raw(file)), encoding=config.charset, errors="replace", newline="")
+        for _ in range(skipped):
+            text.readline()
+        quote = config.quote
+        return csv.reader(
+            text,
+            delimiter=config.separator,
+            quotechar=quote,
+            quoting=csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL,
+            escapechar=config.escape,
+        )
+
+    def _names(self, first: Sequence[str]) -> list[str]:
+        """The names of the columns, as the schema has them where it knows them."""
+        fields = () if self.schema is None else self.schema.field_names
+        if not self.config.first_row_is_header:
+            names = [*fields, *(f"column{at + 1:02d}" for at in range(len(fields), len(first)))]
+            if len(names) > len(first):
+                raise DataError(f"it has {len(first)} columns, and the schema has {len(fields)} fields")
+            return names
+        header = [name.strip().removeprefix("\ufeff") for name in first]
+        if not self.config.case_sensitive:
+            by_lower = {name.lower(): name for name in fields}
+            header = [by_lower.get(name.lower(), name) for name in header]
+        if twice := next((name for name in header if header.count(name) > 1), None):
+            raise DataError(f"its header has the column {twice!r} twice")
+        if "" in header:
+            raise DataError(f"column {header.index('') + 1} of its header has no name")
+        if missing := [
+            m.name
+            for m in (self.schema.fields if self.schema else ())
+            if not m.schema.optional and m.name not in header
+        ]:
+            raise DataError(f"its header has no column {missing[0]!r}; it has {', '.join(header)}")
+        return header
+
+
+class _Blocks:
+    """One pass through a file. A row's number counts the rows after the header, bad ones too, but no empty lines."""
+
+    def __init__(
+        self, format_: Delimited, file: Any, names: Sequence[str], lines_before: int, starts: Iterator[int]
+    ) -> None:
+        self._format, self._config, self._names = format_, format_.config, names
+        self._starts, self._lines_before = enumerate(starts), lines_before
+        self._bad: deque[tuple[int, str, str]] = deque()
+        self._next = 0
+        quote, escape = self._config.quote, self._config.escape
+        nulls = self._config.null_indicator
+        self._open: Callable[[], Any] = lambda: pa_csv.open_csv(
+            file,
+            read_options=pa_csv.ReadOptions(
+                use_threads=False, block_size=_BLOCK_BYTES, column_names=list(names), skip_rows=lines_before
+            ),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=self._config.separator,
+                quote_char=quote if quote is not None else False,
+                double_quote=quote is not None,
+                escape_char=escape if escape is not None else False,
+                newlines_in_values=quote is not None or escape is not None,
+                invalid_row_handler=self._invalid,
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                check_utf8=False,
+                column_types=dict.fromkeys(names, pa.binary()),
+                null_values=[""],
+                strings_can_be_null=nulls != "NEITHER",
+                quoted_strings_can_be_null=nulls == "BOTH",
+            ),
+        )
+
+    def _invalid(self, row: Any) -> str:
+        """Arrow tells of rows ahead of those that it returns, and counts the lines that it skipped as well."""
+        error = f"it has {row.actual_columns} columns, and {row.expected_columns} are expected"
+        self._bad.append((row.number - 1 - self._lines_before, row.text, error))
+        return "skip"
+
+    def read(self) -> Iterator[Block]:
+        try:
+            for batch in self._open():
+                if batch.num_rows:
+                    yield self._block(batch)
+        except pa.ArrowInvalid as error:
+            if "Empty CSV file" not in str(error):
+                raise DataError(f"not CSV that can be read: {error}") from error
+        if self._bad:
+            schema = self._format.schema
+            values = pa.array([], pa.struct([]) if schema is None else schema.arrow_type)
+            yield Block(values, schema, np.arange(0), self._told([], self._bad[-1][0] + 1))
+
+    def _block(self, batch: pa.RecordBatch) -> Block:
+        columns = {name: self._cells(column) for name, column in zip(self._names, batch.columns, strict=True)}
+        numbers = self._numbers(batch.num_rows)
+        format_ = self._format
+        if format_.schema is None:
+            name = self._config.value_name
+            format_.schema = inferred(columns, name) if self._config.infers_types else of_strings(self._names, name)
+        structs, wrong = as_structs(columns, format_.schema, self._config.times)
+        misfits = [
+            (int(numbers[row]), _written(columns, row, self._config.separator), error) for row, error in wrong.items()
+        ]
+        told = self._told(misfits, int(numbers[-1]) + 1)
+        return Block(
+            structs, format_.schema, numbers[fitting(len(numbers), wrong).to_numpy()] if wrong else numbers, told
+        )
+
+    def _cells(self, column: pa.Array) -> pa.Array:
+        if self._config.ignore_leading_whitespace:
+            column = pc.cast(pc.replace_substring_regex(column, r"^[ \t]+", ""), pa.binary())
+        if self._config.null_indicator == "EMPTY_QUOTES":
+            empty = pa.scalar(b"", pa.binary())
+            column = pc.if_else(
+                pc.is_null(column), empty, pc.if_else(pc.equal(column, empty), pa.scalar(None, pa.binary()), column)
+            )
+        return column
+
+    def _numbers(self, count: int) -> npt.NDArray[np.int64]:
+        """The numbers of the next rows that Arrow has returned: those of which it has not told otherwise."""
+        left_out = np.array([number for number, _, _ in self._bad], np.int64) - self._next
+        candidates = np.arange(count + len(left_out))
+        numbers = np.setdiff1d(candidates, left_out, assume_unique=True)[:count] + self._next
+        self._next = int(numbers[-1]) + 1
+        return numbers
+
+    def _told(self, misfits: Sequence[tuple[int, str, str]], end: int) -> list[BadRow]:
+        """The bad rows before number ``end``, with their lines."""
+        bad = list(misfits)
+        while self._bad and self._bad[0][0] < end:
+            bad.append(self._bad.popleft())
+        return [BadRow(number, self._line(number), text[:_MOST_TEXT], error) for number, text, error in sorted(bad)]
+
+    def _line(self, number: int) -> int | None:
+        return next((line for row, line in self._starts if row == number), None)
+
+
+def _written(columns: dict[str, pa.Array], row: int, separator: str) -> str:
+    """A row as CSV again."""
+    text = io.StringIO()
+    cells = [column[row].as_py() for column in columns.values()]
+    csv.writer(text, delimiter=separator, lineterminator="").writerow(
+        "" if cell is None else cell.decode(errors="replace") for cell in cells
+    )
+    return text.getvalue()
+
+
+class _Raw(io.RawIOBase):
+    """A file without seeking, for io's wrappers; it stays open."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
