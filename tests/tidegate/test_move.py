@@ -47,12 +47,17 @@ def test_a_platform_moves_while_it_works_and_back(tmp_path: Path) -> None:
     kafka.start()
     try:
         over_kafka = ("--bootstrap-servers", kafka.bootstrap_servers)
-        with running_platform(tmp_path / "first") as first, running_platform(tmp_path / "second", *over_kafka) as second:
+        with (
+            running_platform(tmp_path / "first") as first,
+            running_platform(tmp_path / "second", *over_kafka) as second,
+        ):
             where = ("--data", first.data)
             tidegate("schemas", "register", f"{ORDERS}-value", tmp_path / "order.avsc", *where)
             config = ClientConfig(first.bootstrap_servers)
             with Admin(config) as admin, BatchProducer(config) as producer:
-                admin.create_topics([NewTopic(ORDERS, 2, configs={"retention.ms": "-1", "max.message.bytes": "900000"})])
+                admin.create_topics(
+                    [NewTopic(ORDERS, 2, configs={"retention.ms": "-1", "max.message.bytes": "900000"})]
+                )
                 for n in range(100):
                     producer.enqueue(ORDERS, b"k%d" % (n % 10), b"%d" % n, [("h", b"x")], partition=0, timestamp_ms=n)
                 producer.flush()
@@ -63,7 +68,10 @@ def test_a_platform_moves_while_it_works_and_back(tmp_path: Path) -> None:
             until(lambda: out.exists() and out.read_text() == "one\ntwo\nthree\n", "the lines")
 
             planned = moved(first, second)
-            assert not planned["executed"] and planned["changes"][0] == ["topics", "copy 2 topics with up to 93 records"]
+            assert not planned["executed"] and planned["changes"][0] == [
+                "topics",
+                "copy 2 topics with up to 93 records",
+            ]
             assert ["connectors in", "create, running"] in planned["changes"]
             with Admin(ClientConfig(second.bootstrap_servers)) as admin:
                 assert ORDERS not in admin.list_topics()
