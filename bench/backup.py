@@ -27,7 +27,12 @@ _RECORD = 500
 
 def filled(servers: str, megabytes: int) -> None:
     producer = Producer(
-        {"bootstrap.servers": servers, "linger.ms": 50, "batch.size": 900_000, "queue.buffering.max.messages": 1_000_000}
+        {
+            "bootstrap.servers": servers,
+            "linger.ms": 50,
+            "batch.size": 900_000,
+            "queue.buffering.max.messages": 1_000_000,
+        }
     )
     for n in range(megabytes * 1_000_000 // _RECORD):
         value = f'{{"id": {n}, "text": "{os.urandom(150).hex()}"}}'.ljust(_RECORD - 10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -87,21 +88,34 @@ class RecordWriter:
             with (
                 self._store.writing(path) as stream,
                 pq.ParquetWriter(stream, SCHEMA, compression="zstd", compression_level=1, use_dictionary=False) as file,
+                # Checksum and Parquet take a thread each: both leave Python's lock to the thread that reads the next records.
+                ThreadPoolExecutor(1) as sums,
+                ThreadPoolExecutor(1) as writes,
             ):
                 group: list[pa.RecordBatch] = []
                 gathered = 0
+                summed: Future[None] | None = None
+                written: Future[None] | None = None
                 while pending is not None and size < _FILE_BYTES:
-                    checksum.add(*pending.columns[1:])
+                    if summed is not None:
+                        summed.result()
+                    summed = sums.submit(checksum.add, *pending.columns[1:])
                     group.append(pending)
                     gathered += pending.nbytes
                     size += pending.nbytes
                     last = pending.column(0)[-1].as_py()
                     if gathered >= _GROUP_BYTES:
-                        file.write_table(pa.Table.from_batches(group))
+                        if written is not None:
+                            written.result()
+                        written = writes.submit(file.write_table, pa.Table.from_batches(group))
                         group, gathered = [], 0
                     pending = next(tables, None)
+                if written is not None:
+                    written.result()
                 if group:
                     file.write_table(pa.Table.from_batches(group))
+                if summed is not None:
+                    summed.result()
             next_offset = end if pending is None else last + 1
             self._ended(
                 RecordFile(path, position, next_offset, checksum.records, self._store.size(path), checksum.text)
