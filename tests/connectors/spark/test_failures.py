@@ -94,6 +94,15 @@ def test_another_error_is_told_by_its_first_line_and_its_last_cause() -> None:
     assert first_words(error).endswith("| Caused by: org.apache.spark.SparkException: worker lost")
 
 
+def test_an_error_of_the_jvm_is_told_by_its_own_words_and_not_by_the_call() -> None:
+    words = (
+        "An error occurred while calling o153.save.\n: org.apache.hadoop.fs.ParentNotDirectoryException: Parent path is not a directory: file:/out\n"
+        "\tat org.apache.hadoop.fs.RawLocalFileSystem.mkdirs(RawLocalFileSystem.java:1)\n"
+    )
+    told = first_words(RuntimeError(words))
+    assert told == "org.apache.hadoop.fs.ParentNotDirectoryException: Parent path is not a directory: file:/out"
+
+
 def test_a_value_that_fails_in_a_stream_is_told_with_its_line_of_sql() -> None:
     words = (
         "[STREAM_FAILED] Query [id = 6f1c, runId = 9a7d] terminated with exception: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n"
