@@ -48,6 +48,8 @@ __all__ = ["main"]
 
 _ROWS_AT_ONCE: Final = 1000
 _EXTENSIONS: Final = "spark.sql.extensions"
+_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+"""Where ``transformWithState`` can have its state. A checkpoint that began with another one keeps it."""
 
 
 def main() -> int:
@@ -167,6 +169,8 @@ def _session(job: Job | Load) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1" if job.master.startswith("local") else None,
         "spark.jars": ",".join(job.jars),
     }
+    if isinstance(job, Job) and job.stream is not None and job.function:
+        defaults["spark.sql.streaming.stateStore.providerClass"] = _ROCKSDB
     defaults |= writing.session_settings(job)
     _write_properties(Path("spark.conf"), job.conf)
     builder = SparkSession.builder.appName(job.name).master(job.master)
