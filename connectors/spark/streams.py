@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from connectors.spark import files, topic_output, topics
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["StreamRun"]
 
 _LOOK_S: Final = 0.5
+_FULL: Final = "No space left on device"
 _REMEMBERED: Final = 200
 """More than Spark keeps of a query's progress."""
 
@@ -78,7 +79,7 @@ class StreamRun:
         """Returns when the query has read what there was when it began, where it ends by itself, or when it was told to end. Raises what
         failed it."""
         until = _log_offsets(self._job, latest=True) if self._stream.ends else {}
-        with contextlib.closing(self._schemas):
+        with contextlib.closing(self._schemas), self._naming_the_checkpoint():
             while self._run_query(until):
                 pass
         return {
@@ -92,6 +93,18 @@ class StreamRun:
             "records": None,
             "note": "",
         }
+
+    @contextlib.contextmanager
+    def _naming_the_checkpoint(self) -> Iterator[None]:
+        """Spark does not say which disk is full. What fails outside of the writing of a micro-batch is the log in the checkpoint."""
+        try:
+            yield
+        except Exception as error:
+            if self._error is None and _FULL in str(error):
+                raise UsageError(
+                    f"no space is left for the checkpoint {self._stream.checkpoint}: make room there, and restart the task"
+                ) from error
+            raise
 
     def _run_query(self, until: Offsets) -> bool:
         """Whether another query is to go on, with schemas that are newer."""

@@ -303,6 +303,18 @@ def test_a_stream_that_fails_is_told_in_the_words_of_a_job(
         run(driver, job_of(sales.input(unbounded=True), bootstrap=sales.bootstrap, folder=tmp_path / "out", **given))
 
 
+@pytest.mark.long
+def test_a_full_disk_is_told_with_the_checkpoint_that_is_on_it(
+    driver: SparkDriver, topic: Callable[[], Topic], tmp_path: Path
+) -> None:
+    sales = topic()
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "tidegate-start.json").symlink_to("/dev/full")
+    given = {"sql": f"SELECT * FROM {sales.name}", "stream": stream(tmp_path)}
+    with pytest.raises(ConnectError, match=f"no space is left for the checkpoint {tmp_path}/checkpoint: make room"):
+        run(driver, job_of(sales.input(unbounded=True), bootstrap=sales.bootstrap, folder=tmp_path / "out", **given))
+
+
 STUCK = """
 from pathlib import Path
 
