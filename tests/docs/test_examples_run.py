@@ -113,6 +113,7 @@ def on_platform(platform: RunningPlatform, tmp_path: Path):
         "how-to/registry.md",
         "explanation/schema-formats.md",
         "how-to/events-access.md",
+        pytest.param("reference/cheat-sheet.md", marks=[pytest.mark.proof, pytest.mark.long]),
     ],
 )
 def test_a_page_about_a_component_that_runs(page, on_platform):

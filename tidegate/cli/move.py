@@ -102,7 +102,7 @@ class _Moving:
         self._copied = 0
 
     def plan(self) -> dict[str, Any]:
-        """What would be done. Reads no records."""
+        """Tell what ``copy`` and ``cut_over`` would do. Reads no records."""
         with self._services(self._data) as source:
             point, _ = take(source, self._store, (), full=False, reads=False)
         ends = sum(p.end - p.start for topic in point.topics.values() for p in topic.partitions)
