@@ -26,6 +26,8 @@ __all__ = ["Cancelled", "SparkDriver"]
 
 _CANCEL_GRACE_S: Final = 3
 _RECORDING_S: Final = 60
+_TAKEN: Final = "taken"
+"""The answer to records that a stream left out."""
 
 
 class Cancelled(ConnectError):
@@ -55,7 +57,8 @@ class SparkDriver:
         on_left_out: Callable[[pa.RecordBatch], None] = lambda batch: None,
     ) -> Mapping[str, Any]:
         """Run a job to its end; returns what the driver said last (of a job ``rows`` by topic, ``files``, ``left_out``; of a load what
-        ``loading.run`` returns). ``on_left_out`` gets the records that could not be decoded, with the columns ``LEFT_OUT``.
+        ``loading.run`` returns). ``on_left_out`` gets the records that could not be decoded, with the columns ``LEFT_OUT``; those of a stream after
+        each micro-batch, which is not done before it returns.
 
         Blocks. Raises Cancelled soon after ``stopping`` is set, and when the job failed ConnectError with Spark's words,
         RetriableConnectError where a server that it uses was away; the driver is gone after any of them.
@@ -65,7 +68,7 @@ class SparkDriver:
                 self._idle.cancel()
             try:
                 with self._cancelling():
-                    said = self._run(job, on_progress)
+                    said = self._run(job, on_progress, on_left_out)
                 if said["records"]:
                     _hand_over(Path(said["records"]), on_left_out)
             except BaseException:
@@ -102,18 +105,24 @@ class SparkDriver:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)
 
-    def _run(self, job: Job | Load, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
+    def _run(
+        self,
+        job: Job | Load,
+        on_progress: Callable[[Mapping[str, Any]], None],
+        on_left_out: Callable[[pa.RecordBatch], None],
+    ) -> Mapping[str, Any]:
         process, scratch = self._started(job, on_progress)
         description = scratch / "job.json"
         dataclasses.replace(job, jars=[*self._jars, *job.jars]).save(description)
-        assert process.stdin is not None and process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # a driver that is gone is told of by its missing answer
-            process.stdin.write(f"{description}\n")
-            process.stdin.flush()
+        assert process.stdout is not None
+        _write_line(process, str(description))
         for line in process.stdout:
             said = _said(line)
             if said.get("event") == "progress":
                 on_progress(said)
+            elif said.get("event") == "left out":
+                _hand_over(Path(said["records"]), on_left_out)
+                _write_line(process, _TAKEN)
             elif said.get("event") == "done":
                 return said
             elif said.get("event") == "failed":
@@ -190,15 +199,22 @@ class SparkDriver:
             watcher.join()
 
 
+def _write_line(process: subprocess.Popen[str], line: str) -> None:
+    """Say something to a driver; one that is gone is told of by its missing answer."""
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(f"{line}\n")
+        process.stdin.flush()
+
+
 def _record_classes(process: subprocess.Popen[str], kill: Callable[[], None]) -> None:
     """Have the driver write the archive of classes, and wait until it has, or until it is killed for taking too long."""
     assert process.stdin is not None and process.stdout is not None
     killer = threading.Timer(_RECORDING_S, kill)
     killer.daemon = True
     killer.start()
+    _write_line(process, RECORD_CLASSES)
     with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(f"{RECORD_CLASSES}\n")
-        process.stdin.flush()
         for line in process.stdout:
             if _said(line).get("event") == "recorded":
                 break
