@@ -19,10 +19,13 @@ import pyarrow as pa
 from connect.api import ConnectError, RetriableConnectError
 from connectors.spark.jars import Package, fetch_jars
 from connectors.spark.java import environment, find_java
-from connectors.spark.job import RECORD_CLASSES, Job
+from connectors.spark.job import RECORD_CLASSES, WARM, Job
 from connectors.spark.load import Load
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Cancelled", "SparkDriver"]
+
+logger = get_logger(__name__)
 
 _CANCEL_GRACE_S: Final = 3
 _RECORDING_S: Final = 60
@@ -71,10 +74,34 @@ class SparkDriver:
             except BaseException:
                 self._end()
                 raise
-            self._idle = threading.Timer(self._idle_s, self._rest)
-            self._idle.daemon = True
-            self._idle.start()
+            self._stay()
             return said
+
+    def warm(self, job: Job | Load, on_progress: Callable[[Mapping[str, Any]], None]) -> None:
+        """Start Spark for such a job, in the background; ``run`` waits for it. Where that fails, ``run`` tries again and tells.
+
+        The session stays like one that has run a job.
+        """
+        warming = threading.Thread(target=self._warm, args=(job, on_progress), name="warm Spark", daemon=True)
+        warming.start()
+
+    def _warm(self, job: Job | Load, on_progress: Callable[[Mapping[str, Any]], None]) -> None:
+        with self._lock:
+            try:
+                with self._cancelling():
+                    self._run(job, on_progress, order=WARM)
+            except Exception as error:  # noqa: BLE001 - the job has the same error, if it lasts
+                logger.info("Spark was not started before the first job", reason=str(error))
+                self._end()
+                return
+            on_progress({"done": 0, "total": None, "unit": "tasks", "note": "Spark is ready"})
+            self._stay()
+
+    def _stay(self) -> None:
+        """Have the driver end when it has had nothing to do for long enough."""
+        self._idle = threading.Timer(self._idle_s, self._rest)
+        self._idle.daemon = True
+        self._idle.start()
 
     def close(self) -> None:
         """Let the driver end, when no job is running."""
@@ -102,13 +129,15 @@ class SparkDriver:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)
 
-    def _run(self, job: Job | Load, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
+    def _run(
+        self, job: Job | Load, on_progress: Callable[[Mapping[str, Any]], None], *, order: str = ""
+    ) -> Mapping[str, Any]:
         process, scratch = self._started(job, on_progress)
         description = scratch / "job.json"
         dataclasses.replace(job, jars=[*self._jars, *job.jars]).save(description)
         assert process.stdin is not None and process.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # a driver that is gone is told of by its missing answer
-            process.stdin.write(f"{description}\n")
+            process.stdin.write(f"{order}{description}\n")
             process.stdin.flush()
         for line in process.stdout:
             said = _said(line)

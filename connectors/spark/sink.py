@@ -40,6 +40,8 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
     def start(self) -> None:
         self._driver = self._new_driver(self.config.idle_timeout_ms / 1000, self._stopping)
         self.resources.callback(self._driver.close)
+        if self.config.warm_start:
+            self._driver.warm(self._job([], "warm"), self._tell)
 
     def _new_driver(self, idle_s: float, stopping: threading.Event) -> SparkDriver:
         return SparkDriver(stopping=stopping, idle_s=idle_s, packages=PACKAGES.get(self.config.format, ()))

@@ -40,6 +40,8 @@ class SparkSourceTask(SourceJobTask[SparkSourceConfig]):
             stopping=self.context.stopping, idle_s=self.config.idle_timeout_ms / 1000, packages=self._packages
         )
         self.resources.callback(self._driver.close)
+        if self.config.warm_start:
+            self._driver.warm(self._load(None), self._tell)
 
     def cancel(self) -> None:
         self._driver.kill()
