@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["Preview", "preview"]
 
 _NO_REGISTRY: Final = "http://127.0.0.1:9"
+_QUIET_S: Final = 3.0
+"""A source that has delivered rows and delivers no more for so long is not waited for."""
 """An address without a registry, which counts as an empty one."""
 
 
@@ -67,7 +69,7 @@ def preview(
     rows: int = 10,
     timeout_s: float = 30,
 ) -> Preview:
-    """The first ``rows`` rows of a connector, or those that arrive within the time.
+    """The first ``rows`` rows of a connector, or those that arrive: the first within ``timeout_s``, others within 3 s of one another.
 
     A source starts as if it had never run; a sink reads its topics from their beginnings. ``worker`` has the default
     converters, ``schema.registry.url`` and, for a sink, ``bootstrap.servers``. Raises ConfigError and the plugins'
@@ -120,20 +122,27 @@ def _of_source(
     for number, properties in enumerate(bench.plan()):
         with bench.task(properties, number) as running:
             task: SourceTask[Any] = running.task
-            limit = threading.Timer(timeout_s, running.context.stopping.set)
-            limit.daemon = True
-            limit.start()
+            limit = _stop_after(timeout_s, running.context.stopping)
             while result.rows < rows and not running.context.stopping.is_set():
                 for batch in task.poll():
                     for part in chain.apply(batch.slice(0, rows - result.rows), policy.guarded):
                         for _ in conversion.converted(part):
                             pass  # run for its errors and schemas
                         result.batches.append(part)
+                        limit.cancel()
+                        limit = _stop_after(min(_QUIET_S, timeout_s), running.context.stopping)
                     if result.rows >= rows:
                         break
             limit.cancel()
         if result.rows >= rows:
             return
+
+
+def _stop_after(seconds: float, stopping: threading.Event) -> threading.Timer:
+    limit = threading.Timer(seconds, stopping.set)
+    limit.daemon = True
+    limit.start()
+    return limit
 
 
 def _of_source_job(result: Preview, bench: Bench, rows: int) -> None:

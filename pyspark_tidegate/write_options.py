@@ -18,7 +18,7 @@ _KNOWN: Final = (
     "topic", "value.format", "key.format", "key.fields", "value.schema", "key.schema", "value.message", "key.message",
     "auto.register.schemas",
     "use.latest.version", "key.subject.name.strategy", "value.subject.name.strategy", "transactions",
-    "transactions.group", "transactions.note", "path", "checkpointlocation",
+    "transactions.group", "transactions.note", "path", "checkpointlocation", "queryname",
 )  # fmt: skip
 
 

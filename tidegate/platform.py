@@ -28,13 +28,14 @@ from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.files import make_folder, write_whole
 from tidegate.kit.other_users import other_users
 from tidegate.kit.service import Service
-from tidegate.kit.supervisor import DEFAULT_WATCHDOG_S, ChildSpec, ChildState, Supervisor
+from tidegate.kit.supervisor import DEFAULT_WATCHDOG_S, LOG_BACKUPS, LOG_MAX_BYTES, ChildSpec, ChildState, Supervisor
 from tidegate.security import find_security, make_connect_token
 from tidegate.state import State
 
-__all__ = ["Plan", "make_plan", "serve", "up"]
+__all__ = ["Plan", "Supervision", "make_plan", "serve", "up"]
 
 _SHORTEST_WATCHDOG_S: Final = 10
+_SHORTEST_LOG: Final = 1 << 20
 
 
 def serve(
@@ -67,13 +68,22 @@ def _standalone(properties: Mapping[str, str], connector_files: Sequence[Path]) 
 
 
 @dataclass(frozen=True)
+class Supervision:
+    """The table ``[supervisor]`` of a ``tidegate.toml``."""
+
+    watchdog_s: float = DEFAULT_WATCHDOG_S
+    log_max_bytes: int = LOG_MAX_BYTES
+    log_backups: int = LOG_BACKUPS
+
+
+@dataclass(frozen=True)
 class Plan:
     """The plan of ``up``: the properties of each component, in starting order."""
 
     data: Path
     properties: Mapping[str, Mapping[str, str]]
     bootstrap_servers: str
-    watchdog_s: float = DEFAULT_WATCHDOG_S
+    supervision: Supervision
 
 
 def make_plan(
@@ -130,7 +140,7 @@ def make_plan(
         for name in names:  # the config file may name further listeners
             for address in COMPONENTS[name].open_addresses(properties[name]):
                 _refuse_open(data, {name: address})
-    return Plan(data, properties, kafka, _watchdog_s(tables.get("supervisor", {}), config_file))
+    return Plan(data, properties, kafka, _supervision(tables.get("supervisor", {}), config_file))
 
 
 def _configured_addresses(tables: Mapping[str, Mapping[str, str]], path: Path | None) -> dict[str, str]:
@@ -187,15 +197,23 @@ def _remembered_triggers(data: Path) -> Path | None:
     return folder
 
 
-def _watchdog_s(table: Mapping[str, str], path: Path | None) -> float:
+def _supervision(table: Mapping[str, str], path: Path | None) -> Supervision:
+    """Raises UsageError that names the key, the value and what would be right."""
+    from_watchdog, from_log = f"{_SHORTEST_WATCHDOG_S} on", f"{_SHORTEST_LOG:,} on"
+    keys = {
+        "watchdog.sec": ("watchdog_s", _SHORTEST_WATCHDOG_S, f"give seconds from {from_watchdog}, or 0 for no restart"),
+        "log.max.bytes": ("log_max_bytes", _SHORTEST_LOG, f"give bytes from {from_log}, or 0 for logs that grow"),
+        "log.backups": ("log_backups", 1, "give the number of earlier logs to keep"),
+    }
+    settings = {}
     for name, text in table.items():
-        if name != "watchdog.sec":
-            raise UsageError(f"{path}: [supervisor] has no key {name}; it has watchdog.sec")
-        if not re.fullmatch(r"[0-9]{1,6}", text) or 0 < int(text) < _SHORTEST_WATCHDOG_S:
-            raise UsageError(
-                f"{path}: watchdog.sec is {text!r}; give seconds from {_SHORTEST_WATCHDOG_S} on, or 0 for no restart"
-            )
-    return float(table.get("watchdog.sec", DEFAULT_WATCHDOG_S))
+        if name not in keys:
+            raise UsageError(f"{path}: [supervisor] has no key {name}; it has {', '.join(keys)}")
+        attribute, lowest, right = keys[name]
+        if not re.fullmatch(r"[0-9]{1,12}", text) or 0 < int(text) < lowest:
+            raise UsageError(f"{path}: {name} is {text!r}; {right}")
+        settings[attribute] = int(text)
+    return Supervision(**settings)
 
 
 _TRIGGERS: Final = "triggers.folder"
@@ -342,8 +360,16 @@ async def _up(plan: Plan, run: Path, on_ready: Callable[[State], None]) -> int:
             }
         _write_json(run / "platform.json", vars(state))
 
-    children = [_child(name, properties, run, plan.watchdog_s) for name, properties in plan.properties.items()]
-    supervisor = Supervisor(children, run_dir=run, log_dir=plan.data / "logs", on_change=note)
+    supervision = plan.supervision
+    children = [_child(name, properties, run, supervision.watchdog_s) for name, properties in plan.properties.items()]
+    supervisor = Supervisor(
+        children,
+        run_dir=run,
+        log_dir=plan.data / "logs",
+        log_max_bytes=supervision.log_max_bytes,
+        log_backups=supervision.log_backups,
+        on_change=note,
+    )
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

@@ -237,7 +237,7 @@ class JobTaskContext(TaskContext, Protocol):
     def commit(self, ends: Mapping[TopicPartition, int]) -> None:
         """From ``follow``: commit the offsets up to which everything is durable, each the next offset to read.
 
-        Raises once the task was cancelled.
+        Records that were left out before are durable when it returns, also where ``ends`` is empty. Raises once the task was cancelled.
         """
         ...
 

@@ -113,10 +113,16 @@ class JdbcSinkTask(SinkTask[Any]):
     def _write(self, writer: Writer, batches: Sequence[RecordBatch]) -> None:
         from connectors.jdbc.sink_writing import write
 
+        if self._offsets is not None:
+            self._offsets.reclaim(writer)
         write(writer, self._shaper, self._settings, batches, self._offsets, self.context.errant_records.report)
 
     def _patiently(self, act: Any) -> None:
-        """Do something with the connection, retried up to max.retries times after errors that a retry may solve."""
+        """Do something with the connection, retried up to max.retries times after errors that a retry may solve.
+
+        Raises TakenOver at once: the worker repeats the call, but first hears from the group whether the partition is still here.
+        """
+        from connectors.jdbc.sink_offsets import TakenOver
         from connectors.jdbc.writers.writer import Conflict
 
         attempt = 0
@@ -127,6 +133,9 @@ class JdbcSinkTask(SinkTask[Any]):
                     self._offsets.refresh(writer)
                 act(writer)
                 return
+            except TakenOver:
+                self._after_failure(lost=False)
+                raise
             except RetriableConnectError as error:
                 attempt += 1
                 self._after_failure(lost=not isinstance(error, Conflict))

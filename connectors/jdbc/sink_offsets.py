@@ -1,19 +1,24 @@
 """Offsets stored in the database in the same transaction as the rows: this makes a sink exactly-once.
 
 There is one row per partition. A task that takes over a partition raises its ``epoch``. If another task is still
-working with an older epoch, its next write finds that none of the rows belong to it any more, and rolls back.
+working with an older epoch, its next write finds that none of the rows belong to it any more, and rolls back. The consumer
+group decides which of the two keeps the partition: until it has, either may claim it again and goes on where the other was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from connect.api import ConnectError, TopicPartition
+from connect.api import ConnectError, RetriableConnectError, TopicPartition
 from connectors.jdbc.writers.writer import Conflict, RowsRefused, Writer
 from connectors.sql.tables import TableId
 from connectors.sql.write_dialects import parse_table
 
-__all__ = ["StoredOffsets"]
+__all__ = ["StoredOffsets", "TakenOver"]
+
+
+class TakenOver(RetriableConnectError):
+    """Another task has claimed a partition; nothing was written. The group may have moved it, or may leave it here."""
 
 
 class StoredOffsets:
@@ -23,6 +28,7 @@ class StoredOffsets:
         self._table: TableId = parse_table(table)
         self._connector = connector
         self._epochs: dict[TopicPartition, int] = {}
+        self._taken_over: set[TopicPartition] = set()
         self.next: dict[TopicPartition, int] = {}
 
     def _name(self, writer: Writer) -> str:
@@ -68,7 +74,24 @@ class StoredOffsets:
     def release(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
             self._epochs.pop(partition, None)
+            self._taken_over.discard(partition)
             self.next.pop(partition, None)
+
+    def reclaim(self, writer: Writer) -> None:
+        """Claim again what another task had taken over, and go on where it was.
+
+        Raises ConnectError where the offset in the database is lower than this task's: somebody has set it back, and rows
+        between the two would be left out.
+        """
+        for partition in sorted(self._taken_over):
+            before = self.next[partition]
+            self.claim(writer, [partition])
+            if self.next[partition] < before:
+                raise ConnectError(
+                    f"the offset of {partition} in {self._name(writer)} was set back from {before} to {self.next[partition]} "
+                    "while this task wrote: restart the task, which then begins there"
+                )
+            self._taken_over.discard(partition)
 
     def refresh(self, writer: Writer) -> None:
         """Read the partitions' offsets again, to find out whether an interrupted commit succeeded."""
@@ -94,7 +117,8 @@ class StoredOffsets:
 
     def _check(self, partition: TopicPartition, epochs: list[int]) -> None:
         if epochs != [self._epochs.get(partition)]:
-            raise ConnectError(f"another task has taken over {partition}: this one's writes are given up (fenced)")
+            self._taken_over.add(partition)
+            raise TakenOver(f"another task has taken over {partition}: this one's writes are given up (fenced)")
 
     def put(self, writer: Writer, changes: Iterable[tuple[TopicPartition, int | None]]) -> None:
         """Set offsets on behalf of a user; None deletes one. Running tasks are fenced."""

@@ -26,7 +26,7 @@ def problems(config: JdbcSourceConfig) -> Iterator[Problem]:
     try:
         connection = open_connection(config)
     except TidegateError as error:
-        yield Problem("connection.url", f"Could not connect to database. {error}")
+        yield Problem("connection.url", str(error))
         return
     with closing(connection):
         try:

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -27,8 +28,12 @@ __all__ = ["Cancelled", "SparkDriver"]
 
 logger = get_logger(__name__)
 
+_EXCEPTION: Final = re.compile(r"^(?:Caused by: |: )?((?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): .+)$", re.MULTILINE)
+"""As the JVM and Python print one; py4j puts a colon before it."""
 _CANCEL_GRACE_S: Final = 3
 _RECORDING_S: Final = 60
+_TAKEN: Final = "taken"
+"""The answer to records that a stream left out."""
 
 
 class Cancelled(ConnectError):
@@ -58,7 +63,8 @@ class SparkDriver:
         on_left_out: Callable[[pa.RecordBatch], None] = lambda batch: None,
     ) -> Mapping[str, Any]:
         """Run a job to its end; returns what the driver said last (of a job ``rows`` by topic, ``files``, ``left_out``; of a load what
-        ``loading.run`` returns). ``on_left_out`` gets the records that could not be decoded, with the columns ``LEFT_OUT``.
+        ``loading.run`` returns). ``on_left_out`` gets the records that could not be decoded, with the columns ``LEFT_OUT``; those of a stream after
+        each micro-batch, which is not done before it returns.
 
         Blocks. Raises Cancelled soon after ``stopping`` is set, and when the job failed ConnectError with Spark's words,
         RetriableConnectError where a server that it uses was away; the driver is gone after any of them.
@@ -68,7 +74,7 @@ class SparkDriver:
                 self._idle.cancel()
             try:
                 with self._cancelling():
-                    said = self._run(job, on_progress)
+                    said = self._run(job, on_progress, on_left_out)
                 if said["records"]:
                     _hand_over(Path(said["records"]), on_left_out)
             except BaseException:
@@ -89,7 +95,7 @@ class SparkDriver:
         with self._lock:
             try:
                 with self._cancelling():
-                    self._run(job, on_progress, order=WARM)
+                    self._run(job, on_progress, lambda batch: None, order=WARM)
             except Exception as error:  # noqa: BLE001 - the job has the same error, if it lasts
                 logger.info("Spark was not started before the first job", reason=str(error))
                 self._end()
@@ -130,19 +136,25 @@ class SparkDriver:
                 os.killpg(process.pid, 9)
 
     def _run(
-        self, job: Job | Load, on_progress: Callable[[Mapping[str, Any]], None], *, order: str = ""
+        self,
+        job: Job | Load,
+        on_progress: Callable[[Mapping[str, Any]], None],
+        on_left_out: Callable[[pa.RecordBatch], None],
+        *,
+        order: str = "",
     ) -> Mapping[str, Any]:
         process, scratch = self._started(job, on_progress)
         description = scratch / "job.json"
         dataclasses.replace(job, jars=[*self._jars, *job.jars]).save(description)
-        assert process.stdin is not None and process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # a driver that is gone is told of by its missing answer
-            process.stdin.write(f"{order}{description}\n")
-            process.stdin.flush()
+        assert process.stdout is not None
+        _write_line(process, f"{order}{description}")
         for line in process.stdout:
             said = _said(line)
             if said.get("event") == "progress":
                 on_progress(said)
+            elif said.get("event") == "left out":
+                _hand_over(Path(said["records"]), on_left_out)
+                _write_line(process, _TAKEN)
             elif said.get("event") == "done":
                 return said
             elif said.get("event") == "failed":
@@ -151,7 +163,7 @@ class SparkDriver:
         status = process.wait()
         if self._stopping.is_set():
             raise Cancelled("the Spark job was cancelled")
-        last_words = "".join((scratch / "spark.log").read_text(errors="replace").splitlines(keepends=True)[-5:]).strip()
+        last_words = _last_words((scratch / "spark.log").read_text(errors="replace"))
         raise ConnectError(f"the Spark driver ended with status {status}: {last_words}")
 
     def _started(
@@ -178,6 +190,7 @@ class SparkDriver:
                     scratch,
                     local=job.master.startswith("local"),
                     folders=job.python_path if isinstance(job, Job) else (),
+                    python=job.conf.get("spark.pyspark.python", ""),
                 ),
                 cwd=scratch,
                 start_new_session=True,
@@ -219,15 +232,22 @@ class SparkDriver:
             watcher.join()
 
 
+def _write_line(process: subprocess.Popen[str], line: str) -> None:
+    """Say something to a driver; one that is gone is told of by its missing answer."""
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(f"{line}\n")
+        process.stdin.flush()
+
+
 def _record_classes(process: subprocess.Popen[str], kill: Callable[[], None]) -> None:
     """Have the driver write the archive of classes, and wait until it has, or until it is killed for taking too long."""
     assert process.stdin is not None and process.stdout is not None
     killer = threading.Timer(_RECORDING_S, kill)
     killer.daemon = True
     killer.start()
+    _write_line(process, RECORD_CLASSES)
     with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(f"{RECORD_CLASSES}\n")
-        process.stdin.flush()
         for line in process.stdout:
             if _said(line).get("event") == "recorded":
                 break
@@ -253,6 +273,11 @@ def _end_process(process: subprocess.Popen[str]) -> None:
             os.killpg(process.pid, 9)
         process.wait()
     process.stdout.close()
+
+
+def _last_words(log: str) -> str:
+    """The first exception in the driver's log, from which the others follow, else its last lines."""
+    return _EXCEPTION.findall(log)[0] if _EXCEPTION.search(log) else "\n".join(log.splitlines()[-5:]).strip()
 
 
 def _said(line: str) -> Mapping[str, Any]:

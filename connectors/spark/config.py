@@ -198,6 +198,7 @@ class SparkSinkConfig(SparkSessionConfig):
     )
 
     def problems(self) -> Iterable[Problem]:
+        yield from SparkSessionConfig.problems(self)
         yield from self._problems_of_target()
         if self.mode == "merge":
             yield from self._problems_of_merge()

@@ -4,7 +4,8 @@
 master and configuration make the session, which the others share. Standard output carries one JSON object a line:
 ``{"event": "progress", "done": 3, "total": 8, "unit": "tasks", "note": "..."}``, and at a job's end
 ``{"event": "done", "rows": {"topic": n}, "files": n, "left_out": n, "records": null, "note": ""}`` or ``{"event": "failed", "message": "...", "passing": false}``,
-``passing`` where the same job may succeed later, ``records`` a file with records that can't be decoded, as an Arrow stream; Spark's own words go to standard error. The driver ends with its standard
+``passing`` where the same job may succeed later, ``records`` a file with records that can't be decoded, as an Arrow stream; Spark's own words go to standard error.
+A stream says ``{"event": "left out", "records": "..."}`` of a micro-batch, and goes on when it has read a line: the worker has them. The driver ends with its standard
 input; that and SIGTERM cancel a job that runs.
 """
 
@@ -49,6 +50,8 @@ __all__ = ["main"]
 
 _ROWS_AT_ONCE: Final = 1000
 _EXTENSIONS: Final = "spark.sql.extensions"
+_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+"""Where ``transformWithState`` can have its state. A checkpoint that began with another one keeps it."""
 
 
 def main() -> int:
@@ -70,7 +73,7 @@ def main() -> int:
             if line.startswith(WARM):
                 _warm_and_say(spark, job)
             else:
-                _run_and_say(spark, job)
+                _run_and_say(spark, job, descriptions)
     if spark is not None:
         spark.stop()
     return 0
@@ -109,13 +112,13 @@ class _Descriptions:
             self._spark = None
 
 
-def _run_and_say(spark: SparkSession, job: Job | Load) -> None:
+def _run_and_say(spark: SparkSession, job: Job | Load, answers: _Descriptions) -> None:
     ended = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, ended), daemon=True)
     if isinstance(job, Load) or job.stream is None:  # a stream tells of its micro-batches
         watcher.start()
     try:
-        done = loading.run(spark, job) if isinstance(job, Load) else _run(spark, job)
+        done = loading.run(spark, job) if isinstance(job, Load) else _run(spark, job, answers)
     except Exception as error:  # noqa: BLE001 - whatever ended the job is told in one line, the rest is in the log
         print(error, file=sys.stderr)
         said: dict[str, Any] = {"event": "failed", "message": first_words(error), "passing": is_passing(error)}
@@ -179,6 +182,8 @@ def _session(job: Job | Load) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1" if job.master.startswith("local") else None,
         "spark.jars": ",".join(job.jars),
     }
+    if isinstance(job, Job) and job.stream is not None and job.function:
+        defaults["spark.sql.streaming.stateStore.providerClass"] = _ROCKSDB
     defaults |= writing.session_settings(job)
     _write_properties(Path("spark.conf"), job.conf)
     builder = SparkSession.builder.appName(job.name).master(job.master)
@@ -228,11 +233,11 @@ def _watch(spark: SparkSession, ended: threading.Event) -> None:
             _say(event="progress", done=done, total=total, unit="tasks", note=note)
 
 
-def _run(spark: SparkSession, job: Job) -> dict[str, Any]:
+def _run(spark: SparkSession, job: Job, answers: _Descriptions) -> dict[str, Any]:
     if job.preview_rows:
         return {"records": None, "preview": _previewed(spark, job)}
     if job.stream is not None:
-        return _run_stream(spark, job)
+        return _run_stream(spark, job, answers)
     if job.into_table:
         return _run_into_tables(spark, job)
     read = {input_.topic: topics.read(spark, job, input_) for input_ in job.inputs}
@@ -242,8 +247,16 @@ def _run(spark: SparkSession, job: Job) -> dict[str, Any]:
     return _done(job, read, files=written)
 
 
-def _run_stream(spark: SparkSession, job: Job) -> dict[str, Any]:
-    stream = StreamRun(spark, job, _say)
+def _run_stream(spark: SparkSession, job: Job, answers: _Descriptions) -> dict[str, Any]:
+    def leave_out(frames: Sequence[DataFrame]) -> int:
+        path, count = _saved(frames)
+        if count:
+            _say(event="left out", records=str(path))
+            if answers.next() is None:
+                raise UsageError("the worker is gone")
+        return count
+
+    stream = StreamRun(spark, job, _say, leave_out)
     _streams.append(stream)
     try:
         return {**stream.run(), "ended_early": stream.ended_early}
@@ -356,20 +369,21 @@ def _done(job: Job, read: Mapping[str, topics.Topic], *, files: int = 0, there: 
         "rows": {name: rows for name, (rows, _) in counts.items()},
         "files": files,
         "left_out": sum(bad for _, bad in counts.values()),
-        "records": str(_saved(failed)) if failed else None,
+        "records": str(_saved(failed)[0]) if failed else None,
         "note": "",
     }
 
 
-def _saved(frames: list[DataFrame]) -> Path:
-    """The rows in a file of this machine, as an Arrow stream. They are read anew: usually there are none."""
-    path = Path("left-out.arrow").absolute()
+def _saved(frames: Sequence[DataFrame]) -> tuple[Path, int]:
+    """The rows in a file of this machine, as an Arrow stream, and their number. They are read anew: usually there are none."""
+    path, count = Path("left-out.arrow").absolute(), 0
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, LEFT_OUT) as stream:
         for frame in frames:
             rows = (row.asDict(recursive=True) for row in frame.toLocalIterator())
             while batch := list(itertools.islice(rows, _ROWS_AT_ONCE)):
                 stream.write_batch(pa.RecordBatch.from_pylist(batch, LEFT_OUT))
-    return path
+                count += len(batch)
+    return path, count
 
 
 if __name__ == "__main__":

@@ -34,7 +34,10 @@ _PYTHON_ERROR: Final = re.compile(
 """The last line of a traceback with an error of ours: in Spark's words it stands between lines of the JVM."""
 
 
-_OF_STREAM: Final = re.compile(r"\A\[STREAM_FAILED\] Query \[id = [^\]]*\] terminated with exception: ")
+_AROUND: Final = re.compile(
+    r"\A(\[STREAM_FAILED\] Query \[id = [^\]]*\] terminated with exception: |An error occurred while calling \S+\n: )"
+)
+"""Words before those of the failure itself."""
 _IN_SQL: Final = re.compile(r"^== SQL[^(\n]*\((line \d+, position \d+)\) ==\n(.+)$", re.MULTILINE)
 """Where in a query a value failed, and that line of it."""
 
@@ -42,7 +45,7 @@ _IN_SQL: Final = re.compile(r"^== SQL[^(\n]*\((line \d+, position \d+)\) ==\n(.+
 def first_words(error: Exception) -> str:
     """The words of our own error where one of a Python worker is behind it, else Spark's first line, the line of SQL that it tells of,
     and the last cause."""
-    description = _OF_STREAM.sub("", str(getattr(error, "desc", None) or error))
+    description = _AROUND.sub("", str(getattr(error, "desc", None) or error))
     if ours := _PYTHON_ERROR.findall(description):
         return str(ours[-1][1])[:_MOST_WORDS]
     lines = [line.strip() for line in description.splitlines() if line.strip()]

@@ -121,7 +121,8 @@ class TopicOutput:
 
 @dataclass(frozen=True)
 class Stream:
-    """How a query of Structured Streaming runs instead of a job over ranges. The inputs have no offsets then, but for lookups."""
+    """How a query of Structured Streaming runs instead of a job over ranges. The inputs have no stops then, but for lookups, and starts
+    only where the stream begins."""
 
     checkpoint: str
     """The folder of this connector, as Spark takes it."""
@@ -137,7 +138,6 @@ class Stream:
     watermark_delay: str
     loses_data: bool
     """Whether it goes on where records are gone that it has not read."""
-    dead_letter_topic: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from connect.api import at_least, config, family, key
+from collections.abc import Iterable
+
+from connect.api import Problem, at_least, config, family, key
 
 __all__ = ["SparkSessionConfig"]
 
@@ -39,3 +41,11 @@ class SparkSessionConfig:
         group="Spark",
     )
     conf: dict[str, str] = family("spark.conf.", doc="Passed to Spark's configuration, prefix removed.")
+
+    def problems(self) -> Iterable[Problem]:
+        if self.master.startswith("sc:"):
+            yield Problem(
+                "spark.master",
+                f"spark.master is {self.master!r}: a connector's driver needs the JVM of its own Spark, which Spark Connect does not give. "
+                'Give local[N], spark://, yarn or k8s://, or read the topic in your own program with spark.read.format("tidegate")',
+            )

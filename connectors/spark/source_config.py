@@ -161,6 +161,7 @@ class SparkSourceConfig(SparkSessionConfig):
         return self.table or self.path or ""
 
     def problems(self) -> Iterable[Problem]:
+        yield from SparkSessionConfig.problems(self)
         yield from self._problems_of_input()
         yield from self._problems_of_mode()
         yield from key_problems(self.key_columns, self.format_of_keys)

@@ -13,7 +13,7 @@ from connectors.spark.tables.changes import changes
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
-__all__ = ["Topic", "read"]
+__all__ = ["Topic", "failures_of", "read"]
 
 _DIVIDED_ROWS: Final = 100_000
 """An input of so many offsets is divided among all cores, even if it has fewer partitions."""
@@ -47,6 +47,11 @@ class Topic:
         return int(counted["rows"]), int(counted["bad"])
 
 
+def failures_of(input_: Input) -> str:
+    """The name of the metric of a stream that counts the topic's records that can't be decoded."""
+    return f"left out of {input_.topic}"
+
+
 def read(spark: SparkSession, job: Job, input_: Input) -> Topic:
     """The records of one topic as columns; tombstones are left out. Of a lookup's records with a key, the newest of each key.
 
@@ -59,7 +64,7 @@ def read(spark: SparkSession, job: Job, input_: Input) -> Topic:
     from pyspark.sql.types import StructType
 
     records = _records(spark, job, input_)
-    bad, tolerates = None, _keeps_errors(job, input_)
+    bad, tolerates = None, job.tolerates_errors
     if input_.value_is_ddl:
         records = _parsed(records, input_.value_schema or "", tolerates=tolerates)
     failed = f.col("error").isNotNull() if tolerates else f.lit(False)
@@ -74,6 +79,8 @@ def read(spark: SparkSession, job: Job, input_: Input) -> Topic:
     if input_.lookup:
         records = _newest(records, failed)
     rows = ~failed if merges else ~failed & f.col("value").isNotNull()
+    if tolerates and job.stream is not None and not input_.lookup:
+        records = records.observe(failures_of(input_), f.count_if(failed))
     if observed is not None:
         records = records.observe(observed, f.count_if(rows).alias("rows"), f.count_if(failed).alias("bad"))
     records = records.where(rows)
@@ -102,8 +109,8 @@ def _records(spark: SparkSession, job: Job, input_: Input) -> DataFrame:
     """Columns of the data source; values are decoded, but for JSON whose columns are DDL, which are bytes."""
     options = {f"kafka.{name}": value for name, value in job.kafka.items()} | {
         "value.format": "binary" if input_.value_is_ddl else input_.value_format,
-        "value.errors": "null" if _keeps_errors(job, input_) else "fail",
-        "includeHeaders": str(_keeps_errors(job, input_)).lower(),
+        "value.errors": "null" if job.tolerates_errors else "fail",
+        "includeHeaders": str(job.tolerates_errors).lower(),
     }
     if not input_.value_is_ddl:
         options |= {"value.schema": input_.value_schema or "", "value.message": input_.value_message or ""}
@@ -117,14 +124,9 @@ def _records(spark: SparkSession, job: Job, input_: Input) -> DataFrame:
         # Spark plans a DataFrame of a Python source once, and not for each micro-batch.
         options |= {"subscribe": input_.topic, "freshOffsets": "true"}
     else:
-        options |= _stream_options(job, job.stream, input_)
+        options |= _stream_options(job.stream, input_)
         return spark.readStream.format("tidegate").options(**job.registry, **options).load()
     return spark.read.format("tidegate").options(**job.registry, **options).load()
-
-
-def _keeps_errors(job: Job, input_: Input) -> bool:
-    """Whether records that can't be decoded stay, with the reason. A stream's source sends them to a topic by itself."""
-    return job.tolerates_errors and (job.stream is None or input_.lookup)
 
 
 def _bounds(spark: SparkSession, input_: Input) -> dict[str, str]:
@@ -138,14 +140,12 @@ def _bounds(spark: SparkSession, input_: Input) -> dict[str, str]:
     }
 
 
-def _stream_options(job: Job, stream: Stream, input_: Input) -> dict[str, str]:
+def _stream_options(stream: Stream, input_: Input) -> dict[str, str]:
     options = {
         "subscribe": input_.topic,
-        "startingOffsets": stream.starting,
+        "startingOffsets": json.dumps({input_.topic: input_.starts}) if input_.starts else stream.starting,
         "failOnDataLoss": str(not stream.loses_data).lower(),
     }
-    if stream.dead_letter_topic and job.tolerates_errors:
-        options |= {"value.errors": "dead-letter", "errors.deadletterqueue.topic.name": stream.dead_letter_topic}
     if input_.until:
         options["untilOffsets"] = json.dumps(input_.until)
     if stream.max_offsets:

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from connect.api import ConnectError, OffsetChanges, Problem, RecordBatch, TopicPartition
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.functions import problem_of_function
@@ -23,11 +25,6 @@ class SparkTransformTask(SparkSinkTask):
 
     config: SparkTransformConfig
 
-    def start(self) -> None:
-        if self.config.streams:
-            self._require_decodable()
-        super().start()
-
     @property
     def follows(self) -> bool:
         return self.config.streams
@@ -43,9 +40,10 @@ class SparkTransformTask(SparkSinkTask):
             *(self._read(topic, nothing, nothing) for topic in topics),
             *(self._read(topic, nothing, nothing, lookup=True) for topic in self.config.lookup_topics),
         ]
-        done = self._driver.run(self._job(inputs, ""), self._tell)
+        done = self._driver.run(self._job(inputs, ""), self._tell, self._leave_out_for_good)
         self._commit(done["ends"])
-        note = f"{done['batches']} micro-batches, {done['out']} rows written to {self._target}"
+        left_out = f", {done['left_out']} left out" if done["left_out"] else ""
+        note = f"{done['batches']} micro-batches, {done['out']} rows written to {self._target}{left_out}"
         self.context.progress(done["in"], done["in"], unit="rows", note=note)
 
     @property
@@ -71,6 +69,11 @@ class SparkTransformTask(SparkSinkTask):
         rows = sum(len(batch) for batch in batches)
         yield f"{rows} records by Spark on {self.config.master} to the topic {self.config.topic} as {self.config.output_value_format}"
         yield from self._previewed(batches, max(1, rows))
+
+    def _leave_out_for_good(self, batch: pa.RecordBatch) -> None:
+        """The checkpoint passes over these records next: they must be durable before."""
+        self._leave_out(batch)
+        self.context.commit({})
 
     def _tell(self, said: Any) -> None:
         super()._tell(said)
@@ -129,20 +132,7 @@ class SparkTransformTask(SparkSinkTask):
             watermark_column=config.watermark_column,
             watermark_delay=config.watermark_delay,
             loses_data=properties.get("job.offset.reset", "none") != "none",
-            dead_letter_topic=properties.get("errors.deadletterqueue.topic.name", ""),
         )
-
-    def _require_decodable(self) -> None:
-        """A stream sends what it can't decode to a topic by itself: raises ConnectError where it could only leave it out unsaid."""
-        if not self.context.tolerates_errors:
-            return
-        config = self.config
-        is_ddl = config.value_format == "json" and not (config.value_schema or "").lstrip().startswith("{")
-        if is_ddl or not self.context.properties.get("errors.deadletterqueue.topic.name"):
-            raise ConnectError(
-                f"errors.tolerance is all, and spark.mode {config.run_mode}: a stream tolerates what it can't decode where "
-                "errors.deadletterqueue.topic.name is set, and where spark.value.schema of json is a JSON Schema"
-            )
 
     def _create_topic(self, name: str) -> None:
         from broker.client import NewTopic

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy
 from sqlalchemy.dialects import registry
@@ -137,5 +137,16 @@ def _first_lines(error: Exception) -> str:
     original = getattr(error, "orig", None) or error
     text = str(original.args[1]) if mysql_code(original) is not None and len(original.args) > 1 else str(original)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    kept = [line for line in lines if not re.match(r"(LINE \d+:|\^|Query was:|query:|\[SQL:|\(Background)", line)]
-    return " ".join(kept[:3]) or type(error).__name__
+    kept = [line for line in lines if not _ASIDE.match(line)]
+    said = " ".join(kept[:3]) or type(error).__name__
+    return said if said.count(_SERVER) > 1 else _PREAMBLE.sub("", said)
+
+
+_SERVER: Final = "connection to server "
+_ASIDE: Final = re.compile(
+    r"(LINE \d+:|\^|Query was:|query:|\[SQL:|\(Background)|(?:\t|\s)*Is the server running|Multiple connection attempts failed"
+)
+_PREAMBLE: Final = re.compile(
+    rf"^(?:[A-Z_]+: )?(?:\[libpq\] )?(?:Failed to connect: )?(?:connection failed: )?{_SERVER}.*? failed: (?:FATAL:\s+)?"
+)
+"""What libpq and its drivers say before the reason. The database is named already, unless there are several hosts."""

@@ -153,6 +153,11 @@ class Trigger:
         ):
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
                 raise UsageError(f"trigger {self.name}: {what} is {value!r}; 1 to {most} is possible")
+        if self.partitions > 1 and self.partition_key == EVENT_UUID and is_change_event(self.event):
+            raise UsageError(
+                f"trigger {self.name}: change events have no {EVENT_UUID} to share them among {self.partitions} calls by; "
+                "give partition_key, such as the field with the rows' key"
+            )
         if self.replay not in ("latest", "earliest"):
             raise UsageError(f"trigger {self.name}: replay is {self.replay!r}; latest and earliest are possible")
 

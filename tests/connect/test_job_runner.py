@@ -370,3 +370,20 @@ def test_a_task_that_follows_is_interrupted_by_a_pause_and_is_due_at_once_after_
     assert [run["state"] for run in runner.statistics()["job"]["runs"]] == ["done", "cancelled"]
     control.stop()
     assert control.interrupted.is_set()
+
+
+class LeavingOutTask:
+    follows, endless = True, False
+
+    def follow(self, topics):
+        self.runner.commit({PARTITION: 20})
+
+
+def test_a_stream_commits_its_offsets_when_what_it_left_out_is_written():
+    log = Log(0, 0, 20)
+    for away, committed in ((1, 0), (0, 20)):
+        task = LeavingOutTask()
+        task.runner = made(log, task, TaskControl(), Letters(log, away), **{"job.interval.ms": "0"})
+        task.runner.begin()
+        task.runner.step()
+        assert log.committed == committed

@@ -72,6 +72,22 @@ def test_the_security_examples_run(tmp_path):
     follow(DOCS / "how-to" / "secure.md", tmp_path)
 
 
+@pytest.mark.proof
+@pytest.mark.servers
+def test_a_platform_moves_to_apache_kafka(tmp_path, apache_kafka):
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    over_kafka = ("--bootstrap-servers", apache_kafka.bootstrap_servers)
+    with running_platform(tmp_path / "here") as here, running_platform(tmp_path / "there", *over_kafka) as there:
+        (tmp_path / "tidegate-data").symlink_to(here.data)
+        (tmp_path / "cluster").symlink_to(there.data)
+        shell = Shell(tmp_path, {})
+        shell.run(Command("for n in 1 2 3; do echo '{\"id\": '$n'}'; done | tidegate produce parcels --create", "..."))
+        for block in blocks(DOCS / "how-to" / "scale.md", "console"):
+            for command in commands(block):
+                shell.run(command)
+
+
 @pytest.fixture
 def on_platform(platform: RunningPlatform, tmp_path: Path):
     """A shell beside a running platform, whose data folder is where pages expect it."""
@@ -97,6 +113,7 @@ def on_platform(platform: RunningPlatform, tmp_path: Path):
         "how-to/registry.md",
         "explanation/schema-formats.md",
         "how-to/events-access.md",
+        pytest.param("reference/cheat-sheet.md", marks=[pytest.mark.proof, pytest.mark.long]),
     ],
 )
 def test_a_page_about_a_component_that_runs(page, on_platform):

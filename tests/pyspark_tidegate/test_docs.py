@@ -67,4 +67,8 @@ def test_the_tables_have_every_option() -> None:
     for part, known in ((reading, options._KNOWN), (writing, write_options._KNOWN)):
         rows = re.findall(r"^\| (`.*?) \|", part, re.MULTILINE)
         told = {name.lower() for row in rows for name in re.findall(r"`([\w.]+)`", row)}
-        assert told - {"kafka.bootstrap.servers", "schema.registry.url"} == set(known) - {"path", "checkpointlocation"}
+        assert told - {"kafka.bootstrap.servers", "schema.registry.url"} == set(known) - {
+            "path",
+            "checkpointlocation",
+            "queryname",
+        }

@@ -273,7 +273,11 @@ def test_a_stream_writes_each_row_once_over_restarts(spark: SparkSession, topic:
     options = {"kafka.bootstrap.servers": topic.broker.bootstrap_servers, "schema.registry.url": topic.registry.url}
 
     def run() -> None:
-        query = stream.selectExpr("value.id", "value.month * 2 as month").writeStream.format("tidegate")
+        query = (
+            stream.selectExpr("value.id", "value.month * 2 as month")
+            .writeStream.format("tidegate")
+            .queryName(topic.name)
+        )
         query = query.options(**options, topic=topic.name, transactions="true", **{"key.fields": "id"})
         running = query.option("checkpointLocation", str(folder / "checkpoint")).start()
         try:

@@ -16,7 +16,7 @@ import requests
 
 from tests.support.platform import tidegate, until
 from tidegate.kit.errors import UsageError
-from tidegate.platform import make_plan
+from tidegate.platform import Supervision, make_plan
 from tidegate.state import State
 
 
@@ -146,6 +146,15 @@ def test_a_config_file_sets_component_keys_and_kafka_settings(tmp_path):
     assert plan.properties["broker"]["num.partitions"] == "3"
     assert plan.properties["registry"]["kafkastore.security.protocol"] == "PLAINTEXT"
     assert plan.properties["connect"]["plugin.path"] == "a,b"
+    file.write_text('[supervisor]\n"watchdog.sec" = 0\n"log.max.bytes" = 2000000\n')
+    assert make_plan(tmp_path, listen={}, config_file=file).supervision == Supervision(0, 2_000_000, 3)
+    for wrong, words in (
+        ('"log.max.bytes" = 5', "log.max.bytes is '5'; give bytes from 1,048,576 on, or 0 for logs that grow"),
+        ('"log.bytes" = 5', "[supervisor] has no key log.bytes; it has watchdog.sec, log.max.bytes, log.backups"),
+    ):
+        file.write_text(f"[supervisor]\n{wrong}\n")
+        with pytest.raises(UsageError, match=re.escape(words)):
+            make_plan(tmp_path, listen={}, config_file=file)
     file.write_text("[brokr]\nx = 1\n")
     with pytest.raises(UsageError, match="'brokr' is not a table of broker, connect, console, events, kafka, registry"):
         make_plan(tmp_path, listen={}, config_file=file)

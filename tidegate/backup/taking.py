@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tidegate.backup.manifest import Partition, Point, RecordFile, Topic, newest
 from tidegate.backup.records import RecordWriter, fetched_tables
 from tidegate.backup.store import BackupStore
+from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from broker.client import ClientConfig
     from broker.client.blocking import Admin
 
-__all__ = ["READING", "Progress", "begin_point", "read_groups", "take_records"]
+__all__ = ["READING", "Progress", "begin_point", "continue_point", "read_groups", "take_records"]
 
 READING: Final = {
     "isolation.level": "read_committed",
@@ -39,6 +40,26 @@ def begin_point(admin: Admin) -> Point:
         admin.cluster_id(),
         now.isoformat(timespec="milliseconds"),
     )
+
+
+def continue_point(point: Point, before: Point) -> None:
+    """Let a point begin where an earlier one began, also where the log has deleted records since: who restored the earlier
+    one has these records, and counts them. Raises UsageError where a topic was made again since.
+    """
+    for name, topic in point.topics.items():
+        earlier = before.topics.get(name)
+        if earlier is None:
+            continue
+        if not _same(topic, earlier):
+            raise UsageError(
+                f"topic {name} was deleted and made again since its records were copied: delete the copy, then begin anew"
+            )
+        known = {partition.partition: partition for partition in earlier.partitions}
+        for partition in topic.partitions:
+            if (first := known.get(partition.partition)) is not None:
+                paths = {file.path for file in partition.files}
+                partition.start = first.start
+                partition.files = [file for file in first.files if file.path not in paths] + partition.files
 
 
 def read_groups(admin: Admin, topics: Sequence[str], tell: Callable[[str], None]) -> dict[str, list[dict[str, Any]]]:
@@ -67,11 +88,12 @@ def take_records(
     topics: Sequence[str],
     *,
     full: bool,
+    reads: bool = True,
     progress: Progress,
 ) -> int:
     """Write the records of topics that no earlier backup in ``store`` has, and note all files in ``point``.
 
-    Returns the number of records written. A topic that was made again under its name begins anew, and so does one whose
+    Returns the number of records written. Without ``reads``, only note which offsets there are. A topic that was made again under its name begins anew, and so does one whose
     oldest records are newer than what was written before; ``full`` has all begin anew.
     """
     from broker.client import TopicPartition
@@ -118,7 +140,7 @@ def take_records(
                     point.store_unfinished(store)
                     next_note = time.monotonic() + _NOTE_S
 
-            if start < end:
+            if start < end and reads:
                 folder = f"records/topic={tp.topic}/partition={tp.partition}"
                 tables = fetched_tables(consumer, tp.topic, tp.partition, start, end)
                 shown = _shown(progress, done - start, total, str(tp), tables)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tidegate.backup.store import BackupStore
     from tidegate.backup.taking import Progress
 
-__all__ = ["backup", "restore"]
+__all__ = ["Restoring", "Services", "backup", "bar", "restore", "take"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DERIVED: Final = ("__chn", "ChangeEvents")
@@ -55,7 +55,7 @@ def _where(function: F) -> F:
     return kafka_options(function)
 
 
-class _Services:
+class Services:
     """The services to talk to. With another Kafka than the platform's, others than the Kafka only where an address is given."""
 
     def __init__(self, stack: ExitStack, where: dict[str, Any]) -> None:
@@ -87,7 +87,7 @@ def _told(text: str) -> None:
 
 
 @contextmanager
-def _bar(doing: str) -> Iterator[Progress]:
+def bar(doing: str) -> Iterator[Progress]:
     """A progress bar on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda done, total, note: None
@@ -118,31 +118,10 @@ def backup(target: str, full: bool, topics: tuple[str, ...], as_json: bool, **wh
     Example: tidegate backup s3://backups/shop
     """
     from tidegate.backup.store import BackupStore
-    from tidegate.backup.taking import READING, begin_point, read_groups, take_records
 
     store = BackupStore(target)
     with ExitStack() as stack:
-        services = _Services(stack, where)
-        admin = services.admin()
-        names = [
-            n for n in admin.list_topics() if not is_internal(n) and not n.endswith(_DERIVED) and _meant(n, topics)
-        ]
-        if topics and not names:
-            raise UsageError(f"no topic has a name like {', '.join(topics)}")
-        point = begin_point(admin)
-        # positions first: every record before one of them is then among those that are read below
-        if services.rest is not None:
-            connectors = Connectors(services.rest)
-            point.configuration[connectors.folder] = connectors.read()
-            point.connector_offsets = _source_offsets(services.rest)
-        point.groups = read_groups(admin, names, _told)
-        for part in services.parts():
-            point.configuration[part.folder] = part.read()
-        point.scram_users = _scram_users(services.config)
-        with _bar("reading") as progress:
-            reading = services.config.with_properties(READING)
-            written = take_records(reading, admin, store, point, names, full=full, progress=progress)
-        point.ended = datetime.now(UTC).isoformat(timespec="milliseconds")
+        point, written = take(Services(stack, where), store, topics, full=full)
         point.store(store)
     told = _summary(point) | {"written": written, "target": target}
     if as_json:
@@ -152,6 +131,36 @@ def backup(target: str, full: bool, topics: tuple[str, ...], as_json: bool, **wh
             f"backup {point.id}: {counted(told['topics'], 'topic')}, {told['records']:,} records ({written:,} new), "
             f"{counted(told['groups'], 'group')}, {counted(told['connectors'], 'connector')}"
         )
+
+
+def take(
+    services: Services, store: BackupStore, globs: Sequence[str], *, full: bool, reads: bool = True
+) -> tuple[Point, int]:
+    """Write the records of topics with such names that ``store`` has not, and read all else that a backup has.
+
+    Returns the point, which is not stored yet, and the number of records written. Without ``reads`` no record is read.
+    """
+    from tidegate.backup.taking import READING, begin_point, read_groups, take_records
+
+    admin = services.admin()
+    names = [n for n in admin.list_topics() if not is_internal(n) and not n.endswith(_DERIVED) and _meant(n, globs)]
+    if globs and not names:
+        raise UsageError(f"no topic has a name like {', '.join(globs)}")
+    point = begin_point(admin)
+    # positions first: every record before one of them is then among those that are read below
+    if services.rest is not None:
+        connectors = Connectors(services.rest)
+        point.configuration[connectors.folder] = connectors.read()
+        point.connector_offsets = _source_offsets(services.rest)
+    point.groups = read_groups(admin, names, _told)
+    for part in services.parts():
+        point.configuration[part.folder] = part.read()
+    point.scram_users = _scram_users(services.config)
+    with bar("reading") as progress:
+        reading = services.config.with_properties(READING)
+        written = take_records(reading, admin, store, point, names, full=full, reads=reads, progress=progress)
+    point.ended = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return point, written
 
 
 def _meant(name: str, globs: Sequence[str]) -> bool:
@@ -236,7 +245,7 @@ def restore(
     if topics and not point.topics:
         raise UsageError(f"backup {point.id} has no topic with a name like {', '.join(topics)}")
     with ExitStack() as stack:
-        restoring = _Restoring(store, point, _Services(stack, where), whole=not topics)
+        restoring = Restoring(store, point, Services(stack, where), whole=not topics)
         told = restoring.run(
             resume=resume,
             replication_factor=replication_factor,
@@ -262,13 +271,26 @@ def _ending(told: dict[str, Any]) -> str:
     return f"restored backup {told['id']}: {told['written']:,} records written{compared}"
 
 
-class _Restoring:
-    """One run of ``restore``. ``whole`` is false where only some topics are asked for: their records and positions."""
+class Restoring:
+    """One run of ``restore``. ``whole`` is false where only some topics are asked for: their records and positions.
 
-    def __init__(self, store: BackupStore, point: Point, services: _Services, *, whole: bool) -> None:
+    ``goes_on`` is true where a later run writes more records to the same topics: connectors and users wait for the last run,
+    and so do the topics' configs, as a topic keeps everything until then.
+    """
+
+    def __init__(
+        self, store: BackupStore, point: Point, services: Services, *, whole: bool, goes_on: bool = False
+    ) -> None:
         self._store, self._point, self._services, self._whole = store, point, services, whole
+        self._goes_on = goes_on
         self._changes: list[list[str]] = []
         self._problems: list[str] = []
+
+    def check(self, *, resume: bool) -> None:
+        """Raises UsageError where the topics of the target can't take the backup."""
+        from tidegate.backup.restoring import check_target
+
+        check_target(self._services.admin(), self._point, resume=resume)
 
     def run(
         self, *, resume: bool, replication_factor: int, compares: bool, starts: bool, execute: bool
@@ -296,13 +318,14 @@ class _Restoring:
                 admin, point, resume=resume
             )  # topics of events begin where their service has them begin
             written = self._records(where, compares=compares)
-            settle_topics(admin, later)
+            if not self._goes_on:
+                settle_topics(admin, later)
             offsets = self._groups(admin, where, groups)
         for part in parts:
             if part not in before:
                 self._configure(part, execute=execute)
-        if self._whole:
-            self._connectors(starts=starts, execute=execute)
+        if self._whole and not self._goes_on:
+            self._connectors(starts=starts and not self._problems, execute=execute)
             if point.scram_users:
                 users = ", ".join(sorted(point.scram_users))
                 self._changes.append(
@@ -338,10 +361,10 @@ class _Restoring:
         from tidegate.backup.taking import READING
 
         config = self._services.config
-        with _bar("writing") as progress:
+        with bar("writing") as progress:
             written = restore_records(config, self._store, self._point, where, progress)
         if compares:
-            with _bar("comparing") as progress, BatchConsumer(config.with_properties(READING)) as consumer:
+            with bar("comparing") as progress, BatchConsumer(config.with_properties(READING)) as consumer:
                 self._problems += compare_records(consumer, self._store, self._point, where, progress)
         return written
 

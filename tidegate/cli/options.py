@@ -189,30 +189,23 @@ def print_json(value: Any) -> None:
     click.echo(as_json(value))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table as wide as the terminal, or as its rows if the output is not a terminal; numbers are right-aligned."""
     from rich.console import Console
 
-    table = table_of(columns, rows, title=title)
+    table = table_of(columns, rows)
     console = Console()
     if not console.is_terminal:  # a pipe has no width: truncated text could not be searched for
         console = Console(width=max(1, console.measure(table, options=console.options.update(max_width=1000)).maximum))
     console.print(table)
 
 
-def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> Table:
+def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     """A table for rich; a cell may be a ``rich.text.Text``."""
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(
-        title=title and escape(title),
-        title_justify="left",
-        header_style="bold",
-        box=None,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-    )
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for number, name in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
         table.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")

@@ -16,19 +16,33 @@ from pathlib import Path
 from typing import Final
 
 from tidegate.kit.errors import TidegateError
+from tidegate.kit.log_files import rotate
 from tidegate.kit.logs import get_logger
 from tidegate.kit.watchdog import Listener
 
-__all__ = ["DEFAULT_WATCHDOG_S", "ChildFailed", "ChildSpec", "ChildState", "Supervisor", "request_restart"]
+__all__ = [
+    "DEFAULT_WATCHDOG_S",
+    "LOG_BACKUPS",
+    "LOG_MAX_BYTES",
+    "ChildFailed",
+    "ChildSpec",
+    "ChildState",
+    "Supervisor",
+    "request_restart",
+]
 
 logger = get_logger(__name__)
 
 _FIRST_BACKOFF_S: Final = 0.2
 _LAST_BACKOFF_S: Final = 10.0
 DEFAULT_WATCHDOG_S: Final = 60.0
+LOG_MAX_BYTES: Final = 100 << 20
+LOG_BACKUPS: Final = 3
 _LATE_S: Final = 5.0
 """A child is late after this time without a keepalive; it sends one per second."""
 _LOOK_S: Final = 1.0
+_LOGS_S: Final = 10.0
+"""How often the sizes of logs are looked at."""
 _DUMP_S: Final = 10.0
 """How long a child has to print its threads' stacks before it is killed."""
 _STABLE_S: Final = 30.0
@@ -70,8 +84,9 @@ class ChildState:
 class Supervisor:
     """Keeps children running. They are stopped in reverse order, each with time to end.
 
-    ``on_change`` is called after every change of a child's state. Logs are in ``<log_dir>/<name>.log``. Other processes
-    ask for a restart of one child with ``request_restart``.
+    ``on_change`` is called after every change of a child's state. Logs are in ``<log_dir>/<name>.log``; one that is longer
+    than ``log_max_bytes`` begins anew, and ``log_backups`` earlier ones are kept (with 0 bytes it grows for ever). Other
+    processes ask for a restart of one child with ``request_restart``.
     """
 
     def __init__(
@@ -80,10 +95,14 @@ class Supervisor:
         *,
         run_dir: Path,
         log_dir: Path,
+        log_max_bytes: int = LOG_MAX_BYTES,
+        log_backups: int = LOG_BACKUPS,
         on_change: Callable[[Sequence[ChildState]], None] = lambda _: None,
     ) -> None:
         self.states = [ChildState(spec) for spec in children]
         self._run_dir, self._log_dir, self._on_change = run_dir, log_dir, on_change
+        self._log_max_bytes, self._log_backups = log_max_bytes, log_backups
+        self._rotating: asyncio.Task[None] | None = None
         self._keepers: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
         self._asked: set[str] = set()
@@ -93,6 +112,8 @@ class Supervisor:
         """Start all children. Returns when all are ready. Raises ChildFailed if one ends before that."""
         self._run_dir.mkdir(parents=True, exist_ok=True)
         self._log_dir.mkdir(parents=True, exist_ok=True)
+        if self._log_max_bytes:
+            self._rotating = asyncio.create_task(self._rotate_logs(), name="rotate logs")
         firsts = [asyncio.get_running_loop().create_future() for _ in self.states]
         for state, first in zip(self.states, firsts, strict=True):
             keeper = asyncio.create_task(self._keep(state, first), name=f"keep {state.spec.name}")
@@ -116,6 +137,17 @@ class Supervisor:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(state.pid, signal.SIGKILL)
             await asyncio.wait({keeper})
+        if self._rotating is not None:
+            self._rotating.cancel()
+
+    async def _rotate_logs(self) -> None:
+        while True:
+            for path in self._log_dir.glob("*.log"):
+                try:
+                    await asyncio.to_thread(rotate, path, max_bytes=self._log_max_bytes, backups=self._log_backups)
+                except OSError as error:
+                    logger.warning("a log can't begin anew", log=str(path), error=str(error))
+            await asyncio.sleep(_LOGS_S)
 
     async def _keep(self, state: ChildState, first: asyncio.Future[None]) -> None:
         backoff = _FIRST_BACKOFF_S

@@ -98,7 +98,9 @@ class JobRunner:
             self._times.set_due(once(least=1 if why == "ordered" else self._job.min_records))
 
     def commit(self, ends: Mapping[TopicPartition, int]) -> None:
-        """A task that follows has everything before these offsets done."""
+        """A task that follows has everything before these offsets done, but for records that it left out."""
+        if self._dead_letters is not None:
+            self._dead_letters.wait_until_written()
         with self._control.gate.passing():
             self._log.commit(ends)
         for partition, end in ends.items():

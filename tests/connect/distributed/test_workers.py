@@ -110,7 +110,7 @@ def test_a_group_shares_passes_on_and_outlives_its_members(cluster, tmp_path):
 
 
 @pytest.mark.proof
-def test_a_joining_worker_is_expected(tidegate_broker, tmp_path):
+def test_a_worker_that_joins_or_leaves_is_expected(tidegate_broker, tmp_path):
     """The first worker hears of the second long before its next heartbeat, a minute and a half later."""
     slow = {"heartbeat.interval.ms": "90000", "session.timeout.ms": "300000"}
     name = f"w{uuid.uuid4().hex[:8]}"
@@ -120,5 +120,13 @@ def test_a_joining_worker_is_expected(tidegate_broker, tmp_path):
         time.sleep(4)  # it expects no round any more
         cluster.workers[1].start()
         wait_until(lambda: len(cluster.members()) == 2, "both in the group")
+
+        config = {"connector.class": CROWD, "tasks.max": "2", "tasks": "2", "diary": str(tmp_path / "diary")}
+        post = partial(requests.post, json={"name": "crowd", "config": config}, timeout=60)
+        answer_when(settled, lambda: post(f"{cluster.workers[0].url}/connectors"), "the connector created")
+        cluster.wait_spread("crowd", 1, 1)
+        time.sleep(4)
+        cluster.workers[1].stop()
+        cluster.wait_spread("crowd", 2, timeout_s=60)
     finally:
         cluster.stop()

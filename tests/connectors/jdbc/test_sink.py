@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connect.api import ConnectError, Record, Schema, SchemaType, TopicPartition
+from connect.api import ConnectError, Record, RetriableConnectError, Schema, SchemaType, TopicPartition
 from connectors.jdbc.sink import DebeziumSinkConnector, JdbcSinkConnector
 from tests.connectors.jdbc.sink_databases import (
     KEY,
@@ -150,14 +150,29 @@ def test_exactly_once_goes_on_where_the_database_is(database: SinkDatabase) -> N
         with bench.sink(PLACE, TopicPartition("t", 1)) as second:
             assert second.context.rewinds == {PLACE: 2}
             put(second, [batch(0, [row(1), row(2), row(3)]), batch(0, [row(4)], partition=1)])
-            with pytest.raises(ConnectError, match="fenced"):
-                put(running, [batch(2, [row(3)])])
-    assert [number for number, _ in names(database)] == [1, 2, 3, 4]
+            # Until the group tells one of them that the partition has moved, each goes on where the other was.
+            for task, numbers in ((running, (3, 4, 5)), (second, (4, 5, 6))):
+                rows = [batch(numbers[0] - 1, [row(number, f"by {number}") for number in numbers])]
+                with pytest.raises(RetriableConnectError, match="another task has taken over t-0: .*(fenced)"):
+                    put(task, rows)
+                put(task, rows)
+    assert [number for number, _ in names(database)] == [1, 2, 3, 4, 4, 5, 6]
     bench.connector_class.alter_offsets(
         bench.properties, [({"kafka_topic": "t", "kafka_partition": 0}, {"kafka_offset": 1})]
     )
     with bench.sink(PLACE) as running:
         assert running.context.rewinds == {PLACE: 1}
+        put(running, [batch(1, [row(n) for n in range(7, 10)])])
+        bench.connector_class.alter_offsets(
+            bench.properties, [({"kafka_topic": "t", "kafka_partition": 0}, {"kafka_offset": 2})]
+        )
+        rows = [batch(4, [row(10)])]
+        with pytest.raises(RetriableConnectError, match="fenced"):
+            put(running, rows)
+        with pytest.raises(
+            ConnectError, match="the offset of t-0 in .*offsets.* was set back from 4 to 2 .*restart the task"
+        ):
+            put(running, rows)
 
 
 def test_an_instant_is_written_as_the_clock_of_the_time_zone(database: SinkDatabase) -> None:

@@ -63,6 +63,12 @@ def test_causes_in_a_circle_come_to_an_end() -> None:
     assert not is_passing(error_of(thrown))
 
 
+LOST_EXECUTOR = (
+    "An error occurred while calling o80.save.\n: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed "
+    "4 times, most recent failure: Lost task 0.3 in stage 0.0 (TID 3) (127.0.0.1 executor 3): ExecutorLostFailure (executor 3 exited caused by "
+    "one of the running tasks) Reason: Command exited with code 137\nDriver stacktrace:\n\tat org.apache.spark.X.run(X.scala:1)\n"
+)
+"""Of local-cluster, whose executor was killed with -9 by its task each time."""
 TRACEBACK = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: Lost task 0.0:
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "records.py", line 80, in read
@@ -94,6 +100,25 @@ def test_another_error_is_told_by_its_first_line_and_its_last_cause() -> None:
     assert first_words(error).endswith("| Caused by: org.apache.spark.SparkException: worker lost")
 
 
+def test_a_lost_executor_is_told_with_its_task_and_its_status() -> None:
+    told = first_words(RuntimeError(LOST_EXECUTOR))
+    assert told.startswith(
+        "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times"
+    )
+    assert told.endswith(
+        "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: Command exited with code 137"
+    )
+
+
+def test_an_error_of_the_jvm_is_told_by_its_own_words_and_not_by_the_call() -> None:
+    words = (
+        "An error occurred while calling o153.save.\n: org.apache.hadoop.fs.ParentNotDirectoryException: Parent path is not a directory: file:/out\n"
+        "\tat org.apache.hadoop.fs.RawLocalFileSystem.mkdirs(RawLocalFileSystem.java:1)\n"
+    )
+    told = first_words(RuntimeError(words))
+    assert told == "org.apache.hadoop.fs.ParentNotDirectoryException: Parent path is not a directory: file:/out"
+
+
 def test_a_value_that_fails_in_a_stream_is_told_with_its_line_of_sql() -> None:
     words = (
         "[STREAM_FAILED] Query [id = 6f1c, runId = 9a7d] terminated with exception: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n"
@@ -101,3 +126,10 @@ def test_a_value_that_fails_in_a_stream_is_told_with_its_line_of_sql() -> None:
     )
     told = first_words(RuntimeError(words))
     assert told == "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012 | line 2, position 10: price / quantity AS each"
+
+
+def test_an_error_of_the_gateway_is_told_by_the_exception_of_the_jvm() -> None:
+    words = "An error occurred while calling o75.sql.\n: org.apache.iceberg.exceptions.ServiceFailureException: Server error: away\n\tat a.B.c(B.java:1)\n"
+    assert (
+        first_words(RuntimeError(words)) == "org.apache.iceberg.exceptions.ServiceFailureException: Server error: away"
+    )

@@ -14,7 +14,7 @@ import pytest
 from connect.api import ConnectError, TopicPartition
 from connect.bench import Bench
 from connectors.delta.sink import DeltaSinkConnector
-from connectors.spark.job import Input, Maintenance, Merge
+from connectors.spark.job import Input, Maintenance, Merge, Stream
 from tests.connectors.iceberg.test_changes import changes, row
 from tests.support.spark import QUICK_CONF, create_topic, lake_conf, make_job, produce
 
@@ -176,6 +176,45 @@ def test_random_changes_by_key_give_what_a_dict_gives_also_when_runs_are_repeate
     half = {partition: stop // 2 for partition, stop in job.inputs[0].stops.items()}
     load.run(dataclasses.replace(job, inputs=[dataclasses.replace(job.inputs[0], stops=half)]))
     assert {row["id"]: row["name"] for row in load.rows()} == model, "older changes are not put over newer ones"
+
+
+@pytest.mark.long
+@FORMATS
+def test_a_stream_merges_its_micro_batches_each_once(loads, format_, tmp_path):
+    load = loads(format_, mode="merge", partitions=2)
+    stream = Stream(
+        checkpoint=str(tmp_path / "checkpoint"), ends=True, interval_ms=0, max_offsets=4, starting="earliest", output_mode="append",
+        watermark_column="", watermark_delay="0 seconds", loses_data=False,
+    )  # fmt: skip
+
+    def run(on_progress=lambda said: None):
+        job = load.next(sql=f"SELECT * FROM {load.topic} WHERE id < 100", stream=stream)
+        inputs = [dataclasses.replace(input_, starts={}, stops={}) for input_ in job.inputs]
+        return load.driver.run(dataclasses.replace(job, inputs=inputs), on_progress)
+
+    def key(n):
+        return {"id": n}
+
+    def written(n, name):
+        return key(n), {"id": n, "name": name}
+
+    load.produce(written(1, "a"), written(1, "b"), (key(1), None), written(2, "a"), written(2, "b"), written(100, "x"))
+    load.produce((1, *written(3, "old")), at_ms=1000)
+    load.produce((0, *written(3, "new")), at_ms=2000)
+
+    def die(said):
+        if said["unit"] == "rows":
+            load.driver.kill()
+            raise Killed
+
+    with pytest.raises(Killed):
+        run(die)
+    done = run()
+    assert load.rows() == [{"id": 2, "name": "b"}, {"id": 3, "name": "new"}]
+    load.produce((key(2), None), written(1, "again"))
+    assert run()["in"] == 2 and done["batches"] >= 1
+    assert load.rows() == [{"id": 1, "name": "again"}, {"id": 3, "name": "new"}]
+    assert run()["batches"] == 0
 
 
 @pytest.mark.long

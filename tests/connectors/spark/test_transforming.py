@@ -31,6 +31,7 @@ from tests.support.spark import QUICK_CONF, create_topic, iceberg_table, make_jo
 
 pytestmark = [pytest.mark.servers, pytest.mark.proof]
 
+PAGE = ROOT / "docs/how-to/connectors/spark-transform.md"
 DDL = "item STRING, quantity INT, at TIMESTAMP"
 
 
@@ -170,7 +171,7 @@ def test_the_function_of_the_page_gets_the_views_and_each_must_return_a_datafram
 ) -> None:
     sales = topic()
     sales.write(sale("tea", 2), sale("tea", 3))
-    (of_page,) = blocks(ROOT / "docs/how-to/connectors/spark-transform.md", "python")
+    of_page, _ = blocks(PAGE, "python")
     (tmp_path / "of_a_shop.py").write_text(of_page.text.replace("sales", sales.name) + A_LIST)
     given = {"python_path": [str(tmp_path)]}
     driver = SparkDriver(stopping=threading.Event(), idle_s=60)  # its folders are those of its first job
@@ -185,6 +186,22 @@ def test_the_function_of_the_page_gets_the_views_and_each_must_return_a_datafram
         )
         with pytest.raises(ConnectError, match="of_a_shop:a_list returned list: it must return a DataFrame"):
             run(driver, job)
+
+
+@pytest.mark.long
+def test_the_state_of_the_page_outlives_its_driver(topic: Callable[[], Topic], tmp_path: Path) -> None:
+    sales = topic()
+    (code,) = (block for block in blocks(PAGE, "python") if "transformWithState" in block.text)
+    (tmp_path / "of_a_shop.py").write_text(code.text.replace('"sales"', f'"{sales.name}"'))
+    given = {"function": "of_a_shop:hundreds", "python_path": [str(tmp_path)], "stream": stream(tmp_path)}
+    for sold in ([], [120]):
+        sales.write(sale("tea", 60), sale("rice", 1))
+        with contextlib.closing(SparkDriver(stopping=threading.Event(), idle_s=60)) as driver:
+            run(
+                driver,
+                job_of(sales.input(unbounded=True), bootstrap=sales.bootstrap, folder=tmp_path / "out", **given),
+            )
+        assert sorted(row["sold"] for row in rows_of(tmp_path / "out")) == sold
 
 
 def test_a_stream_keeps_its_state_from_one_job_to_the_next(
@@ -283,6 +300,18 @@ def test_a_stream_that_fails_is_told_in_the_words_of_a_job(
     sales.write(sale("tea", 0))
     given = {"sql": sql.replace("{view}", sales.name), "stream": stream(tmp_path, **more)}
     with pytest.raises(ConnectError, match=words.replace("{view}", sales.name)):
+        run(driver, job_of(sales.input(unbounded=True), bootstrap=sales.bootstrap, folder=tmp_path / "out", **given))
+
+
+@pytest.mark.long
+def test_a_full_disk_is_told_with_the_checkpoint_that_is_on_it(
+    driver: SparkDriver, topic: Callable[[], Topic], tmp_path: Path
+) -> None:
+    sales = topic()
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "tidegate-start.json").symlink_to("/dev/full")
+    given = {"sql": f"SELECT * FROM {sales.name}", "stream": stream(tmp_path)}
+    with pytest.raises(ConnectError, match=f"no space is left for the checkpoint {tmp_path}/checkpoint: make room"):
         run(driver, job_of(sales.input(unbounded=True), bootstrap=sales.bootstrap, folder=tmp_path / "out", **given))
 
 

@@ -27,6 +27,7 @@ EVENTS = [TriggerEvent("Order__e", replay_id, f"u-{replay_id}", {"N__c": replay_
         ({"batch_size": True}, "batch_size is True"),
         ({"partitions": 11}, "partitions is 11; 1 to 10 is possible"),
         ({"replay": "yesterday"}, "replay is 'yesterday'"),
+        ({"event": "Row__ChangeEvent", "partitions": 2}, "change events have no EventUuid .* give partition_key"),
     ],
 )
 def test_a_trigger_that_cannot_be_is_refused_by_name(wrong: dict[str, Any], said: str) -> None:

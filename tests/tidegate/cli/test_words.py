@@ -20,9 +20,9 @@ def test_a_table_in_a_pipe_is_as_wide_as_its_rows(capsys):
 
 
 def test_a_table_shows_brackets_as_they_are(capsys):
-    print_table(["error [bold]"], [["[libpq] could not connect [/some]"]], title="[red]")
+    print_table(["error [bold]"], [["[libpq] could not connect [/some]"]])
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert lines == ["[red]", "error [bold]", "[libpq] could not connect [/some]"]
+    assert lines == ["error [bold]", "[libpq] could not connect [/some]"]
 
 
 def test_a_folder_without_a_platform_is_not_another_platform(tmp_path):

@@ -19,6 +19,7 @@ from tidegate.cli.credentials import credentials_for
 from tidegate.cli.options import address_of, data_option, json_option, print_json, print_table
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.scrubbing import scrubbed
+from tidegate.kit.texts import counted
 
 if TYPE_CHECKING:
     from connect.api import RecordBatch, Schema
@@ -55,7 +56,9 @@ def new(name: str, kind: str) -> None:
 @connectors.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("-n", "rows", type=click.IntRange(min=1), default=10, show_default=True, help="How many rows.")
-@click.option("--timeout", "timeout_s", default=30.0, show_default=True, help="Seconds to wait for them at most.")
+@click.option(
+    "--timeout", "timeout_s", default=30.0, show_default=True, help="Seconds to wait for the first of them at most."
+)
 @click.option("--bootstrap-servers", metavar="LIST", help="Where a sink's topics are.")
 @click.option("--registry", metavar="URL", help="The schema registry.")
 @click.option(
@@ -197,7 +200,8 @@ def _print_batch(batch: RecordBatch) -> None:
             cells += [json.dumps(record.value, default=str, ensure_ascii=False)]
             head = [*(["key"] if keyed else []), "value"]
         rows.append(cells)
-    print_table(head, rows, title=f"{batch.topic}: {len(batch)} rows")
+    click.echo(f"{batch.topic}: {counted(len(batch), 'row')}")
+    print_table(head, rows)
     click.echo()
 
 

@@ -1,0 +1,119 @@
+"""A platform moves to another one over Apache Kafka with all that it has, while records arrive; and back."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from broker.client import ClientConfig, NewTopic, TopicPartition
+from broker.client.blocking import Admin, BatchProducer
+from tests.servers.kafka import KafkaBroker
+from tests.support.platform import RunningPlatform, running_platform, tidegate, until
+
+pytestmark = [pytest.mark.proof, pytest.mark.long, pytest.mark.servers]  # its page is followed in the short proofs
+
+TEXT = "org.apache.kafka.connect.storage.StringConverter"
+ORDERS = "moved.orders"
+ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+
+
+def values(platform: RunningPlatform, topic: str) -> list[str]:
+    said = tidegate("consume", topic, "--data", platform.data, "--to-end", "--values").stdout
+    return [json.loads(line) for line in said.splitlines()]
+
+
+def moved(source: RunningPlatform, target: RunningPlatform, *options: str) -> dict[str, Any]:
+    done = tidegate("move", "--data", source.data, "--to", target.data, "--json", *options)
+    return json.loads(done.stdout)
+
+
+def state(platform: RunningPlatform, name: str) -> str:
+    said = requests.get(f"{platform.addresses['connect']}/connectors/{name}/status", timeout=60).json()
+    return str(said["connector"]["state"])
+
+
+def test_a_platform_moves_while_it_works_and_back(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    lines, out = tmp_path / "in.txt", tmp_path / "out.txt"
+    lines.write_text("one\ntwo\nthree\n")
+    (tmp_path / "order.avsc").write_text(json.dumps(ORDER))
+    kafka = KafkaBroker(tmp_path / "kafka")
+    kafka.start()
+    try:
+        over_kafka = ("--bootstrap-servers", kafka.bootstrap_servers)
+        with (
+            running_platform(tmp_path / "first") as first,
+            running_platform(tmp_path / "second", *over_kafka) as second,
+        ):
+            where = ("--data", first.data)
+            tidegate("schemas", "register", f"{ORDERS}-value", tmp_path / "order.avsc", *where)
+            config = ClientConfig(first.bootstrap_servers)
+            with Admin(config) as admin, BatchProducer(config) as producer:
+                admin.create_topics(
+                    [NewTopic(ORDERS, 2, configs={"retention.ms": "-1", "max.message.bytes": "900000"})]
+                )
+                for n in range(100):
+                    producer.enqueue(ORDERS, b"k%d" % (n % 10), b"%d" % n, [("h", b"x")], partition=0, timestamp_ms=n)
+                producer.flush()
+                admin.delete_records({TopicPartition(ORDERS, 0): 10})
+                admin.alter_group_offsets("billing", {TopicPartition(ORDERS, 0): 42})
+            first.create("in", connector__class="FileStreamSource", file=lines, topic="lines", value__converter=TEXT)
+            first.create("out", connector__class="FileStreamSink", topics="lines", file=out, value__converter=TEXT)
+            until(lambda: out.exists() and out.read_text() == "one\ntwo\nthree\n", "the lines")
+
+            planned = moved(first, second)
+            assert not planned["executed"] and planned["changes"][0] == [
+                "topics",
+                "copy 2 topics with up to 93 records",
+            ]
+            assert ["connectors in", "create, running"] in planned["changes"]
+            with Admin(ClientConfig(second.bootstrap_servers)) as admin:
+                assert ORDERS not in admin.list_topics()
+            assert moved(first, second, "--execute")["copied"] == 93
+
+            # The log goes on, and its oldest records are deleted; one who writes on is waited for, in vain.
+            with Admin(config) as admin:
+                admin.delete_records({TopicPartition(ORDERS, 0): 60})
+            writing = threading.Event()
+
+            def write() -> None:
+                with BatchProducer(config) as producer:
+                    while not writing.wait(0.01):
+                        producer.send(ORDERS, b"late", b"later", partition=1)
+
+            writer = threading.Thread(target=write)
+            writer.start()
+            try:
+                refused = tidegate("move", *where, "--to", second.data, "--execute", "--cut-over", check=False)
+            finally:
+                writing.set()
+                writer.join()
+            assert f"records still come to {ORDERS}: stop who writes them" in refused.stderr
+            until(lambda: state(first, "in") == state(first, "out") == "RUNNING", "connectors that go on")
+
+            done = moved(first, second, "--execute", "--cut-over")
+            assert done["problems"] == [] and not (first.data / "move").exists()
+            assert state(first, "in") == "STOPPED"
+            until(lambda: state(second, "in") == state(second, "out") == "RUNNING", "connectors that go on there")
+            with lines.open("a") as more:
+                more.write("four\n")
+            until(lambda: out.read_text() == "one\ntwo\nthree\nfour\n", "the new line, once, by way of Apache Kafka")
+            assert values(second, "lines") == ["one", "two", "three", "four"]
+            with Admin(ClientConfig(second.bootstrap_servers)) as admin:
+                # Records 10 to 41 are before it, wherever they begin.
+                assert admin.group_offsets("billing") == {TopicPartition(ORDERS, 0): 32}
+                assert admin.describe_configs(ORDERS)["max.message.bytes"].value == "900000"
+            subjects = json.loads(tidegate("schemas", "list", "--data", second.data, "--json").stdout)
+            assert f"{ORDERS}-value" in json.dumps(subjects)
+
+            # It is refused where there are records already, the way back too.
+            again = tidegate("move", "--data", second.data, "--to", first.data, "--execute", check=False)
+            assert again.returncode and "the target can't take this backup" in again.stderr
+    finally:
+        kafka.stop()

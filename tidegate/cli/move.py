@@ -1,0 +1,221 @@
+"""The command ``tidegate move``: all that a platform has goes to another one, in rounds that the first one need not notice, and a
+last one in which nothing is written.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tidegate.cli.backup import Restoring, Services, take
+from tidegate.cli.options import data_option, json_option, print_json, print_table
+from tidegate.clients.rest import Rest
+from tidegate.clients.worker import path_of
+from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.texts import counted
+
+if TYPE_CHECKING:
+    from tidegate.backup.manifest import Point
+    from tidegate.backup.store import BackupStore
+
+__all__ = ["move"]
+
+_FEW: Final = 10_000
+"""A round that copies at most so many records is short: the last one may follow."""
+_ROUNDS: Final = 10
+_LAST_ROUNDS: Final = 5
+_STOPPED_S: Final = 60.0
+_PAUSE_S: Final = 0.2
+
+
+@click.command()
+@click.option(
+    "--to",
+    "target",
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The data folder of the platform to move to. It runs, on whatever Kafka, and has none of the topics.",
+)
+@click.option(
+    "--through",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder that keeps the records until the end; `move` in the data folder unless given.",
+)
+@click.option("--execute", is_flag=True, help="Copy; without it the command only shows what it would do.")
+@click.option("--cut-over", is_flag=True, help="Copy the rest, and start the connectors there in place of here.")
+@data_option
+@json_option
+def move(target: Path, through: Path | None, execute: bool, cut_over: bool, data: Path, as_json: bool) -> None:
+    """Move this platform to another one: topics and records, positions of groups, schemas with their ids, events, access control
+    entries, quotas, connectors with their offsets.
+
+    With --execute it copies what there is, while everything goes on here; again, it copies what is new. With --cut-over too it
+    stops the connectors here, copies the rest, compares all records, and starts the connectors there. Stop other producers first:
+    where one still writes, nothing is moved, and the connectors here start again.
+
+    Example: tidegate up --detach --data cluster --bootstrap-servers kafka-1:9092 && tidegate move --to cluster --execute
+    """
+    from tidegate.backup.store import BackupStore
+
+    if cut_over and not execute:
+        raise UsageError("--cut-over changes both platforms: give --execute too")
+    if target.resolve() == data.resolve():
+        raise UsageError(f"--to {target} is the platform itself")
+    folder = through or data / "move"
+    moving = _Moving(BackupStore(str(folder)), data, target)
+    told = moving.cut_over() if cut_over else moving.copy() if execute else moving.plan()
+    if cut_over and not told["problems"]:
+        shutil.rmtree(folder, ignore_errors=True)
+    if as_json:
+        print_json(told)
+    else:
+        print_table(["what", "change"], told["changes"])
+        for problem in told["problems"]:
+            click.echo(problem, err=True)
+        click.echo(_ending(told, target, data))
+    if told["problems"]:
+        raise click.exceptions.Exit(1)
+
+
+def _ending(told: Mapping[str, Any], target: Path, data: Path) -> str:
+    copied = f"{counted(told['topics'], 'topic')}, {told['copied']:,} records copied"
+    if not told["executed"]:
+        return "nothing is changed: --execute copies, --execute --cut-over moves"
+    if not told["cut_over"]:
+        return f"{copied}; stop producers and add --cut-over to move"
+    if told["problems"]:
+        return f"{copied}; not moved: the connectors go on here"
+    return f"{copied} and compared; clients go to the platform in {target} now, `tidegate down --data {data}` ends this one"
+
+
+class _Moving:
+    """One run of ``move``. ``store`` keeps what was copied, over all runs until the last."""
+
+    def __init__(self, store: BackupStore, data: Path, target: Path) -> None:
+        self._store, self._data, self._target = store, data, target
+        self._copied = 0
+
+    def plan(self) -> dict[str, Any]:
+        """Tell what ``copy`` and ``cut_over`` would do. Reads no records."""
+        with self._services(self._data) as source:
+            point, _ = take(source, self._store, (), full=False, reads=False)
+        ends = sum(p.end - p.start for topic in point.topics.values() for p in topic.partitions)
+        with self._services(self._target) as target:
+            restoring = Restoring(self._store, point, target, whole=True)
+            told = restoring.run(resume=True, replication_factor=-1, compares=False, starts=True, execute=False)
+        changes = [row for row in told["changes"] if row[0] != "topics"]
+        first = ["topics", f"copy {counted(len(point.topics), 'topic')} with up to {ends:,} records"]
+        return self._told(point, {**told, "changes": [first, *changes]}, executed=False)
+
+    def copy(self) -> dict[str, Any]:
+        """Copy what is new until little is left to copy. Everything goes on meanwhile."""
+        for number in range(_ROUNDS):
+            point, written, told = self._round(goes_on=True)
+            if written <= _FEW or told["problems"] or number + 1 == _ROUNDS:
+                break
+        return self._told(point, told)
+
+    def cut_over(self) -> dict[str, Any]:
+        """Copy all, with the connectors here stopped for the last part; start them there. Where records still arrive here, or
+        anything fails, the connectors here are started again. Raises TidegateError then.
+        """
+        told = self.copy()
+        if told["problems"]:
+            return told
+        with self._services(self._data) as source, _stopped_connectors(source.rest) as stopped:
+            ends: dict[str, int] = {}
+            for _ in range(_LAST_ROUNDS):
+                point, _, _ = self._round(goes_on=True)
+                before, ends = ends, _ends(point)
+                if before == ends:
+                    break
+            else:
+                writing = ", ".join(sorted(name for name, end in ends.items() if before.get(name) != end))
+                raise TidegateError(
+                    f"records still come to {writing}: stop who writes them, then move again. Connectors go on here"
+                )
+            for name in stopped:
+                point.configuration["connectors"][name]["initial_state"] = "RUNNING"
+            with self._services(self._target) as target:
+                restoring = Restoring(self._store, point, target, whole=True)
+                last = restoring.run(resume=True, replication_factor=-1, compares=True, starts=True, execute=True)
+            if not last["problems"]:
+                stopped.clear()  # they run there now
+        return self._told(point, last, cut_over=True)
+
+    def _round(self, *, goes_on: bool) -> tuple[Point, int, dict[str, Any]]:
+        """Copy what is new once. Returns the state of the platform here, the number of records, and what ``Restoring`` tells."""
+        from tidegate.backup.manifest import points, read_point
+        from tidegate.backup.taking import continue_point
+
+        before = read_point(self._store) if points(self._store) else None
+        with self._services(self._data) as source:
+            point, written = take(source, self._store, (), full=False)
+        if before is not None:
+            continue_point(point, before)
+        with self._services(self._target) as target:
+            restoring = Restoring(self._store, point, target, whole=True, goes_on=goes_on)
+            if before is None:  # other records must not be taken for copied ones later
+                restoring.check(resume=False)
+            point.store(self._store)
+            told = restoring.run(resume=True, replication_factor=-1, compares=False, starts=False, execute=True)
+        self._copied += written
+        return point, written, told
+
+    @contextmanager
+    def _services(self, data: Path) -> Iterator[Services]:
+        where = {"data": data, "bootstrap_servers": None, "properties": (), "command_config": None}
+        with ExitStack() as stack:
+            yield Services(stack, {**where, "registry": None, "connect": None})
+
+    def _told(
+        self, point: Point, told: Mapping[str, Any], *, executed: bool = True, cut_over: bool = False
+    ) -> dict[str, Any]:
+        return {
+            "executed": executed,
+            "cut_over": cut_over,
+            "topics": len(point.topics),
+            "copied": self._copied,
+            "changes": told["changes"],
+            "problems": told["problems"],
+        }
+
+
+def _ends(point: Point) -> dict[str, int]:
+    """The sum of the ends of each topic's partitions: it grows with every record."""
+    return {name: sum(partition.end for partition in topic.partitions) for name, topic in point.topics.items()}
+
+
+@contextmanager
+def _stopped_connectors(rest: Rest | None) -> Iterator[list[str]]:
+    """Stop the connectors that run, and yield their names. Those that are left in the list at the end are started again."""
+    if rest is None:
+        yield []
+        return
+    expanded = rest.call("GET", "/connectors", expand=["status"])
+    stopped = [
+        name for name, said in expanded.items() if said["status"]["connector"]["state"] not in ("STOPPED", "PAUSED")
+    ]
+    try:
+        for name in stopped:
+            rest.call("PUT", path_of(name, "/stop"))
+        _wait_stopped(rest, stopped)
+        yield stopped
+    finally:
+        for name in stopped:
+            rest.call("PUT", path_of(name, "/resume"))
+
+
+def _wait_stopped(rest: Rest, names: Sequence[str]) -> None:
+    deadline = time.monotonic() + _STOPPED_S
+    for name in names:
+        while rest.call("GET", path_of(name, "/status"))["tasks"]:
+            if time.monotonic() > deadline:
+                raise TidegateError(f"the tasks of {name} did not end within {_STOPPED_S:g} s: look at its status")
+            time.sleep(_PAUSE_S)
