@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,11 +20,16 @@ import pyarrow as pa
 from connect.api import ConnectError, RetriableConnectError
 from connectors.spark.jars import Package, fetch_jars
 from connectors.spark.java import environment, find_java
-from connectors.spark.job import RECORD_CLASSES, Job
+from connectors.spark.job import RECORD_CLASSES, WARM, Job
 from connectors.spark.load import Load
+from tidegate.kit.logs import get_logger
 
 __all__ = ["Cancelled", "SparkDriver"]
 
+logger = get_logger(__name__)
+
+_EXCEPTION: Final = re.compile(r"^(?:Caused by: |: )?((?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): .+)$", re.MULTILINE)
+"""As the JVM and Python print one; py4j puts a colon before it."""
 _CANCEL_GRACE_S: Final = 3
 _RECORDING_S: Final = 60
 _TAKEN: Final = "taken"
@@ -74,10 +80,34 @@ class SparkDriver:
             except BaseException:
                 self._end()
                 raise
-            self._idle = threading.Timer(self._idle_s, self._rest)
-            self._idle.daemon = True
-            self._idle.start()
+            self._stay()
             return said
+
+    def warm(self, job: Job | Load, on_progress: Callable[[Mapping[str, Any]], None]) -> None:
+        """Start Spark for such a job, in the background; ``run`` waits for it. Where that fails, ``run`` tries again and tells.
+
+        The session stays like one that has run a job.
+        """
+        warming = threading.Thread(target=self._warm, args=(job, on_progress), name="warm Spark", daemon=True)
+        warming.start()
+
+    def _warm(self, job: Job | Load, on_progress: Callable[[Mapping[str, Any]], None]) -> None:
+        with self._lock:
+            try:
+                with self._cancelling():
+                    self._run(job, on_progress, lambda batch: None, order=WARM)
+            except Exception as error:  # noqa: BLE001 - the job has the same error, if it lasts
+                logger.info("Spark was not started before the first job", reason=str(error))
+                self._end()
+                return
+            on_progress({"done": 0, "total": None, "unit": "tasks", "note": "Spark is ready"})
+            self._stay()
+
+    def _stay(self) -> None:
+        """Have the driver end when it has had nothing to do for long enough."""
+        self._idle = threading.Timer(self._idle_s, self._rest)
+        self._idle.daemon = True
+        self._idle.start()
 
     def close(self) -> None:
         """Let the driver end, when no job is running."""
@@ -110,12 +140,14 @@ class SparkDriver:
         job: Job | Load,
         on_progress: Callable[[Mapping[str, Any]], None],
         on_left_out: Callable[[pa.RecordBatch], None],
+        *,
+        order: str = "",
     ) -> Mapping[str, Any]:
         process, scratch = self._started(job, on_progress)
         description = scratch / "job.json"
         dataclasses.replace(job, jars=[*self._jars, *job.jars]).save(description)
         assert process.stdout is not None
-        _write_line(process, str(description))
+        _write_line(process, f"{order}{description}")
         for line in process.stdout:
             said = _said(line)
             if said.get("event") == "progress":
@@ -131,7 +163,7 @@ class SparkDriver:
         status = process.wait()
         if self._stopping.is_set():
             raise Cancelled("the Spark job was cancelled")
-        last_words = "".join((scratch / "spark.log").read_text(errors="replace").splitlines(keepends=True)[-5:]).strip()
+        last_words = _last_words((scratch / "spark.log").read_text(errors="replace"))
         raise ConnectError(f"the Spark driver ended with status {status}: {last_words}")
 
     def _started(
@@ -158,6 +190,7 @@ class SparkDriver:
                     scratch,
                     local=job.master.startswith("local"),
                     folders=job.python_path if isinstance(job, Job) else (),
+                    python=job.conf.get("spark.pyspark.python", ""),
                 ),
                 cwd=scratch,
                 start_new_session=True,
@@ -240,6 +273,11 @@ def _end_process(process: subprocess.Popen[str]) -> None:
             os.killpg(process.pid, 9)
         process.wait()
     process.stdout.close()
+
+
+def _last_words(log: str) -> str:
+    """The first exception in the driver's log, from which the others follow, else its last lines."""
+    return _EXCEPTION.findall(log)[0] if _EXCEPTION.search(log) else "\n".join(log.splitlines()[-5:]).strip()
 
 
 def _said(line: str) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from connect.api import Problem, at_least, config, family, key, one_of
 from connectors.spark.job import TABLES
+from connectors.spark.session_config import SparkSessionConfig
 
 __all__ = ["REGISTERED", "SparkSinkConfig", "key_problems", "path_problems", "table_problems"]
 
@@ -16,7 +17,7 @@ _WITHOUT_RENAME: Final = ("s3", "s3a", "s3n")
 
 
 @config
-class SparkSinkConfig:
+class SparkSinkConfig(SparkSessionConfig):
     """The topics to read, the transform, the target, and the Spark to run on."""
 
     path: str | None = key(
@@ -195,29 +196,9 @@ class SparkSinkConfig:
         doc="The full name of the Protobuf message that keys are read as; by default the first of the schema.",
         group="Input",
     )
-    master: str = key(
-        "spark.master",
-        default="local[*]",
-        doc="The Spark to run on: local[N], spark://host:port, yarn, k8s://...",
-        importance="high",
-        group="Spark",
-    )
-    jars: list[str] = key(
-        "spark.jars.extra",
-        default=[],
-        doc="Jars for the job, as Spark takes them.",
-        group="Spark",
-    )
-    idle_timeout_ms: int = key(
-        "spark.idle.timeout.ms",
-        default=60_000,
-        check=at_least(0),
-        doc="How long a Spark session stays for the next job before it is given back.",
-        group="Spark",
-    )
-    conf: dict[str, str] = family("spark.conf.", doc="Passed to Spark's configuration, prefix removed.")
 
     def problems(self) -> Iterable[Problem]:
+        yield from SparkSessionConfig.problems(self)
         yield from self._problems_of_target()
         if self.mode == "merge":
             yield from self._problems_of_merge()

@@ -32,12 +32,14 @@ import pyarrow as pa
 from connectors.spark import files, loading, topic_output, topics
 from connectors.spark.class_archive import record_classes
 from connectors.spark.failures import first_words, is_passing
-from connectors.spark.job import LEFT_OUT, RECORD_CLASSES, Input, Job
+from connectors.spark.job import LEFT_OUT, RECORD_CLASSES, WARM, Input, Job
 from connectors.spark.load import Load, described
 from connectors.spark.streams import StreamRun
 from connectors.spark.tables import writing
 from connectors.spark.tables.commits import Committed
 from connectors.spark.views import result, views_of
+from connectors.spark.warming import warm
+from pyspark_tidegate import DefaultSource
 from tidegate.kit.errors import UsageError
 from tidegate.kit.files import write_whole
 
@@ -61,14 +63,17 @@ def main() -> int:
         if line == RECORD_CLASSES:
             _record_classes(spark)
             continue
-        description = Path(line)
+        description = Path(line.removeprefix(WARM))
         job = described(description)
         description.unlink()  # it may hold a password
         if spark is None:
             spark = _session(job)
             signal.signal(signal.SIGTERM, functools.partial(_end, spark))
         with descriptions.running(spark):
-            _run_and_say(spark, job, descriptions)
+            if line.startswith(WARM):
+                _warm_and_say(spark, job)
+            else:
+                _run_and_say(spark, job, descriptions)
     if spark is not None:
         spark.stop()
     return 0
@@ -127,6 +132,14 @@ def _run_and_say(spark: SparkSession, job: Job | Load, answers: _Descriptions) -
         os._exit(143)  # as asked
 
 
+def _warm_and_say(spark: SparkSession, job: Job | Load) -> None:
+    try:
+        warm(spark, job)
+    except Exception as error:  # noqa: BLE001 - the first job takes longer, that is all
+        print(error, file=sys.stderr)
+    _say(event="done", records=None)
+
+
 _streams: list[StreamRun] = []
 """The stream that runs, if one does."""
 
@@ -179,6 +192,8 @@ def _session(job: Job | Load) -> SparkSession:
             builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
+    # Spark would find it by itself, and run it in other processes than sources that are registered (``warming``).
+    session.dataSource.register(DefaultSource)
     return session
 
 

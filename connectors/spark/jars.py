@@ -11,7 +11,7 @@ from connect.api import ConnectError
 from connectors.spark.cache import arriving, cache_folder
 from connectors.spark.java import trust_options
 
-__all__ = ["PACKAGES", "Package", "fetch_jars"]
+__all__ = ["PACKAGES", "Package", "fetch_jars", "packages_for"]
 
 Package = tuple[str, str, str]
 """Organisation, module and version on Maven Central."""
@@ -22,6 +22,23 @@ PACKAGES: Final[Mapping[str, Sequence[Package]]] = {
     "delta": (("io.delta", "delta-spark_4.1_2.13", "4.3.1"), ("io.delta", "delta-storage", "4.3.1")),
 }
 """What formats of output need; the others need nothing. They are for the pyspark that is pinned: Spark's version is in their names."""
+_OF_S3: Final[Sequence[Package]] = (
+    ("org.apache.hadoop", "hadoop-aws", "3.4.2"),
+    ("org.apache.iceberg", "iceberg-aws-bundle", "1.12.0"),
+    ("software.amazon.awssdk", "apache-client", "2.29.52"),
+    ("software.amazon.awssdk", "s3-transfer-manager", "2.29.52"),
+    ("org.apache.httpcomponents", "httpclient", "4.5.14"),
+    ("org.apache.httpcomponents", "httpcore", "4.4.16"),
+)
+"""What ``s3a:`` paths and Iceberg's S3FileIO need: Hadoop's file system for the Hadoop that is in pyspark. Iceberg's bundle of Amazon's
+SDK has 69 MB; Amazon's own, which hadoop-aws asks for, has ten times that."""
+
+
+def packages_for(format_: str, conf: Mapping[str, str], *paths: str | None) -> list[Package]:
+    """What a job of this format needs, with the settings of its session, to read or write these paths."""
+    on_s3 = any((path or "").startswith("s3a:") for path in (*paths, *conf.values()))
+    by_file_io = any(value.endswith("S3FileIO") for value in conf.values())
+    return [*PACKAGES.get(format_, ()), *(_OF_S3 if on_s3 or by_file_io else ())]
 
 
 def fetch_jars(java_home: Path, scratch: Path, packages: Sequence[Package]) -> list[Path]:

@@ -10,6 +10,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import sysconfig
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,9 +46,18 @@ def find_java(scratch: Path) -> Path:
     )
 
 
-def environment(java_home: Path, scratch: Path, *, local: bool, folders: Sequence[str] = ()) -> dict[str, str]:
-    """The variables of a driver's process: this Python and Java, temporary files in ``scratch``, and ``folders`` with modules."""
-    made = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
+def environment(
+    java_home: Path, scratch: Path, *, local: bool, folders: Sequence[str] = (), python: str = ""
+) -> dict[str, str]:
+    """The variables of a driver's process: this Java, temporary files in ``scratch``, and ``folders`` with modules. ``python`` runs
+    Python in executors, and in the driver what plans for them; by default it is this one."""
+    if python:  # it need not have what is installed here, which executors get as an archive
+        folders = [
+            *folders,
+            str(Path(__file__).parents[2]),
+            *dict.fromkeys(map(sysconfig.get_path, ("purelib", "platlib"))),
+        ]
+    made = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": python or sys.executable}
     made.pop("SPARK_HOME", None)  # another Spark on the machine is not the one that was asked for
     # A driver that is killed leaves files, of its JVM too, which go with this folder.
     made["TMPDIR"] = str(scratch)

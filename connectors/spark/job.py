@@ -12,12 +12,25 @@ import pyarrow as pa
 
 from tidegate.kit.files import write_whole
 
-__all__ = ["LEFT_OUT", "RECORD_CLASSES", "TABLES", "Input", "Job", "Maintenance", "Merge", "Stream", "TopicOutput"]
+__all__ = [
+    "LEFT_OUT",
+    "RECORD_CLASSES",
+    "TABLES",
+    "WARM",
+    "Input",
+    "Job",
+    "Maintenance",
+    "Merge",
+    "Stream",
+    "TopicOutput",
+]
 
 TABLES: Final = ("iceberg", "delta")
 """The formats of output that are tables, with commits."""
 RECORD_CLASSES: Final = "record classes"
 """What the worker writes in place of a description's path, to have the driver write its archive of classes."""
+WARM: Final = "warm "
+"""What the worker writes before a description's path, to have the driver start Spark for it and not do it."""
 LEFT_OUT: Final = pa.schema(
     [
         ("topic", pa.string()),

@@ -24,7 +24,7 @@ from connect.api import (
 )
 from connectors.spark.client import SparkDriver
 from connectors.spark.config import REGISTERED, SparkSinkConfig
-from connectors.spark.jars import PACKAGES
+from connectors.spark.jars import packages_for
 from connectors.spark.job import TABLES, Input, Job, Maintenance, Merge
 from connectors.spark.parsing import problems_of_query
 from tidegate.kit.logs import get_logger
@@ -40,9 +40,14 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
     def start(self) -> None:
         self._driver = self._new_driver(self.config.idle_timeout_ms / 1000, self._stopping)
         self.resources.callback(self._driver.close)
+        if self.config.warm_start:
+            self._driver.warm(self._job([], "warm"), self._tell)
 
     def _new_driver(self, idle_s: float, stopping: threading.Event) -> SparkDriver:
-        return SparkDriver(stopping=stopping, idle_s=idle_s, packages=PACKAGES.get(self.config.format, ()))
+        config = self.config
+        return SparkDriver(
+            stopping=stopping, idle_s=idle_s, packages=packages_for(config.format, config.conf, config.path)
+        )
 
     @property
     def _stopping(self) -> threading.Event:

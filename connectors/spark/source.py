@@ -22,7 +22,7 @@ from connect.api import (
 )
 from connectors.spark.client import SparkDriver
 from connectors.spark.config import REGISTERED
-from connectors.spark.jars import PACKAGES
+from connectors.spark.jars import packages_for
 from connectors.spark.load import Load
 from connectors.spark.parsing import problems_of_query
 from connectors.spark.source_config import SparkSourceConfig
@@ -40,6 +40,8 @@ class SparkSourceTask(SourceJobTask[SparkSourceConfig]):
             stopping=self.context.stopping, idle_s=self.config.idle_timeout_ms / 1000, packages=self._packages
         )
         self.resources.callback(self._driver.close)
+        if self.config.warm_start:
+            self._driver.warm(self._load(None), self._tell)
 
     def cancel(self) -> None:
         self._driver.kill()
@@ -90,7 +92,7 @@ class SparkSourceTask(SourceJobTask[SparkSourceConfig]):
 
     @property
     def _packages(self) -> Any:
-        return PACKAGES.get(self.config.format, ())
+        return packages_for(self.config.format, self.config.conf, self.config.path)
 
     def _tell(self, said: Any) -> None:
         self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"])

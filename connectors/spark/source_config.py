@@ -8,6 +8,7 @@ from typing import Final
 from connect.api import Problem, at_least, between, config, family, key, non_empty, one_of
 from connectors.spark.config import REGISTERED, key_problems, path_problems, table_problems
 from connectors.spark.job import TABLES
+from connectors.spark.session_config import SparkSessionConfig
 
 __all__ = ["FILES", "SparkSourceConfig"]
 
@@ -18,7 +19,7 @@ _NAMED: Final = ("jdbc", "table")
 
 
 @config
-class SparkSourceConfig:
+class SparkSourceConfig(SparkSessionConfig):
     """What to read, the transform, the topic, and the Spark to run on."""
 
     format: str = key(
@@ -150,27 +151,6 @@ class SparkSourceConfig:
         doc="Most tasks of a job that write at the same time; each has a transaction of its own.",
         group="Output",
     )
-    master: str = key(
-        "spark.master",
-        default="local[*]",
-        doc="The Spark to run on: local[N], spark://host:port, yarn, k8s://...",
-        importance="high",
-        group="Spark",
-    )
-    jars: list[str] = key(
-        "spark.jars.extra",
-        default=[],
-        doc="Jars for the job, as Spark takes them: the driver of a database for jdbc.",
-        group="Spark",
-    )
-    idle_timeout_ms: int = key(
-        "spark.idle.timeout.ms",
-        default=60_000,
-        check=at_least(0),
-        doc="How long a Spark session stays for the next job before it is given back.",
-        group="Spark",
-    )
-    conf: dict[str, str] = family("spark.conf.", doc="Passed to Spark's configuration, prefix removed.")
 
     @property
     def format_of_keys(self) -> str:
@@ -181,6 +161,7 @@ class SparkSourceConfig:
         return self.table or self.path or ""
 
     def problems(self) -> Iterable[Problem]:
+        yield from SparkSessionConfig.problems(self)
         yield from self._problems_of_input()
         yield from self._problems_of_mode()
         yield from key_problems(self.key_columns, self.format_of_keys)

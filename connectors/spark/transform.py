@@ -102,7 +102,7 @@ class SparkTransformTask(SparkSinkTask):
         config, output = self.config, None
         job = super()._job(inputs, run_id)
         if config.topic:
-            if run_id != "preview":
+            if run_id not in ("preview", "warm"):
                 self._create_topic(config.topic)
             output = TopicOutput(
                 topic=config.topic,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import urllib.request
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.servers.fetch import require
@@ -12,13 +13,23 @@ from tests.servers.process import ServerProcess, free_ports
 __all__ = ["IcebergRestServer"]
 
 
-class IcebergRestServer:
-    """The catalog at ``url``, with its tables' files under ``directory``."""
+def _variable(name: str) -> str:
+    """The name by which the server takes a setting of its catalog."""
+    return "CATALOG_" + name.upper().replace("-", "__").replace(".", "_")
 
-    def __init__(self, directory: Path) -> None:
+
+class IcebergRestServer:
+    """The catalog at ``url``, with its tables' files under ``directory``, unless ``settings`` of the catalog say otherwise: those of
+    ``jars`` may be needed for that."""
+
+    def __init__(
+        self, directory: Path, *, settings: Mapping[str, str] | None = None, jars: Sequence[Path] = ()
+    ) -> None:
         (port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{port}"
-        classes = f"{require('iceberg-rest') / 'libs'}/*:{require('hdfs') / 'libs'}/*"
+        classes = ":".join(
+            [f"{require('iceberg-rest') / 'libs'}/*", f"{require('hdfs') / 'libs'}/*", *(str(jar) for jar in jars)]
+        )
         main = "org.apache.iceberg.rest.RESTCatalogServer"
         self.process = ServerProcess(
             "Iceberg's REST catalog",
@@ -31,6 +42,7 @@ class IcebergRestServer:
                 "CATALOG_CLIENTS": "1",
                 "CATALOG_WAREHOUSE": f"file://{directory}/warehouse",
                 "CATALOG_REST_PORT": str(port),
+                **{_variable(name): value for name, value in (settings or {}).items()},
             },
         )
 

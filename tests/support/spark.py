@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import uuid
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyiceberg.table import StaticTable
 
@@ -21,6 +22,7 @@ from tests.servers.java import QUICK
 __all__ = [
     "QUICK_CONF",
     "collect_connections",
+    "committed",
     "create_topic",
     "delta_table",
     "fill",
@@ -54,6 +56,27 @@ def fill(bootstrap: str, topic: str, values: Sequence[Bytes | tuple[Bytes, Bytes
     create_topic(bootstrap, topic, partitions)
     pairs = [value if isinstance(value, tuple) else (None, value) for value in values]
     produce(bootstrap, topic, [(n % partitions, key, value) for n, (key, value) in enumerate(pairs)])
+
+
+def committed(bootstrap: str, topic: str) -> list[Message]:
+    """The records of a topic with one partition that readers of committed records see."""
+    config = {
+        "bootstrap.servers": bootstrap,
+        "group.id": uuid.uuid4().hex,
+        "auto.offset.reset": "earliest",
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+    }
+    consumer = Consumer(config)
+    consumer.subscribe([topic])
+    read = []
+    while True:
+        message = consumer.poll(60)
+        assert message is not None
+        if message.error() is not None:
+            consumer.close()
+            return read
+        read.append(message)
 
 
 def collect_connections() -> None:

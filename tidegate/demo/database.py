@@ -102,6 +102,9 @@ class Database:
                 self._insert(connection, table, batch)
                 done += len(batch)
                 on_rows(name, done, len(rows))
+            if name == "flights":
+                # The source asks by this column twice a second.
+                sa.Index("flights_updated_at", table.c.updated_at).create(connection)
         return len(rows)
 
     def _insert(self, connection: sa.Connection, table: sa.Table, batch: pa.RecordBatch) -> None:

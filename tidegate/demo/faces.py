@@ -64,15 +64,27 @@ class Connect:
     def create(self, connector: Mapping[str, Any]) -> None:
         """Post a connector and wait until it and its tasks run."""
         self._call("POST", "/connectors", connector)
-        name = connector["name"]
-        until(f"connector {name} running", lambda: self._runs(name), check=lambda: self.require_healthy(name))
+        self._wait(connector["name"], "RUNNING")
 
-    def _runs(self, name: str) -> bool:
+    def pause(self, name: str) -> None:
+        """Wait until the connector and its tasks are paused."""
+        self._call("PUT", f"/connectors/{name}/pause")
+        self._wait(name, "PAUSED")
+
+    def resume(self, name: str) -> None:
+        """Wait until the connector and its tasks run."""
+        self._call("PUT", f"/connectors/{name}/resume")
+        self._wait(name, "RUNNING")
+
+    def _wait(self, name: str, state: str) -> None:
+        until(f"{name} {state}", lambda: self._is(name, state), check=lambda: self.require_healthy(name))
+
+    def _is(self, name: str, state: str) -> bool:
         answer = self._session.get(f"{self._url}/connectors/{name}/status", timeout=30)
         if answer.status_code == 404:
             return False
         status = answer.json()
-        return bool(status["tasks"]) and all(task["state"] == "RUNNING" for task in status["tasks"])
+        return bool(status["tasks"]) and all(task["state"] == state for task in status["tasks"])
 
     def require_healthy(self, name: str) -> None:
         """Raise DemoFailed with the trace if the connector or a task has failed."""

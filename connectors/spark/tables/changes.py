@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.types import DataType, StringType, StructType, TimestampType
+from pyspark.sql.types import BinaryType, DataType, StringType, StructType, TimestampType
 
 from connectors.spark.job import Input, Job
 from connectors.spark.tables.sql import literal, quoted
@@ -57,6 +57,8 @@ def changes(records: DataFrame, job: Job, input_: Input) -> tuple[DataFrame, lis
     # The keys of a query's result are none of its topics', but what records have in their keys alone it may need.
     for name in in_key if job.has_one_result else keys:
         given = key.getField(name) if name in in_key else key if not in_key and len(keys) == 1 else None
+        if given is not None and name in columns and _is_unsaid(input_, fields[name].dataType):
+            continue
         if given is not None:
             columns[name] = f.coalesce(columns[name], given.cast(fields[name].dataType)) if name in columns else given
     missing = [name for name in keys if name not in columns]
@@ -130,6 +132,11 @@ def _key(records: DataFrame, input_: Input) -> tuple[Column, DataType]:
         return f.col("key"), records.schema["key"].dataType
     type_ = StructType.fromDDL(input_.key_schema or "")
     return f.from_json(f.col("key").cast("string"), type_), type_
+
+
+def _is_unsaid(input_: Input, type_: DataType) -> bool:
+    """Whether keys are bytes, of which nobody has said how they become a column of this type. Text is taken as it is."""
+    return input_.key_format == "binary" and not isinstance(type_, BinaryType | StringType)
 
 
 def data_columns(frame: DataFrame) -> list[str]:

@@ -53,6 +53,7 @@ def test_a_table_has_a_name_or_a_path(given):
         ({"spark.output.path": "/out", "spark.output.mode": "merge"}, "spark.output.mode", "needs a table"),
         (DELTA | {"spark.maintenance.schedule": "at night"}, "spark.maintenance.schedule", "cron"),
         (DELTA | {"spark.key.format": "json"}, "spark.key.schema", "needs spark.key.schema"),
+        (DELTA | {"spark.master": "sc://h:15002"}, "spark.master", "which Spark Connect does not give"),
         (DELTA | {"spark.output.option.x": "1"}, "spark.output.format", "spark.table.property"),
     ],
 )  # fmt: skip

@@ -58,8 +58,15 @@ def framed(schema_id, schema, value):
 
 
 @pytest.fixture(scope="module")
-def driver():
+def warming():
+    """What the driver says while it starts Spark before the first job."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def driver(warming):
     driver = SparkDriver(stopping=threading.Event(), idle_s=60)
+    driver.warm(make_job("127.0.0.1:9", [], "/nowhere", partition_by=["month"]), warming.append)
     yield driver
     driver.close()
 
@@ -108,6 +115,13 @@ def job_for(apache_kafka, registry, tmp_path):
 
 def rows_of(folder, format_="parquet"):
     return ds.dataset(folder, format=format_, partitioning="hive").to_table().to_pylist()
+
+
+def test_a_driver_that_was_started_before_its_first_job_runs_it_on_that_session(driver, warming, job_for, flights):
+    done, said = run(driver, job_for([flights[0]]))
+    assert [given["note"] for given in warming] == ["starting Spark", "Spark is ready"]
+    assert done["rows"] == {flights[0].topic: 200}
+    assert not [given for given in said if given["note"] == "starting Spark"]
 
 
 def test_both_writer_schemas_arrive_in_partitioned_parquet_and_a_second_run_replaces_the_first(

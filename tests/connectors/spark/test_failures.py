@@ -126,3 +126,10 @@ def test_a_value_that_fails_in_a_stream_is_told_with_its_line_of_sql() -> None:
     )
     told = first_words(RuntimeError(words))
     assert told == "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012 | line 2, position 10: price / quantity AS each"
+
+
+def test_an_error_of_the_gateway_is_told_by_the_exception_of_the_jvm() -> None:
+    words = "An error occurred while calling o75.sql.\n: org.apache.iceberg.exceptions.ServiceFailureException: Server error: away\n\tat a.B.c(B.java:1)\n"
+    assert (
+        first_words(RuntimeError(words)) == "org.apache.iceberg.exceptions.ServiceFailureException: Server error: away"
+    )

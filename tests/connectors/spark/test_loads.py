@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Consumer
 
 from broker.client import ClientConfig, TopicPartition, TransactionalProducer
 from broker.client.blocking import Admin
@@ -21,7 +20,7 @@ from connectors.spark.job import Merge
 from connectors.spark.load import Load
 from tests.connectors.spark.test_tables import Loads as TableLoads
 from tests.servers.process import wait_until
-from tests.support.spark import QUICK_CONF, create_topic, lake_conf
+from tests.support.spark import QUICK_CONF, committed, create_topic, lake_conf
 
 pytestmark = [pytest.mark.servers, pytest.mark.proof]
 
@@ -102,26 +101,6 @@ class Source:
         seen = getattr(self, "_seen", 0)
         self._seen = len(values)
         return sorted(values[seen:], key=lambda value: value["id"])
-
-
-def committed(bootstrap, topic):
-    config = {
-        "bootstrap.servers": bootstrap,
-        "group.id": uuid.uuid4().hex,
-        "auto.offset.reset": "earliest",
-        "enable.partition.eof": True,
-        "isolation.level": "read_committed",
-    }
-    consumer = Consumer(config)
-    consumer.subscribe([topic])
-    read = []
-    while True:
-        message = consumer.poll(60)
-        assert message is not None
-        if message.error() is not None:
-            consumer.close()
-            return read
-        read.append(message)
 
 
 @pytest.fixture
