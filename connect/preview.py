@@ -7,6 +7,7 @@ reads (a queue) can't undo that, though; its docs say so.
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Mapping
@@ -28,18 +29,18 @@ from connect.task.sinks.pipeline import SinkPipeline, raw_batch
 from connect.task.sources.conversion import Conversion
 from connect.transforms.chain import TransformChain
 from tidegate.kit.config import parse
-from tidegate.kit.scrubbing import noted_config
+from tidegate.kit.scrubbing import noted_config, scrubbed
 
 if TYPE_CHECKING:
     from broker.client import FetchedBatches
     from registry.client.rehearsal import Rehearsal
 
-__all__ = ["Preview", "preview"]
+__all__ = ["Preview", "facts", "json_facts", "preview"]
 
 _NO_REGISTRY: Final = "http://127.0.0.1:9"
+"""An address without a registry, which counts as an empty one."""
 _QUIET_S: Final = 3.0
 """A source that has delivered rows and delivers no more for so long is not waited for."""
-"""An address without a registry, which counts as an empty one."""
 
 
 @dataclass(slots=True)
@@ -59,6 +60,49 @@ class Preview:
     @property
     def rows(self) -> int:
         return sum(len(batch) for batch in self.batches)
+
+
+def facts(result: Preview) -> dict[str, Any]:
+    """A preview as ``records``, ``schemas``, ``left_out`` and ``actions``, without secrets in texts."""
+    return {
+        "records": [
+            {
+                "topic": record.topic,
+                "partition": record.partition,
+                "offset": record.offset,
+                "timestamp": record.timestamp_ms,
+                "key": record.key,
+                "value": record.value,
+            }
+            for batch in result.batches
+            for record in batch.records()
+        ],
+        "schemas": [{"subject": s.subject, "id": s.schema_id, "schema": s.text} for s in result.schemas],
+        "left_out": [
+            {"stage": f.stage, "component": f.component, "error": scrubbed(str(f.error)), **f.position}
+            for f in result.left_out
+        ],
+        "actions": [scrubbed(action) for action in result.actions],
+    }
+
+
+def json_facts(result: Preview) -> dict[str, Any]:
+    """``facts`` in JSON's types: numbers with digits, times and bytes are texts, as are values that are nested too deeply."""
+    told = facts(result)
+    for record in told["records"]:
+        record["key"], record["value"] = _plain(record["key"]), _plain(record["value"])
+    return told
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return json.loads(json.dumps(value, default=_text), parse_constant=str)
+    except (ValueError, RecursionError):
+        return str(type(value).__name__)
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def preview(

@@ -275,17 +275,30 @@ class Operations:
 
     async def validate(self, plugin: str, config: Mapping[str, str | None], *, owner: str = "") -> dict[str, Any]:
         """The ConfigInfos of a configuration for the plugin in the URL."""
-        class_name = config.get("connector.class")
-        if class_name is not None and _cut(class_name) != _cut(plugin) and not class_name.endswith(plugin):
-            raise BadRequest(f"Included connector type {class_name} does not match request type {plugin}")
+        _require_class(config, plugin)
         judged = await self._worker.validate(config, owner=owner)
         infos: dict[str, Any] = judged["infos"]
         return infos
+
+    async def preview(
+        self, plugin: str, config: Mapping[str, str | None], rows: int, *, owner: str = ""
+    ) -> dict[str, Any]:
+        """What a connector of this configuration would do, with its first rows; nothing is written (``connect.preview``)."""
+        _require_class(config, plugin)
+        given = {"name": "preview", **{key: value for key, value in config.items() if value is not None}}
+        return await self._worker.preview(given, rows, owner=owner)
 
     async def unknown_keys(self, config: Mapping[str, str | None], *, owner: str = "") -> dict[str, str | None]:
         """Keys of a configuration that nobody reads, each with the nearest one that there is."""
         unknown: dict[str, str | None] = (await self._worker.validate(config, owner=owner))["unknown"]
         return unknown
+
+
+def _require_class(config: Mapping[str, str | None], plugin: str) -> None:
+    """Raises BadRequest where a configuration is not for the plugin in the URL."""
+    class_name = config.get("connector.class")
+    if class_name is not None and _cut(class_name) != _cut(plugin) and not class_name.endswith(plugin):
+        raise BadRequest(f"Included connector type {class_name} does not match request type {plugin}")
 
 
 def _cut(class_name: str) -> str:

@@ -61,6 +61,7 @@ def all_routes(root: RootRoutes, connectors: ConnectorRoutes, plugins: PluginRou
             Route(f"{plugin}/config", plugins.keys, methods=["GET"]),
             Route(f"{plugin}/config/validate", plugins.validate, methods=["PUT"]),
             Route(f"/tidegate/v1{plugin}/config/unknown-keys", plugins.unknown_keys, methods=["PUT"]),
+            Route(f"/tidegate/v1{plugin}/config/preview", plugins.preview, methods=["PUT"]),
         ),
     ]
 

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, Final, Protocol
 
 from connect.config.hosts import HostConfig
-from connect.errors import HostDied, NotFound, RemoteError
+from connect.errors import Conflict, HostDied, NotFound, RemoteError
 from connect.task.control import CANCEL_S
 from connect.worker.owners import WORKER, HostSetup, Owners
 from connect.worker.process import HostProcess
@@ -34,6 +34,11 @@ _ORDER_S: Final = 30.0
 _IDLE_S: Final = 60.0
 _QUESTION_S: Final = 60.0
 """How long a plugin's code may take to answer: a check, a list of keys."""
+_PREVIEWS: Final = 2
+"""How many previews run at once: each has a process of its own."""
+_PREVIEW_S: Final = 75.0
+"""A preview of Spark starts Spark; a request is answered after 90 s at most."""
+_FIRST_ROWS_S: Final = 20.0
 
 
 class WorkerListener(Protocol):
@@ -147,6 +152,7 @@ class Worker:
         self._under_way: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
+        self._previews = asyncio.Semaphore(_PREVIEWS)
         self._numbers, self._attempts = count(1), count(1)
         self._current: dict[TaskId, int] = {}
         self._current_connectors: dict[str, int] = {}
@@ -171,6 +177,27 @@ class Worker:
         """See ``TaskHost.validate``; with the rights of whoever asks."""
         judged: dict[str, Any] = await self._asked("validate", owner, properties=dict(properties))
         return judged
+
+    async def preview(self, properties: Mapping[str, str], rows: int, *, owner: str) -> dict[str, Any]:
+        """See ``TaskHost.preview``; in a process of its own, which ends with it. Raises Conflict while others are under way, and
+        RemoteError where it takes too long."""
+        self.owners.require(owner)
+        if self._previews.locked():
+            raise Conflict(f"{_PREVIEWS} previews are under way on this worker: try again in a moment")
+        async with self._previews:
+            host = await self._own_host(owner)
+            host.asked += 1
+            try:
+                told: dict[str, Any] = await host.process.call(
+                    "preview", within_s=_PREVIEW_S, properties=dict(properties), rows=rows, timeout_s=_FIRST_ROWS_S
+                )
+            except TimeoutError:
+                raise RemoteError(f"the preview was not ready within {_PREVIEW_S:g} s and was ended") from None
+            finally:
+                host.asked -= 1
+                host.retired = True
+                await self._end_retired()
+        return told
 
     async def alter_offsets(
         self,

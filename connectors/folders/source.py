@@ -396,13 +396,17 @@ class FolderSourceTask(SourceTask[FolderSourceConfig]):
             return  # it has gone, or is another one by now, which is read as such
         name = file.name if self.config.walks else file.name.rpartition("/")[2]
         if position.failed:
-            if self.config.error_path:
-                self._folder.move(file.name, self.config.error_path, name)
+            if not self.config.error_path:
+                return
+            self._folder.move(file.name, self.config.error_path, name)
         elif policy == "DELETE":
             self._folder.delete(file.name)
         elif policy.startswith("MOVE"):
             day = f"{datetime.now(UTC):%Y-%m-%d}/" if policy == "MOVEBYDATE" else ""
             self._folder.move(file.name, self.config.finished_path, day + name)
+        else:
+            return
+        self._positions.pop(file.name, None)  # millions of files may come and go
 
 
 def _told(bad: BadRow) -> str:

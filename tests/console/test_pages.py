@@ -174,6 +174,13 @@ def test_a_missing_table_is_told_and_the_task_started_again(page, troubles):
     page.wait_for_selector("button:has-text('Start')")
     page.click("button:has-text('Start')")
     until(lambda: page.reload() and page.locator(".head .state").inner_text() == "running", "the sink running again")
+    page.goto("/connectors/shop-sink/config?as=json")
+    config = json.loads(page.input_value("textarea")) | {"table.name.format": "orders_anew", "auto.create": "true"}
+    page.fill("textarea", json.dumps(config))
+    page.click("text=Review the change")
+    page.click("text=Show what it would do")
+    page.wait_for_selector("#preview ins:has-text('CREATE TABLE')")
+    assert "orders_anew" in page.inner_text("#preview ins") and page.locator("#preview del").count()
 
 
 def test_a_bad_record_is_looked_at_edited_and_sent_back(page, troubles):
@@ -206,11 +213,14 @@ def test_a_connector_is_created_filtered_and_deleted(page, troubles):
     page.locator("[name='key:tasks.max']").fill("many")
     page.wait_for_selector("#verdict:has-text('tasks.max')")
     page.locator("[name='key:tasks.max']").fill("1")
-    page.locator("[name='key:file']").fill(str(troubles / "none.txt"))
+    (troubles / "made.txt").write_text("first line\n")
+    page.locator("[name='key:file']").fill(str(troubles / "made.txt"))
     page.locator("[name='key:value.converter']").fill(STRINGS)
     page.locator("[name='key:value.converter']").press("Tab")
     page.wait_for_selector("#verdict:has-text('accepts this configuration')")
     page.click("text=Review the change")
+    page.click("text=Show what it would do")
+    page.wait_for_selector("#preview:has-text('console-made'):has-text('first line')")
     page.click("text=Create the connector")
     page.wait_for_selector("h1:has-text('made-here')")
     page.goto("/connectors")

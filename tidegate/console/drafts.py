@@ -29,8 +29,13 @@ class Drafts:
 
     def take(self, session_id: str, name: str) -> Any:
         """Raises UsageError for a draft that is gone or another session's."""
+        value = self.look(session_id, name)
+        del self._drafts[name]
+        return value
+
+    def look(self, session_id: str, name: str) -> Any:
+        """Like ``take``; the draft stays."""
         owner, value = self._drafts.get(name, (None, None))
         if owner != session_id:
             raise UsageError("This change is not there any more: review it again")
-        del self._drafts[name]
         return value

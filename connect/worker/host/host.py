@@ -48,6 +48,7 @@ class TaskHost:
                 "setup",
                 "set_file_rights",
                 "validate",
+                "preview",
                 "plugin_keys",
                 "alter_offsets",
                 "set_level",
@@ -119,6 +120,12 @@ class TaskHost:
             "errors": infos.errors,
             "unknown": dict(unknown_keys(infos, properties)),
         }
+
+    def preview(self, properties: dict[str, str], rows: int, timeout_s: float) -> dict[str, Any]:
+        """What a connector would do, with the rights of this host's owner (``connect.preview``). Nothing is written."""
+        from connect.preview import json_facts, preview
+
+        return json_facts(preview(self._plugins, self._worker, properties, rows=rows, timeout_s=timeout_s))
 
     def alter_offsets(self, properties: dict[str, str], offsets: list[list[Any]]) -> bool:
         """The answer of the connector's class to a user's positions; see ``SourceConnector.alter_offsets``."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from tests.support.platform import RunningPlatform, running_platform, tidegate
 
@@ -110,3 +111,24 @@ def test_a_misspelt_member_beside_config_is_named(tmp_path):
         failed.returncode == 1
         and "unknown member 'nme' beside config; there are config, initial_state, name" in failed.stderr
     )
+
+
+def test_a_worker_previews_what_a_connector_would_do(platform: RunningPlatform, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("a\nb\n")
+    url = f"{platform.addresses['connect']}/tidegate/v1/connector-plugins"
+    config = json.loads(write(tmp_path, "looked.at").read_text())["config"]
+
+    def ask(plugin: str, config: dict[str, str], rows: str = "1") -> Any:
+        return requests.put(f"{url}/{plugin}/config/preview?rows={rows}", json=config, timeout=90)
+
+    told = ask("FileStreamSource", config).json()
+    assert [record["value"] for record in told["records"]] == ["a"] and told["left_out"] == told["actions"] == []
+    assert [(s["subject"], s["id"]) for s in told["schemas"]] == [("looked.at-value", None)]
+    assert "looked.at" not in connectors(platform)
+    for plugin, changes, rows, status, words in (
+        ("FileStreamSource", {}, "0", 400, "rows is '0': give a number from 1 to 100"),
+        ("FileStreamSink", {}, "1", 400, "does not match request type FileStreamSink"),
+        ("FileStreamSource", {"batch.size": "many"}, "1", 400, "batch.size"),
+    ):
+        answer = ask(plugin, config | changes, rows)
+        assert (answer.status_code, words in answer.json()["message"]) == (status, True), answer.text

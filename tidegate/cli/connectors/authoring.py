@@ -82,6 +82,7 @@ def preview(
     records and what it would write: names of objects, statements.
     """
     from connect.plugins.registry import load_plugins
+    from connect.preview import facts
     from connect.preview import preview as shown
     from tidegate.kit.properties import read_properties
 
@@ -100,7 +101,7 @@ def preview(
         properties = {"name": name, **{key: str(value) for key, value in config.items() if value is not None}}
         result = shown(load_plugins(), settings, properties, rows=rows, timeout_s=timeout_s)
     if as_json:
-        print_json(_as_json(result))
+        print_json(facts(result))
     else:
         _print(result)
     if not result.batches and not result.actions:
@@ -210,26 +211,3 @@ def _column(schema: Schema | None, name: str) -> str:
     field = schema.field(name).schema
     kind = (field.name or field.type.value).rpartition(".")[2].lower()
     return f"{name} {kind}{'?' if field.optional else ''}"
-
-
-def _as_json(result: Preview) -> dict[str, Any]:
-    return {
-        "records": [
-            {
-                "topic": record.topic,
-                "partition": record.partition,
-                "offset": record.offset,
-                "timestamp": record.timestamp_ms,
-                "key": record.key,
-                "value": record.value,
-            }
-            for batch in result.batches
-            for record in batch.records()
-        ],
-        "schemas": [{"subject": s.subject, "id": s.schema_id, "schema": s.text} for s in result.schemas],
-        "left_out": [
-            {"stage": f.stage, "component": f.component, "error": scrubbed(str(f.error)), **f.position}
-            for f in result.left_out
-        ],
-        "actions": [scrubbed(action) for action in result.actions],
-    }

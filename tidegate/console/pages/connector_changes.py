@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
@@ -45,11 +46,13 @@ def change_routes(console: Console) -> list[Route]:
         console.route("/new-connector/verdict", page.verdict, ["POST"]),
         console.route("/new-connector/fields", page.fields, ["POST"]),
         console.route("/new-connector/review", page.review, ["POST"]),
+        console.route("/new-connector/preview", page.preview, ["POST"]),
         console.route("/new-connector/apply", page.apply, ["POST"]),
         console.route("/connectors/{name}/config", page.edit),
         console.route("/connectors/{name}/config/verdict", page.verdict, ["POST"]),
         console.route("/connectors/{name}/config/fields", page.fields, ["POST"]),
         console.route("/connectors/{name}/config/review", page.review, ["POST"]),
+        console.route("/connectors/{name}/config/preview", page.preview, ["POST"]),
         console.route("/connectors/{name}/config/apply", page.apply, ["POST"]),
         console.route("/connectors/{name}/offsets", page.offsets),
         console.route("/connectors/{name}/offsets", page.change_offsets, ["POST"]),
@@ -186,6 +189,35 @@ class _ChangesPage:
             draft=draft,
         )
 
+    async def preview(self, visit: Visit) -> Response:
+        """What a reviewed change would do: records, schemas and actions, beside those of the configuration that runs."""
+        draft: _Draft = self._console.drafts.look(visit.session.id, (await visit.form()).get("draft", ""))
+        runs = self._previewed(visit, draft.before) if draft.name is not None else None
+        try:
+            told, before = await asyncio.gather(self._previewed(visit, draft.after), runs or _nothing())
+        except NotThere:
+            return visit.page(
+                "connector_preview.html", message="This worker has no previews: it is Kafka Connect's own."
+            )
+        except NotAllowed:
+            raise
+        except TidegateError as error:
+            return visit.page("connector_preview.html", message=str(error))
+        return visit.page(
+            "connector_preview.html",
+            message="",
+            records=[{**r, "key": _json(r["key"]), "value": _json(r["value"])} for r in told["records"]],
+            left_out=told["left_out"],
+            differences=_differences(_effects(before) if before else None, _effects(told)),
+            has_before=bool(before),
+        )
+
+    async def _previewed(self, visit: Visit, config: Mapping[str, str]) -> Any:
+        plugin = quote(config.get("connector.class", ""), safe="")
+        return await visit.faces.connect.call(
+            "PUT", f"/tidegate/v1/connector-plugins/{plugin}/config/preview", dict(config)
+        )
+
     async def apply(self, visit: Visit) -> Response:
         form = await visit.form()
         draft: _Draft = self._console.drafts.take(visit.session.id, form.get("draft", ""))
@@ -294,6 +326,31 @@ class _ChangesPage:
         visit.audit("connector deleted", connector=name)
         visit.faces.forget()
         return visit.redirect("/connectors")
+
+
+async def _nothing() -> None:
+    """In place of the preview of what runs, where nothing does."""
+
+
+def _effects(told: Mapping[str, Any]) -> list[str]:
+    """The schemas and actions of a preview, a line each."""
+    schemas = {
+        f"schema of {s['subject']}, {'id ' + str(s['id']) if s['id'] else 'new'}: {s['schema']}"
+        for s in told["schemas"]
+    }
+    return [*sorted(schemas), *told["actions"]]
+
+
+def _differences(before: Sequence[str] | None, after: Sequence[str]) -> list[tuple[str, str]]:
+    """Lines with ``-`` for what is only in ``before``, ``+`` for what is only in ``after``, and a blank for both."""
+    if before is None:
+        return [(" ", line) for line in after]
+    lines = difflib.ndiff(list(before), list(after))
+    return [(line[0], line[2:]) for line in lines if line[0] != "?"]
+
+
+def _json(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _loosely(text: str) -> dict[str, str]:
