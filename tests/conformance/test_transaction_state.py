@@ -222,6 +222,7 @@ def test_transactions_outlive_a_kill(tmp_path: Path) -> None:
 
 @pytest.mark.servers
 @pytest.mark.proof
+@pytest.mark.long
 def test_kafkas_transactions_go_on_in_our_broker(tmp_path: Path) -> None:
     kafka: KafkaBroker = or_skip(lambda: KafkaBroker(tmp_path / "kafka"))
     or_skip(kafka.start)

@@ -65,7 +65,7 @@ def shown(worker, name, task=None):
     ("order", "slow_ms"),
     [
         ("stop", 2000),
-        pytest.param("stop", 600_000, marks=PROOF),
+        pytest.param("stop", 600_000, marks=LONG),
         ("restart", 2000),
         pytest.param("restart", 600_000, marks=LONG),
         ("delete", 2000),

@@ -237,6 +237,25 @@ def test_a_connector_is_created_filtered_and_deleted(page, troubles):
     assert "made-here" not in page.inner_text("main")
 
 
+def test_a_snapshot_shows_how_far_it_is_by_table(page, platform, tmp_path):
+    with sqlite3.connect(tmp_path / "shop.db") as database:
+        for table in ("orders", "customers"):
+            database.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, name TEXT)")
+            database.executemany(f"INSERT INTO {table} VALUES (?, 'x')", [(n,) for n in range(2_000)])
+    platform.create(
+        "console-snapshot",
+        connector__class="SqliteCdcSource",
+        database__path=tmp_path / "shop.db",
+        topic__prefix="console_shop",
+    )
+    page.goto("/connectors/console-snapshot")
+    wait_for(page, "Progress of task 0")
+    progress = page.locator("section", has_text="Progress of task 0")
+    assert "4,000 rows" in progress.inner_text()
+    for table in ("main.orders", "main.customers"):
+        assert progress.locator("tr", has_text=table).locator("td").first.inner_text() in ("read", "reading", "waiting")
+
+
 PATHS = (
     "/",
     "/connectors",

@@ -43,7 +43,7 @@ def table(printed: str) -> list[dict[str, str]]:
     return [dict(zip(lines[heading], line, strict=False)) for line in lines[heading + 1 :]]
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.long), "consumer"])
 def test_javas_consumer_reads_and_the_tools_show_reset_and_delete(
     bootstrap_servers: str, topic: str, kafka_tools: Tool, protocol: str
 ) -> None:

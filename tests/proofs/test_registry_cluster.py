@@ -82,7 +82,7 @@ class Load:
             thread.join()
 
 
-@pytest.mark.parametrize("kafka", ["apache_kafka", "tidegate_broker"])
+@pytest.mark.parametrize("kafka", [pytest.param("apache_kafka", marks=pytest.mark.long), "tidegate_broker"])
 def test_no_acknowledged_registration_is_lost_and_no_id_given_twice(request, kafka, tmp_path: Path, record_property):
     broker: KafkaBroker | TidegateBroker = request.getfixturevalue(kafka)
     seed = drawn_seed()

@@ -79,6 +79,7 @@ def test_the_file_must_have_a_name_that_spark_unpacks(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.long
 def test_the_archive_has_no_caches_and_replaces_an_older_one_when_it_is_whole(folder: Path) -> None:
     archive = folder / "tidegate.tgz"
     archive.write_bytes(b"older")

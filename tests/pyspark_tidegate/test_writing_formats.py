@@ -83,6 +83,7 @@ def test_rows_are_json_of_a_schema_that_is_derived(spark: SparkSession, topic: T
     assert sorted(back.collect(), key=str) == sorted(frame.collect(), key=str)
 
 
+@pytest.mark.long
 def test_a_schema_that_grows_is_registered_and_one_that_breaks_readers_is_not(
     spark: SparkSession, topic: Topic
 ) -> None:

@@ -14,9 +14,9 @@ from tests.support.worker import ConnectWorker
 _PLUGINS = ("kafka", "connect-mirror", "debezium-postgres", "debezium-mariadb")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def judges(apache_kafka, tmp_path_factory) -> Iterator[tuple[str, str]]:
-    """The addresses of the original and of ours."""
+    """The addresses of the original and of ours. The original takes twenty seconds to look through its plugins."""
     folders = or_skip(lambda: [str(require(name).absolute() / "plugins") for name in _PLUGINS])
     # Not all of these plugins say what they have.
     settings = {"plugin.path": ",".join(folders), "plugin.discovery": "hybrid_warn", "group.id": "judges"}

@@ -59,8 +59,10 @@ def test_looking_at_a_connector(worker: str, name: str) -> None:
 def test_offsets_and_restarts(worker: str, name: str) -> None:
     until(lambda: shown(worker, "offsets", "get", name)["offsets"], "a committed offset")
     assert shown(worker, "restart", name) == [{"name": name, "restarted": ["connector", "task 0"]}]
+    # Kafka Connect shows states of before for a moment, and those of a restart that is under way as restarted.
+    nothing = [{"name": name, "restarted": []}]
+    until(lambda: shown(worker, "restart", name, "--failed") == nothing, "nothing that has failed")
     until(lambda: shown(worker, "status", name)["tasks"][0]["state"] == "RUNNING", "the task runs again")
-    assert shown(worker, "restart", name, "--failed") == [{"name": name, "restarted": []}]
     assert shown(worker, "restart", name, "--task", "0") == [{"name": name, "restarted": ["task 0"]}]
     (before,) = shown(worker, "offsets", "get", name)["offsets"]
     done = shown(worker, "offsets", "reset", name, "--stop", "--execute")

@@ -23,6 +23,7 @@ def position(url):
 
 @pytest.mark.servers
 @pytest.mark.proof
+@pytest.mark.long
 def test_the_offset_file_is_handed_over_and_back(tidegate_broker, tmp_path):
     lines, file = tmp_path / "lines", tmp_path / "source.json"
     config = {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "file": str(lines)}

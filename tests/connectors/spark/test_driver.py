@@ -117,6 +117,7 @@ def rows_of(folder, format_="parquet"):
     return ds.dataset(folder, format=format_, partitioning="hive").to_table().to_pylist()
 
 
+@pytest.mark.long
 def test_a_driver_that_was_started_before_its_first_job_runs_it_on_that_session(driver, warming, job_for, flights):
     done, said = run(driver, job_for([flights[0]]))
     assert [given["note"] for given in warming] == ["starting Spark", "Spark is ready"]
@@ -399,6 +400,7 @@ def test_a_driver_that_is_cancelled_while_its_jvm_starts_leaves_no_files(job_for
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.long
 def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_driver_ends(
     apache_kafka, registry, job_for, flights, tmp_path
 ):

@@ -158,6 +158,7 @@ def test_csv_and_a_query_make_keyed_records(source, tmp_path):
         loads.run(sql="SELECT nme FROM input", position=None)
 
 
+@pytest.mark.long
 def test_a_load_that_was_not_published_is_invisible_and_its_repetition_is_there_once(source, tmp_path):
     pq.write_table(pa.table({"id": range(1000)}), tmp_path / "a.parquet")
     loads = source(format="parquet", path=str(tmp_path))

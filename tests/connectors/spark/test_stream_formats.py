@@ -181,6 +181,7 @@ def with_junk(shop: Shop) -> str:
     return orders
 
 
+@pytest.mark.long
 def test_records_that_a_stream_can_not_decode_are_handed_over_as_they_lie_in_the_log(
     driver: SparkDriver, shop: Shop
 ) -> None:

@@ -152,6 +152,7 @@ def test_overwrite_replaces_the_partitions_that_a_job_has_rows_for(loads, format
     assert len(load.rows()) == 3
 
 
+@pytest.mark.long
 @FORMATS
 def test_random_changes_by_key_give_what_a_dict_gives_also_when_runs_are_repeated(loads, format_):
     load = loads(format_, mode="merge", partitions=3)

@@ -106,7 +106,9 @@ def test_apache_kafka_obeys_them_too(tmp_path: Path, record_property: Any) -> No
     hold(plans, tmp_path, record_property, apache=True)
 
 
-@pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.parametrize(
+    "broken", [pytest.param(name, marks=[pytest.mark.long] if number else []) for number, name in enumerate(BROKEN)]
+)
 def test_a_broker_broken_on_purpose_is_caught(broken: str, tmp_path: Path, record_property: Any) -> None:
     for seed in range(1, 21):
         *_, violations = next(outcomes([plan(seed)], tmp_path, broken=broken))

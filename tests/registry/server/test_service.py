@@ -201,7 +201,9 @@ def test_the_log_holds_confluents_records(
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize("make", [pytest.param(KafkaBroker, marks=pytest.mark.proof), TidegateBroker])
+@pytest.mark.parametrize(
+    "make", [pytest.param(KafkaBroker, marks=[pytest.mark.proof, pytest.mark.long]), TidegateBroker]
+)
 def test_the_registry_waits_for_a_broker_and_refuses_writes_without_one(
     make: Callable[[Path], Broker], tmp_path: Path
 ) -> None:

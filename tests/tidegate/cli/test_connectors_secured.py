@@ -13,6 +13,7 @@ SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 
 
 @pytest.mark.proof
+@pytest.mark.long
 def test_daily_commands_over_tls_and_with_a_login(tmp_path: Path) -> None:
     environment = {"TIDEGATE_CONTEXTS": str(tmp_path / "contexts.json")}
     data = tmp_path / "data"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import difflib
 import json
 from collections.abc import Mapping, Sequence
@@ -192,9 +193,8 @@ class _ChangesPage:
     async def preview(self, visit: Visit) -> Response:
         """What a reviewed change would do: records, schemas and actions, beside those of the configuration that runs."""
         draft: _Draft = self._console.drafts.look(visit.session.id, (await visit.form()).get("draft", ""))
-        runs = self._previewed(visit, draft.before) if draft.name is not None else None
         try:
-            told, before = await asyncio.gather(self._previewed(visit, draft.after), runs or _nothing())
+            told = await self._previewed(visit, draft.after)
         except NotThere:
             return visit.page(
                 "connector_preview.html", message="This worker has no previews: it is Kafka Connect's own."
@@ -203,6 +203,10 @@ class _ChangesPage:
             raise
         except TidegateError as error:
             return visit.page("connector_preview.html", message=str(error))
+        before = None
+        if draft.name is not None:
+            with contextlib.suppress(TidegateError):  # what runs may be what is repaired
+                before = await self._previewed(visit, draft.before)
         return visit.page(
             "connector_preview.html",
             message="",
@@ -326,10 +330,6 @@ class _ChangesPage:
         visit.audit("connector deleted", connector=name)
         visit.faces.forget()
         return visit.redirect("/connectors")
-
-
-async def _nothing() -> None:
-    """In place of the preview of what runs, where nothing does."""
 
 
 def _effects(told: Mapping[str, Any]) -> list[str]:

@@ -27,6 +27,9 @@ from tidegate.kit.errors import TidegateError
 __all__ = ["routes"]
 
 _LOG_LINES: Final = 40
+_PARTS: Final = {"reading": 0, "waiting": 1, "read": 2, "read before": 3}
+"""The order of parts of long work, such as tables of a snapshot, by their state."""
+_PARTS_SHOWN: Final = 50
 
 
 def routes(console: Console) -> list[Route]:
@@ -91,6 +94,9 @@ class _ConnectorsPage:
             "worker": status["connector"]["worker_id"],
             "state": status["connector"]["state"],
             "tasks": [_task(task, tasks) for task in status["tasks"]],
+            "progress": [
+                _progress(number, task["progress"]) for number, task in sorted(tasks.items()) if task.get("progress")
+            ],
             "trace": trace.strip() if failed else "",
             "message": rest_of(summary.error),
             "offsets": [_offset(entry, lags) for entry in (offsets or {}).get("offsets", ())],
@@ -128,6 +134,39 @@ def _task(task: Mapping[str, Any], counted: Mapping[int, Any]) -> dict[str, Any]
         "remedy": remedy(message) if message else "",
         "trace": trace.strip(),
     }
+
+
+def _progress(task: int, told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a task says of its long work; of many parts, those under way first."""
+    parts = sorted(told.get("parts", ()), key=lambda part: _PARTS.get(part.get("state"), 1))
+    return {
+        "task": task,
+        "note": told.get("note", ""),
+        "done": told["done"],
+        "total": told.get("total"),
+        "unit": told.get("unit", ""),
+        "left": _duration(told.get("seconds_left")),
+        "parts": [
+            {
+                "name": part["name"],
+                "state": part.get("state", ""),
+                "done": part.get("done"),
+                "total": part.get("total"),
+                "left": _duration(part.get("seconds_left")),
+            }
+            for part in parts[:_PARTS_SHOWN]
+        ],
+        "more": max(0, len(parts) - _PARTS_SHOWN),
+    }
+
+
+def _duration(seconds: float | None) -> str:
+    """Like 12 min or 3 h; empty where it is not known."""
+    if seconds is None:
+        return ""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _offset(entry: Mapping[str, Any], lags: Mapping[tuple[str, int], int]) -> dict[str, Any]:
