@@ -51,6 +51,12 @@ def test_jdbc_to_parquet(follow):
 
 
 @pytest.mark.proof
+def test_orders_in_files(follow):
+    folder = follow("orders-in-files")
+    assert sorted(path.name for path in (folder / "done").iterdir()) == [f"2026-11-0{day}.csv" for day in (1, 2, 3)]
+
+
+@pytest.mark.proof
 def test_python_connector(follow):
     # 0 is pip's way to switch isolated builds off
     follow("python-connector", PIP_NO_DEPS="1", PIP_NO_BUILD_ISOLATION="0")

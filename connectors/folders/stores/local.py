@@ -61,9 +61,12 @@ class LocalFolder(Folder):
 
     def move(self, name: str, place: str, new_name: str) -> None:
         target = _path(place) / new_name
-        with _disk_errors(f"move {self._root / name} to", target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(self._root / name, target)
+        try:
+            with _disk_errors(f"move {self._root / name} to", target):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.move(self._root / name, target)
+        except FileNotFoundError:
+            return  # somebody else has taken it away
         self._tidy(name)
 
     def delete(self, name: str) -> None:
