@@ -166,7 +166,7 @@ def at_hand(tmp_path, request):
             shutil.copy(ROOT / "examples/taxi-surge/surge.py", tmp_path)
         text = text.replace("FOLDER", str(tmp_path)).replace("file:///data", f"file://{tmp_path}")
         text = text.replace("/lake/", f"{tmp_path}/").replace("file:///lake", f"file://{tmp_path}")
-        if "/arrived\"" in text:
+        if '/arrived"' in text:
             for name in ("arrived", "done"):
                 (tmp_path / name).mkdir()
         if "/var/spool/" in text:
