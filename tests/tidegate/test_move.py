@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,7 @@ def moved(source: RunningPlatform, target: RunningPlatform, *options: str) -> di
 
 def state(platform: RunningPlatform, name: str) -> str:
     said = requests.get(f"{platform.addresses['connect']}/connectors/{name}/status", timeout=60).json()
-    return str(said["connector"]["state"])
+    return str(said["connector"]["state"]) if "connector" in said else "none yet"
 
 
 def test_a_platform_moves_while_it_works_and_back(tmp_path: Path) -> None:
@@ -97,9 +99,34 @@ def test_a_platform_moves_while_it_works_and_back(tmp_path: Path) -> None:
             assert f"records still come to {ORDERS}: stop who writes them" in refused.stderr
             until(lambda: state(first, "in") == state(first, "out") == "RUNNING", "connectors that go on")
 
+            # A connector that runs there is not overwritten, and nothing runs twice.
+            other = {"connector__class": "FileStreamSource", "file": tmp_path / "other.txt", "topic": "other"}
+            second.create("in", **other)
+            refused = tidegate("move", *where, "--to", second.data, "--execute", "--cut-over", check=False)
+            assert refused.returncode == 1 and "connectors in: it is RUNNING there" in refused.stderr
+            until(lambda: state(first, "in") == state(first, "out") == "RUNNING", "connectors that go on")
+            until(lambda: state(second, "out") == "STOPPED", "the other connector, stopped there")
+            tidegate("connectors", "delete", "in", "--data", second.data)
+
+            # Killed when the connectors here are stopped, it is finished by the next run.
+            command = [
+                sys.executable,
+                "-m",
+                "tidegate.cli",
+                "move",
+                *where,
+                "--to",
+                second.data,
+                "--execute",
+                "--cut-over",
+            ]
+            with subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL) as killed:
+                until(lambda: state(first, "in") == "STOPPED", "the cut-over")
+                killed.kill()
+
             done = moved(first, second, "--execute", "--cut-over")
             assert done["problems"] == [] and not (first.data / "move").exists()
-            assert state(first, "in") == "STOPPED"
+            assert state(first, "in") == state(first, "out") == "STOPPED"
             until(lambda: state(second, "in") == state(second, "out") == "RUNNING", "connectors that go on there")
             with lines.open("a") as more:
                 more.write("four\n")

@@ -25,7 +25,7 @@ from tidegate.cli.kafka.client import client_config, kafka_options
 from tidegate.cli.options import json_option, print_json, print_table
 from tidegate.clients.rest import Rest
 from tidegate.clients.topics import is_internal
-from tidegate.clients.worker import path_of
+from tidegate.clients.worker import path_of, states_of
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.texts import counted
 
@@ -275,14 +275,23 @@ class Restoring:
     """One run of ``restore``. ``whole`` is false where only some topics are asked for: their records and positions.
 
     ``goes_on`` is true where a later run writes more records to the same topics: connectors and users wait for the last run,
-    and so do the topics' configs, as a topic keeps everything until then.
+    and so do the topics' configs, as a topic keeps everything until then. ``replaces`` is true where stopped connectors of the
+    target may be those of an earlier attempt: they get the configuration and offsets of the backup, and others of these names
+    are a problem.
     """
 
     def __init__(
-        self, store: BackupStore, point: Point, services: Services, *, whole: bool, goes_on: bool = False
+        self,
+        store: BackupStore,
+        point: Point,
+        services: Services,
+        *,
+        whole: bool,
+        goes_on: bool = False,
+        replaces: bool = False,
     ) -> None:
         self._store, self._point, self._services, self._whole = store, point, services, whole
-        self._goes_on = goes_on
+        self._goes_on, self._replaces = goes_on, replaces
         self._changes: list[list[str]] = []
         self._problems: list[str] = []
 
@@ -318,7 +327,8 @@ class Restoring:
                 admin, point, resume=resume
             )  # topics of events begin where their service has them begin
             written = self._records(where, compares=compares)
-            if not self._goes_on:
+            # Until a repeated attempt has succeeded, a topic keeps all that this one has copied.
+            if not self._goes_on and not (self._replaces and self._problems):
                 settle_topics(admin, later)
             offsets = self._groups(admin, where, groups)
         for part in parts:
@@ -385,18 +395,25 @@ class Restoring:
                     f"{counted(len(documents), 'connector')} of the backup: there is no Connect worker"
                 )
             return
-        existing = set(rest.call("GET", "/connectors"))
+        existing = states_of(rest)
         for name, document in documents.items():
-            if name in existing:
+            there = existing.get(name)
+            if there is not None and not self._replaces:
                 self._changes.append([f"connectors {name}", "is there, and is left as it is"])
+                continue
+            if there not in (None, "STOPPED"):
+                self._problems.append(f"connectors {name}: it is {there} there: stop it there, or delete it")
                 continue
             state = document.get("initial_state", "RUNNING")
             ending = "RUNNING" if starts and state == "RUNNING" else "STOPPED"
-            self._changes.append([f"connectors {name}", f"create, {ending.lower()}"])
+            self._changes.append([f"connectors {name}", f"{'change' if there else 'create'}, {ending.lower()}"])
             if not execute:
                 continue
             try:
-                rest.call("POST", "/connectors", {**document, "initial_state": "STOPPED"})
+                if there is None:
+                    rest.call("POST", "/connectors", {**document, "initial_state": "STOPPED"})
+                else:
+                    rest.call("PUT", path_of(name, "/config"), document["config"])
                 if offsets := self._point.connector_offsets.get(name):
                     ask_until_stopped(rest, name, offsets)
                 if ending == "RUNNING":

@@ -16,7 +16,7 @@ import click
 from tidegate.cli.backup import Restoring, Services, take
 from tidegate.cli.options import data_option, json_option, print_json, print_table
 from tidegate.clients.rest import Rest
-from tidegate.clients.worker import path_of
+from tidegate.clients.worker import path_of, states_of
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.texts import counted
 
@@ -32,6 +32,10 @@ _ROUNDS: Final = 10
 _LAST_ROUNDS: Final = 5
 _STOPPED_S: Final = 60.0
 _PAUSE_S: Final = 0.2
+_STOPPED: Final = "stopped.json"
+"""The file that names the connectors which are stopped here, for a run that finds them so after this one was killed."""
+_STARTING: Final = "starting.json"
+"""The file that says which connectors run there from now on, and no longer here."""
 
 
 @click.command()
@@ -114,7 +118,9 @@ class _Moving:
         return self._told(point, {**told, "changes": [first, *changes]}, executed=False)
 
     def copy(self) -> dict[str, Any]:
-        """Copy what is new until little is left to copy. Everything goes on meanwhile."""
+        """Copy what is new until little is left to copy. Everything goes on meanwhile. Raises UsageError once all has moved."""
+        if self._store.read_json(_STARTING) is not None:
+            raise UsageError("the platform has moved, but for the start of its connectors there: --cut-over does that")
         for number in range(_ROUNDS):
             point, written, told = self._round(goes_on=True)
             if written <= _FEW or told["problems"] or number + 1 == _ROUNDS:
@@ -124,30 +130,51 @@ class _Moving:
     def cut_over(self) -> dict[str, Any]:
         """Copy all, with the connectors here stopped for the last part; start them there. Where records still arrive here, or
         anything fails, the connectors here are started again. Raises TidegateError then.
+
+        The note of what starts there is the moment of the move: from then on nothing is started here, and a run that was cut off
+        is finished by the next one.
         """
+        if (noted := self._store.read_json(_STARTING)) is not None:
+            return self._start(noted)
         told = self.copy()
         if told["problems"]:
             return told
-        with self._services(self._data) as source, _stopped_connectors(source.rest) as stopped:
-            ends: dict[str, int] = {}
-            for _ in range(_LAST_ROUNDS):
-                point, _, _ = self._round(goes_on=True)
-                before, ends = ends, _ends(point)
-                if before == ends:
-                    break
-            else:
-                writing = ", ".join(sorted(name for name, end in ends.items() if before.get(name) != end))
-                raise TidegateError(
-                    f"records still come to {writing}: stop who writes them, then move again. Connectors go on here"
-                )
-            for name in stopped:
-                point.configuration["connectors"][name]["initial_state"] = "RUNNING"
+        with self._services(self._data) as source, _stopped_connectors(source.rest, self._store) as stopped:
+            point = self._quiet_point()
+            names = sorted(stopped)
             with self._services(self._target) as target:
-                restoring = Restoring(self._store, point, target, whole=True)
-                last = restoring.run(resume=True, replication_factor=-1, compares=True, starts=True, execute=True)
-            if not last["problems"]:
-                stopped.clear()  # they run there now
-        return self._told(point, last, cut_over=True)
+                restoring = Restoring(self._store, point, target, whole=True, replaces=True)
+                last = restoring.run(resume=True, replication_factor=-1, compares=True, starts=False, execute=True)
+            told = self._told(point, last, cut_over=True)
+            if told["problems"]:
+                return told
+            self._store.write_json(_STARTING, {"connectors": names, "told": told})
+            stopped.clear()
+        return self._start({"connectors": names, "told": told})
+
+    def _quiet_point(self) -> Point:
+        """Copy until a round finds nothing new. Raises TidegateError that names the topics to which records still come."""
+        ends: dict[str, int] = {}
+        for _ in range(_LAST_ROUNDS):
+            point, _, _ = self._round(goes_on=True)
+            before, ends = ends, _ends(point)
+            if before == ends:
+                return point
+        writing = ", ".join(sorted(name for name, end in ends.items() if before.get(name) != end))
+        raise TidegateError(
+            f"records still come to {writing}: stop who writes them, then move again. Connectors go on here"
+        )
+
+    def _start(self, noted: Mapping[str, Any]) -> dict[str, Any]:
+        """Start the connectors there. Raises TidegateError where one can't be: the next run begins here."""
+        told: dict[str, Any] = noted["told"]
+        with self._services(self._target) as target:
+            for name in noted["connectors"]:
+                assert target.rest is not None
+                target.rest.call("PUT", path_of(name, "/resume"))
+        return told | {
+            "changes": [*told["changes"], *([f"connectors {name}", "start"] for name in noted["connectors"])]
+        }
 
     def _round(self, *, goes_on: bool) -> tuple[Point, int, dict[str, Any]]:
         """Copy what is new once. Returns the state of the platform here, the number of records, and what ``Restoring`` tells."""
@@ -193,23 +220,41 @@ def _ends(point: Point) -> dict[str, int]:
 
 
 @contextmanager
-def _stopped_connectors(rest: Rest | None) -> Iterator[list[str]]:
-    """Stop the connectors that run, and yield their names. Those that are left in the list at the end are started again."""
+def _stopped_connectors(rest: Rest | None, store: BackupStore) -> Iterator[set[str]]:
+    """Stop the connectors that run, and yield their names, with those that a run which was killed had stopped. Those that are
+    left in the set at the end are started again.
+    """
     if rest is None:
-        yield []
+        yield set()
         return
-    expanded = rest.call("GET", "/connectors", expand=["status"])
-    stopped = [
-        name for name, said in expanded.items() if said["status"]["connector"]["state"] not in ("STOPPED", "PAUSED")
-    ]
+    states = states_of(rest)
+    running = {name for name, state in states.items() if state not in ("STOPPED", "PAUSED")}
+    stopped = running | {name for name in store.read_json(_STOPPED) or () if states.get(name) == "STOPPED"}
+    store.write_json(_STOPPED, sorted(stopped))
     try:
-        for name in stopped:
+        for name in sorted(running):
             rest.call("PUT", path_of(name, "/stop"))
-        _wait_stopped(rest, stopped)
+        _wait_stopped(rest, sorted(running))
         yield stopped
     finally:
-        for name in stopped:
+        left = _resumed(rest, stopped)
+        if left:
+            store.write_json(_STOPPED, sorted(left))
+        else:
+            store.delete(_STOPPED)
+    if left:
+        raise TidegateError(f"{', '.join(sorted(left))} could not be started again here: {next(iter(left.values()))}")
+
+
+def _resumed(rest: Rest, names: set[str]) -> dict[str, TidegateError]:
+    """Start connectors. Returns the errors of those that could not be started: the others start all the same."""
+    left = {}
+    for name in sorted(names):
+        try:
             rest.call("PUT", path_of(name, "/resume"))
+        except TidegateError as error:
+            left[name] = error
+    return left
 
 
 def _wait_stopped(rest: Rest, names: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from tidegate.clients.rest import NotThere, Rest
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["Worker", "declared_passwords", "masked_config", "path_of", "statistics_of", "workers_in"]
+__all__ = ["Worker", "declared_passwords", "masked_config", "path_of", "states_of", "statistics_of", "workers_in"]
 
 _NAMED_CONNECTOR: Final = re.compile(r"/connectors/([^/]+)")
 _OTHER_WORKER_S: Final = 10.0
@@ -40,6 +40,13 @@ class Worker(Rest):
 def path_of(name: str, rest: str = "") -> str:
     """The path of a connector's resource."""
     return f"/connectors/{quote(name, safe='')}{rest}"
+
+
+def states_of(rest: Rest) -> dict[str, str]:
+    """Each connector with its state, ``UNASSIGNED`` where it was created just now and has none."""
+    names, listed = rest.call("GET", "/connectors"), rest.call("GET", "/connectors", expand=["status"])
+    states = {name: entry["status"]["connector"]["state"] for name, entry in listed.items()}
+    return {name: states.get(name, "UNASSIGNED") for name in names}
 
 
 def statistics_of(rest: Rest, workers: Iterable[str], tell: Callable[[str], object] = lambda _: None) -> dict[str, Any]:
