@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +40,25 @@ def test_who_may_read_a_log_stays_so(tmp_path: Path) -> None:
     log.chmod(0o600)
     rotate(log, max_bytes=1, backups=1)
     assert (tmp_path / "connect.log.1").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_full_disk_costs_no_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "connect.log"
+    for content in ("first", "second", "third"):
+        log.write_text(content)
+        assert rotate(log, max_bytes=1, backups=2)
+    log.write_text("fourth")
+    before = {path.name: path.read_text() for path in tmp_path.iterdir()}
+
+    def full(source: object, target: Any, length: int) -> None:
+        target.write(b"a part")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfileobj", full)
+    for _ in range(3):
+        with pytest.raises(OSError, match="No space left"):
+            rotate(log, max_bytes=1, backups=2)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
 
 
 def test_the_supervisor_keeps_the_logs_of_its_children_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
