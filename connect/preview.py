@@ -39,6 +39,7 @@ __all__ = ["Preview", "facts", "json_facts", "preview"]
 
 _NO_REGISTRY: Final = "http://127.0.0.1:9"
 """An address without a registry, which counts as an empty one."""
+_MOST_TEXT: Final = 20_000
 _QUIET_S: Final = 3.0
 """A source that has delivered rows and delivers no more for so long is not waited for."""
 
@@ -87,7 +88,9 @@ def facts(result: Preview) -> dict[str, Any]:
 
 
 def json_facts(result: Preview) -> dict[str, Any]:
-    """``facts`` in JSON's types: numbers with digits, times and bytes are texts, as are values that are nested too deeply."""
+    """``facts`` in JSON's types: decimals, times and bytes are texts. A key or value that is longer than ``_MOST_TEXT`` characters as
+    JSON, is nested too deeply, or is a map with keys of another type is a text that says so.
+    """
     told = facts(result)
     for record in told["records"]:
         record["key"], record["value"] = _plain(record["key"]), _plain(record["value"])
@@ -96,9 +99,14 @@ def json_facts(result: Preview) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     try:
-        return json.loads(json.dumps(value, default=_text), parse_constant=str)
-    except (ValueError, RecursionError):
-        return str(type(value).__name__)
+        text = json.dumps(value, default=_text)
+        if len(text) > _MOST_TEXT:
+            return f"{text[:_MOST_TEXT]}... ({len(text):,} characters)"
+        return json.loads(text, parse_constant=str)
+    except RecursionError:
+        return "(nested too deeply to be shown)"
+    except (TypeError, ValueError) as error:
+        return f"(not shown: {error})"
 
 
 def _text(value: Any) -> str:

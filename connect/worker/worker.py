@@ -179,8 +179,8 @@ class Worker:
         return judged
 
     async def preview(self, properties: Mapping[str, str], rows: int, *, owner: str) -> dict[str, Any]:
-        """See ``TaskHost.preview``; in a process of its own, which ends with it. Raises Conflict while others are under way, and
-        RemoteError where it takes too long."""
+        """The answer of ``TaskHost.preview``, from a process of its own that ends with it. Raises Conflict while others are under
+        way, and RemoteError where it takes too long."""
         self.owners.require(owner)
         if self._previews.locked():
             raise Conflict(f"{_PREVIEWS} previews are under way on this worker: try again in a moment")
@@ -383,7 +383,8 @@ class Worker:
         await self._end_retired()
 
     async def _end_retired(self) -> None:
-        for host in [host for host in self._hosts if host.retired and not host.load]:
+        # Each is taken out before the next wait: others call this meanwhile.
+        while (host := next((host for host in self._hosts if host.retired and not host.load), None)) is not None:
             self._hosts.remove(host)
             await host.process.stop(self._stop_timeout_s)
 

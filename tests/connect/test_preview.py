@@ -6,11 +6,14 @@ import json
 import sqlite3
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from broker.client import ClientConfig, NewTopic
 from broker.client.blocking import Admin, BatchProducer
+from connect.api import Record
 from connect.plugins.registry import load_plugins
-from connect.preview import preview
+from connect.preview import Preview, json_facts, preview
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -123,3 +126,48 @@ def test_a_job_is_shown_records_as_they_lie_in_the_log(tidegate_broker, tmp_path
     assert (seen.batches, seen.left_out) == ([], [])
     assert seen.actions == [f"0 [0, 1] {[bytes([0, 1]), b'{']} at {tidegate_broker.bootstrap_servers}"]
     assert not (tmp_path / "out").exists()
+
+
+class Batch:
+    """A batch of one record with this key and value."""
+
+    def __init__(self, value):
+        self._record = Record("t", value, None, value, None)
+
+    def __len__(self):
+        return 1
+
+    def records(self):
+        return iter([self._record])
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.decimals() | st.datetimes()
+)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.binary() | st.integers(), inner)
+)
+
+
+@given(VALUES | st.integers(900, 100_000).map(nested) | st.integers(0, 100_000).map("x".__mul__))
+@settings(max_examples=200)
+def test_any_record_is_told_in_json_of_bounded_length(value):
+    text = json.dumps(json_facts(Preview([Batch(value)])), allow_nan=False)
+    assert json.loads(text)["records"][0]["topic"] == "t"
+    assert len(text) < 1_000_000
+
+
+def test_what_json_can_not_hold_is_said():
+    told = [
+        json_facts(Preview([Batch(value)]))["records"][0]["value"] for value in (nested(5000), {b"k": 1}, "x" * 30_000)
+    ]
+    assert told[0] == "(nested too deeply to be shown)"
+    assert told[1].startswith("(not shown: keys must be str")
+    assert told[2].endswith("... (30,002 characters)") and len(told[2]) < 20_100
