@@ -30,7 +30,7 @@ from connect.api.hookspecs import hookimpl
 from connect.api.plugins import API_VERSION, Plugin, PluginType
 from connect.api.rows import Rows, RowsConfig, RowsTask
 from connect.api.transform import Predicate, Transformation
-from connect.data.batch import MAX_BATCH_BYTES, Origin, Record, RecordBatch, TopicPartition
+from connect.data.batch import MAX_BATCH_BYTES, Origin, Record, RecordBatch, TopicPartition, pieces
 from connect.data.errors import ConnectError, DataError, RetriableConnectError
 from connect.data.headers import Header
 from connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType, schema_from_arrow
@@ -137,6 +137,7 @@ __all__ = [
     "non_empty",
     "one_of",
     "parse",
+    "pieces",
     "require_file",
     "schema_from_arrow",
     "time_zone",

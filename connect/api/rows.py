@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from connect.api.connector import SourceTask
 from connect.api.read_ahead import ReadAhead
-from connect.data.batch import MAX_BATCH_BYTES, RecordBatch
+from connect.data.batch import RecordBatch, pieces
 from connect.data.errors import ConnectError
 from connect.data.schema import Schema, SchemaType, schema_from_arrow
 from tidegate.kit.config import at_least, config, key, non_empty
@@ -182,13 +182,9 @@ class RowsTask(SourceTask[ConfigT]):
     def _batches(self, rows: Rows) -> Iterator[RecordBatch]:
         topic = rows.topic or self.config.topic
         column = self._widened(topic, _structs(rows.data))
-        step = self.config.batch_max_rows
-        if column.nbytes > MAX_BATCH_BYTES // 2:
-            step = max(1, min(step, len(column) * (MAX_BATCH_BYTES // 2) // column.nbytes))
-        for start in range(0, len(column), step):
-            part = column.slice(start, step)
-            last = start + step >= len(column)
-            yield self._batch(topic, part, rows.offset if last else None)
+        for start, length in pieces(column, self.config.batch_max_rows):
+            last = start + length == len(column)
+            yield self._batch(topic, column.slice(start, length), rows.offset if last else None)
         if not len(column) and rows.offset is not None:
             self._position = rows.offset
 

@@ -16,7 +16,7 @@ from connect.data.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MAX_BATCH_BYTES", "Header", "Origin", "Record", "RecordBatch", "TopicPartition"]
+__all__ = ["MAX_BATCH_BYTES", "Header", "Origin", "Record", "RecordBatch", "TopicPartition", "pieces"]
 
 MAX_BATCH_BYTES: Final = 8 * 1024 * 1024
 """The recommended maximum size of a source's batch, and the largest batch for a sink (one record may be larger)."""
@@ -274,3 +274,12 @@ def _optional_column(values: list[Any], arrow: pa.DataType) -> pa.Array | None:
     import pyarrow as pa
 
     return pa.array(values, arrow) if any(value is not None for value in values) else None
+
+
+def pieces(values: pa.Array, most_rows: int) -> Iterator[tuple[int, int]]:
+    """Start and length of the slices of a column that make batches of at most so many rows and about half of MAX_BATCH_BYTES."""
+    step = most_rows
+    if len(values) and values.nbytes > MAX_BATCH_BYTES // 2:
+        step = max(1, min(step, len(values) * (MAX_BATCH_BYTES // 2) // values.nbytes))
+    for start in range(0, len(values), step):
+        yield start, min(step, len(values) - start)

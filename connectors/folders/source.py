@@ -28,6 +28,7 @@ from connect.api import (
     SourceTask,
     TidegateError,
     get_logger,
+    pieces,
 )
 from connect.formats import schema_from_json, schema_json, text_headers
 from connectors.folders.config import (
@@ -265,11 +266,8 @@ class FolderSourceTask(SourceTask[FolderSourceConfig]):
 
         skipped = int(np.searchsorted(block.rows, begin))
         values, rows = block.values.slice(skipped), block.rows[skipped:]
-        step = self.config.batch_rows
-        if len(values) and values.nbytes > MAX_BATCH_BYTES // 2:
-            step = max(1, min(step, len(values) * (MAX_BATCH_BYTES // 2) // values.nbytes))
-        for start in range(0, len(values), step):
-            yield values.slice(start, step), rows[start : start + step]
+        for start, length in pieces(values, self.config.batch_rows):
+            yield values.slice(start, length), rows[start : start + length]
 
     def _batch(self, file: StoredFile, schema: Schema | None, values: pa.Array, rows: Any) -> RecordBatch:
         batch = RecordBatch(self.config.topic, values, schema, timestamps_ms=self._timestamps(file, schema, values))

@@ -19,6 +19,7 @@ from connect.api import (
     SourceConnector,
     SourceTask,
     get_logger,
+    pieces,
 )
 from connect.formats import text_headers
 from connectors.s3.aiven_config import AivenS3SourceConfig, AivenS3SourceTaskConfig
@@ -183,7 +184,7 @@ class S3SourceTask(SourceTask[S3SourceTaskConfig | AivenS3SourceTaskConfig]):
                 for chunk in self._format.read(file):
                     values = chunk.values.slice(min(skip, len(chunk.values)))
                     skip -= min(skip, len(chunk.values))
-                    for start, length in _pieces(values, self.config.batch_rows):
+                    for start, length in pieces(values, self.config.batch_rows):
                         yield chunk._replace(values=values.slice(start, length))
             except OSError as error:
                 raise DataError(f"not {compression}: {error}") from error
@@ -221,15 +222,6 @@ def _part(stored: pa.Array, start: int, values: pa.Array, item: Item, what: str)
     if start + len(values) > len(stored):
         raise DataError(f"there are only {len(stored)} {what} for the records of {item.name}")
     return stored.slice(start, len(values))
-
-
-def _pieces(values: pa.Array, most_rows: int) -> Iterator[tuple[int, int]]:
-    """Start and length of batches that are small enough."""
-    step = most_rows
-    if len(values) and values.nbytes > MAX_BATCH_BYTES // 2:
-        step = max(1, min(step, len(values) * (MAX_BATCH_BYTES // 2) // values.nbytes))
-    for start in range(0, len(values), step):
-        yield start, min(step, len(values) - start)
 
 
 class S3SourceConnector(SourceConnector[S3SourceConfig]):

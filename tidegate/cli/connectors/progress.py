@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from tidegate.kit.texts import duration
+
 __all__ = ["PART_COLUMNS", "is_unfinished", "part_rows", "summary_of"]
 
 PART_COLUMNS: Final = ["table", "state", "rows", "of", "percent", "left"]
@@ -21,7 +23,7 @@ def summary_of(progress: Mapping[str, Any]) -> str:
     done, total, unit = progress["done"], progress["total"], progress["unit"]
     texts = [progress["note"], f"{done:,}" + (f" of about {total:,}" if total is not None else "") + f" {unit}"]
     if (left := progress.get("seconds_left")) is not None:
-        texts.append(f"{_duration(left)} left")
+        texts.append(f"{duration(left)} left")
     return ", ".join(texts)
 
 
@@ -35,13 +37,5 @@ def part_rows(progress: Mapping[str, Any]) -> Iterable[list[Any]]:
             part.get("done"),
             part.get("total"),
             None if percent is None else f"{percent:.0f} %",
-            None if left is None else _duration(left),
+            None if left is None else duration(left),
         ]
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 90 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

@@ -191,7 +191,7 @@ class _ChangesPage:
         )
 
     async def preview(self, visit: Visit) -> Response:
-        """What a reviewed change would do: records, schemas and actions, beside those of the configuration that runs."""
+        """Show the effects of a reviewed change: records, schemas and actions, beside those of the configuration that runs."""
         draft: _Draft = self._console.drafts.look(visit.session.id, (await visit.form()).get("draft", ""))
         try:
             told = await self._previewed(visit, draft.after)

@@ -23,6 +23,7 @@ from tidegate.console.remedies import first_sentence, remedy, rest_of
 from tidegate.console.summaries import ConnectorSummary, summaries
 from tidegate.console.worker_log import last_lines
 from tidegate.kit.errors import TidegateError
+from tidegate.kit.texts import duration
 
 __all__ = ["routes"]
 
@@ -137,7 +138,7 @@ def _task(task: Mapping[str, Any], counted: Mapping[int, Any]) -> dict[str, Any]
 
 
 def _progress(task: int, told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a task says of its long work; of many parts, those under way first."""
+    """The progress that a task tells; of many parts, those under way first."""
     parts = sorted(told.get("parts", ()), key=lambda part: _PARTS.get(part.get("state"), 1))
     return {
         "task": task,
@@ -145,14 +146,14 @@ def _progress(task: int, told: Mapping[str, Any]) -> dict[str, Any]:
         "done": told["done"],
         "total": told.get("total"),
         "unit": told.get("unit", ""),
-        "left": _duration(told.get("seconds_left")),
+        "left": _left(told),
         "parts": [
             {
                 "name": part["name"],
                 "state": part.get("state", ""),
                 "done": part.get("done"),
                 "total": part.get("total"),
-                "left": _duration(part.get("seconds_left")),
+                "left": _left(part),
             }
             for part in parts[:_PARTS_SHOWN]
         ],
@@ -160,13 +161,9 @@ def _progress(task: int, told: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _duration(seconds: float | None) -> str:
-    """Like 12 min or 3 h; empty where it is not known."""
-    if seconds is None:
-        return ""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+def _left(told: Mapping[str, Any]) -> str:
+    """How long something takes yet; empty where that is not known."""
+    return "" if told.get("seconds_left") is None else duration(told["seconds_left"])
 
 
 def _offset(entry: Mapping[str, Any], lags: Mapping[tuple[str, int], int]) -> dict[str, Any]:
