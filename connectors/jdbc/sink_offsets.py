@@ -7,7 +7,9 @@ group decides which of the two keeps the partition: until it has, either may cla
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from connect.api import ConnectError, RetriableConnectError, TopicPartition
 from connectors.jdbc.writers.writer import Conflict, RowsRefused, Writer
@@ -15,6 +17,11 @@ from connectors.sql.tables import TableId
 from connectors.sql.write_dialects import parse_table
 
 __all__ = ["StoredOffsets", "TakenOver"]
+
+
+_MOST_RECLAIMS: Final = 5
+_RECLAIMS_S: Final = 60.0
+"""A partition that is taken over more often in this time has two tasks that last, and no task that lost it to a rebalance."""
 
 
 class TakenOver(RetriableConnectError):
@@ -29,6 +36,8 @@ class StoredOffsets:
         self._connector = connector
         self._epochs: dict[TopicPartition, int] = {}
         self._taken_over: set[TopicPartition] = set()
+        self._reclaimed: dict[TopicPartition, list[float]] = {}
+        """When each partition was claimed again lately, by ``time.monotonic``."""
         self.next: dict[TopicPartition, int] = {}
 
     def _name(self, writer: Writer) -> str:
@@ -81,10 +90,21 @@ class StoredOffsets:
         """Claim again what another task had taken over, and go on where it was.
 
         Raises ConnectError where the offset in the database is lower than this task's: somebody has set it back, and rows
-        between the two would be left out.
+        between the two would be left out. Likewise where it has been taken over again and again: a connector of this name in
+        another cluster counts other offsets, which would have this one leave out records.
         """
         for partition in sorted(self._taken_over):
             before = self.next[partition]
+            now = time.monotonic()
+            lately = self._reclaimed[partition] = [
+                at for at in self._reclaimed.get(partition, ()) if now - at < _RECLAIMS_S
+            ]
+            if len(lately) >= _MOST_RECLAIMS:
+                raise ConnectError(
+                    f"another task takes over {partition} again and again: a connector {self._connector} of another cluster writes "
+                    f"to {self._name(writer)} too. Stop one of the two, or give it another tidegate.offsets.table"
+                )
+            lately.append(now)
             self.claim(writer, [partition])
             if self.next[partition] < before:
                 raise ConnectError(

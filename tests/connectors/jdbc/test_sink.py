@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -173,6 +173,18 @@ def test_exactly_once_goes_on_where_the_database_is(database: SinkDatabase) -> N
             ConnectError, match="the offset of t-0 in .*offsets.* was set back from 4 to 2 .*restart the task"
         ):
             put(running, rows)
+
+
+def test_two_tasks_that_last_are_told_instead_of_leaving_records_out(database: SinkDatabase) -> None:
+    bench = database.bench(properties={"tidegate.offsets.table": "offsets", "auto.create": "true"})
+    with bench.sink(PLACE) as running, bench.sink(PLACE) as other, pytest.raises(ConnectError) as told:
+        for n in range(20):
+            for task in (running, other):
+                with suppress(RetriableConnectError):
+                    put(task, [batch(n, [row(n)])])
+    assert not isinstance(told.value, RetriableConnectError)
+    assert "another task takes over t-0 again and again: a connector" in str(told.value)
+    assert "give it another tidegate.offsets.table" in str(told.value)
 
 
 def test_an_instant_is_written_as_the_clock_of_the_time_zone(database: SinkDatabase) -> None:
