@@ -211,6 +211,44 @@ def test_fixed_widths_are_cut_as_python_slices(
     assert values(everything(made)) == expected
 
 
+HOSTILE = st.lists(
+    st.sampled_from(
+        (b"\n", b"\r\n", b"\r", b",", b'"', b"\\", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"id", b"1", b"99999999999999999999999", b"1e999",
+         b"NaN", b'{"id": 1}', b'{"id": "x"}', b'{"id": [1, "x", {}]}', b'{"id": {"a": 1}}', b"{}", b"[]", b"null", b"{",
+         b"[" * 3000 + b"]" * 3000, b'{"id":' * 900 + b"1" + b"}" * 900, b'{"id": "\\ud800"}', b"PAR1", b"Obj\1", b"x" * 70_000)
+    ) | st.binary(max_size=12),
+    max_size=12,
+).map(b"".join)  # fmt: skip
+
+
+# Arrow can't hand over a row of too few cells that is no text: it prints why, and the file is refused.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@settings(max_examples=60, deadline=None)
+@given(content=HOSTILE)
+@pytest.mark.parametrize("format_", ["csv", "json", "json.schemaless", "regex", "fixed", "lines", "parquet", "avro"])
+def test_no_file_stops_those_after_it(tmp_path_factory: pytest.TempPathFactory, format_: str, content: bytes) -> None:
+    folder, wrong = tmp_path_factory.mktemp("hostile"), tmp_path_factory.mktemp("wrong")
+    for name in ("a", "b"):
+        (folder / name).write_bytes(content)
+    more = {"json_schemaless": "true"} if format_ == "json.schemaless" else {}
+    made = bench(
+        folder,
+        input_format=format_.partition(".")[0],
+        line_regex="(?P<id>.+)",
+        fixed_fields="id:3,name:4",
+        errors_tolerance="all",
+        halt_on_error="false",
+        error_path=str(wrong),
+        **more,
+    )
+    ended = [
+        batch.source_partition["fileName"]
+        for batch in everything(made)
+        if batch.source_offset is not None and (batch.source_offset.get("done") or batch.source_offset.get("failed"))
+    ]
+    assert ended == ["a", "b"]
+
+
 def test_bad_rows_go_to_the_dead_letters_with_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b'id,name\n1,"two\nlines"\n\nx,b\n3\n4,\xff\xfe\n5,e\n6,f,g\n')
