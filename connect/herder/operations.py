@@ -283,7 +283,7 @@ class Operations:
     async def preview(
         self, plugin: str, config: Mapping[str, str | None], rows: int, *, owner: str = ""
     ) -> dict[str, Any]:
-        """What a connector of this configuration would do, with its first rows; nothing is written (``connect.preview``)."""
+        """Show what a connector of this configuration would do, with its first rows; nothing is written (``connect.preview``)."""
         _require_class(config, plugin)
         given = {"name": "preview", **{key: value for key, value in config.items() if value is not None}}
         return await self._worker.preview(given, rows, owner=owner)

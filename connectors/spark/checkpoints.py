@@ -1,4 +1,4 @@
-"""What the checkpoint of a stream says: the offsets at which it began, and those of its micro-batches."""
+"""Reads the checkpoint of a stream: the offsets at which it began, and those of its micro-batches."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Checkpoint:
         return planned
 
     def start(self) -> Offsets:
-        """What ``begin`` noted; empty where nothing was."""
+        """The offsets that ``begin`` noted; empty where it noted none."""
         text = self._read(_START)
         return json.loads(text) if text else {}
 

@@ -35,7 +35,7 @@ SDK has 69 MB; Amazon's own, which hadoop-aws asks for, has ten times that."""
 
 
 def packages_for(format_: str, conf: Mapping[str, str], *paths: str | None) -> list[Package]:
-    """What a job of this format needs, with the settings of its session, to read or write these paths."""
+    """The packages for a job of this format, with these settings of its session, that reads or writes these paths."""
     on_s3 = any((path or "").startswith("s3a:") for path in (*paths, *conf.values()))
     by_file_io = any(value.endswith("S3FileIO") for value in conf.values())
     return [*PACKAGES.get(format_, ()), *(_OF_S3 if on_s3 or by_file_io else ())]

@@ -96,7 +96,7 @@ class StreamRun:
 
     @contextlib.contextmanager
     def _naming_the_checkpoint(self) -> Iterator[None]:
-        """Spark does not say which disk is full. What fails outside of the writing of a micro-batch is the log in the checkpoint."""
+        """Spark does not say which disk is full. Outside of the writing of a micro-batch it is the log in the checkpoint that fails."""
         try:
             yield
         except Exception as error:

@@ -1,4 +1,4 @@
-"""What a session would load with its first job, loaded before: classes of the JVM, and the processes of Python that plan and read."""
+"""Loads before the first job of a session what that would load: classes of the JVM, and the processes of Python that plan and read."""
 
 from __future__ import annotations
 

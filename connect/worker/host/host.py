@@ -122,7 +122,7 @@ class TaskHost:
         }
 
     def preview(self, properties: dict[str, str], rows: int, timeout_s: float) -> dict[str, Any]:
-        """What a connector would do, with the rights of this host's owner (``connect.preview``). Nothing is written."""
+        """Show what a connector would do, with the rights of this host's owner (``connect.preview``). Nothing is written."""
         from connect.preview import json_facts, preview
 
         return json_facts(preview(self._plugins, self._worker, properties, rows=rows, timeout_s=timeout_s))

@@ -1,4 +1,4 @@
-"""What files contain: each format reads a file into columns, and tells the rows that it cannot read."""
+"""Formats of files: each reads a file into columns, and tells the rows that it cannot read."""
 
 from __future__ import annotations
 
