@@ -5,12 +5,21 @@ from __future__ import annotations
 import tempfile
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from connect.api import ConnectError, DataError, Problem, RecordBatch, SinkTask, TidegateError, TopicPartition
+from connect.api import (
+    ConnectError,
+    DataError,
+    Problem,
+    RecordBatch,
+    SinkContents,
+    SinkTask,
+    TidegateError,
+    TopicPartition,
+)
 from connectors.objects.config import ObjectSinkConfig
 from connectors.objects.formats import format_of
 from connectors.objects.store import Finished, Mark, Store
@@ -43,7 +52,9 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         self.resources.callback(self._store.close)
         self._parts = self._writer_parts(self._store, Path(staging))
 
-    def _writer_parts(self, store: Store, staging: Path) -> WriterParts:
+    def _writer_parts(
+        self, store: Store, staging: Path, refuse: Callable[[RecordBatch, str], None] | None = None
+    ) -> WriterParts:
         from connectors.objects.partitioners import partitioner_of
         from connectors.objects.writer import WriterParts
 
@@ -55,7 +66,7 @@ class ObjectSinkTask(SinkTask[ConfigT]):
             store=store,
             staging=staging,
             now_ms=self.now_ms,
-            refuse=self._refuse,
+            refuse=refuse or self._refuse,
         )
 
     def _beside(self) -> Sequence[Beside]:
@@ -166,6 +177,12 @@ class ObjectSinkTask(SinkTask[ConfigT]):
             for writer in writers.values():
                 writer.finish()
         return [f"object {name} ({size:,} bytes)" for name, size in listing.objects]
+
+    def contents(self, committed: Mapping[TopicPartition, int]) -> SinkContents:
+        from connectors.objects.contents import ObjectContents
+
+        del committed  # which offsets a file has is known of its first row only
+        return ObjectContents(self.config, self.make_store(), self._writer_parts)
 
     def stop(self) -> None:
         for writer in self._writers.values():
