@@ -27,6 +27,7 @@ from connect.api import (
 )
 from connectors.folders.schemas import read_schema
 from connectors.folders.texts import TimeFormats, java_format
+from connectors.objects.sftp import SftpKeys
 
 __all__ = [
     "FORMATS",
@@ -101,14 +102,14 @@ _JAVA_GROUP: Final = re.compile(r"\(\?<(?![=!])")
 
 
 @config
-class FolderSourceConfig:
+class FolderSourceConfig(SftpKeys):
     """Which files are read, what they contain, and what becomes of them."""
 
     topic: str = key("topic", doc="The topic for the rows.", importance="high", check=non_empty)
     input_path: str = key(
         "input.path",
-        doc="The folder with the files: a path of this disk, or s3://bucket/folder, gs://bucket/folder, az://container/folder or "
-        "hdfs://host:8020/folder.",
+        doc="The folder with the files: a path of this disk, or s3://bucket/folder, gs://bucket/folder, az://container/folder, "
+        "hdfs://host:8020/folder or sftp://user@host:22/folder.",
         importance="high",
         check=non_empty,
         group=_FILES,
@@ -504,6 +505,9 @@ class FolderSourceConfig:
                 yield Problem(
                     name, f"{name} is {place!r}; it should be in the same store as input.path, {self.input_path!r}"
                 )
+        for name, place in (("input.path", self.input_path), ("finished.path", self.finished_path)):
+            if scheme_of(place) == "sftp" and urlsplit(place).password:
+                yield Problem(name, f"{name} has a password, which status and logs would show: set sftp.password")
         if kind == "regex":
             yield from self._regex_problems()
         if kind == "fixed":
