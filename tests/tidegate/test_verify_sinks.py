@@ -299,3 +299,56 @@ def test_files_of_a_sink_with_keys_and_tombstones(stack: Stack, tmp_path: Path) 
     assert (status, told["differing"]) == (1, len(rows))
     shutil.copy(file, file.with_name(file.name.replace("+0+", "+0+9")))
     assert stack.verify("vs-files", "--key", "id", "-n", "1")[1]["differing"] == len(rows)
+
+
+@pytest.mark.proof
+def test_tables_are_compared_with_topics_of_protobuf_and_json_schema(stack: Stack, tmp_path: Path) -> None:
+    """The other direction, a table and its topic, with these converters."""
+    for kind in (PROTOBUF, JSON_SCHEMA):
+        name = f"vs_tables_{kind.split('.')[3]}"
+        topic = TopicPartition(f"{name}.main.orders", 0)
+
+        def verified(name: str = name) -> tuple[int, dict[str, Any]]:
+            result = CliRunner().invoke(tidegate, ["verify", "tables", name, *stack.where, "--settle", "0.2", "--json"])
+            assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+            return result.exit_code, json.loads(result.stdout[result.stdout.index("{\n") :])
+
+        with (
+            closing(sqlite3.connect(tmp_path / f"{name}.db", isolation_level=None)) as database,
+            Admin(ClientConfig(stack.servers)) as admin,
+        ):
+            database.execute("PRAGMA journal_mode = wal")
+            database.execute(
+                "CREATE TABLE orders (id INTEGER PRIMARY KEY, price DECIMAL(8, 2), at TIMESTAMP, data BLOB, name TEXT, "
+                "good BOOLEAN)"
+            )
+            for n in range(20):
+                row = [n, n + 0.25, None if n % 3 == 0 else f"n{n}", n % 2]
+                database.execute("INSERT INTO orders VALUES (?, ?, '2026-01-02 03:04:05', x'00ff', ?, ?)", row)
+            stack.worker.ask(
+                "POST",
+                "/connectors",
+                {
+                    "name": name,
+                    "config": {
+                        "connector.class": "tidegate.sqlite.SqliteCdcSourceConnector",
+                        "database.path": str(tmp_path / f"{name}.db"),
+                        "topic.prefix": name,
+                        **{f"{side}.converter": kind for side in ("key", "value")},
+                        **{f"{side}.converter.schema.registry.url": stack.registry for side in ("key", "value")},
+                    },
+                },
+                expect=201,
+            )
+
+            def read(admin: Any = admin, topic: TopicPartition = topic) -> bool:
+                return topic.topic in admin.list_topics() and admin.end_offsets([topic])[topic] >= 20
+
+            until(read, "the snapshot")
+            status, told = verified()
+            assert (status, told["keys"], told["differing"]) == (0, [20, 20], 0), told
+            stack.worker.ask("PUT", f"/connectors/{name}/stop")
+            stack.worker.wait_for(name, connector="STOPPED")
+            database.execute("UPDATE orders SET name = 'other' WHERE id = 7")
+            status, told = verified()
+            assert (status, [(d["key"], d["kind"]) for d in told["differences"]]) == (1, [('{"id":7}', "value")])
