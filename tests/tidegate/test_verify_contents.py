@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from connect.api import Origin, Record, RecordBatch, Schema, SchemaType, TargetRows
 from connect.bench import Bench
 from connectors.local.sink import LocalSinkConnector
+from connectors.s3.sink import S3SinkConnector
 from tests.connectors.jdbc.sink_databases import (
     KEY,
     PLACE,
@@ -28,6 +29,8 @@ from tests.connectors.jdbc.sink_databases import (
     SqliteDatabase,
     put,
 )
+from tests.servers.s3 import S3Server
+from tests.support.buckets import bucket_on
 from tidegate.verify.rows import RowStates
 
 keys, cells = st.integers(-3, 3), st.one_of(st.none(), st.integers(-2, 2), st.sampled_from(["", "a", "-1"]))
@@ -180,13 +183,16 @@ def test_values_of_all_types_are_alike_in_every_database(database: SinkDatabase)
         auto_create="true",
         delete_enabled="true",
         db_timezone="America/New_York",
+        tidegate_offsets_table="offsets",
     )
     with bench.sink(PLACE) as running:
         put(running, [batch])
         assert running.context.errant == []
     with RowStates() as states, closing(bench.unstarted().contents({})) as contents:
+        assert contents.positions([PLACE]) == {PLACE: 4}
         compared(states, 1, contents.expected(batch))
         compared(states, 0, contents.stored())
+        assert contents.positions_after([PLACE]) == {PLACE: 4}
         assert (states.count(0), states.count(1)) == (4, 4)
         assert states.differences(10) == []
     database.run("UPDATE t SET s = 'other' WHERE id = 7")
@@ -218,3 +224,26 @@ def test_values_of_all_types_are_alike_in_files(format_class: str, tmp_path: Pat
         compared(states, 1, [*contents.expected(batch), *contents.rest()])
         compared(states, 0, contents.stored())
         assert (states.count(0), states.count(1), states.differing()) == (4, 4, 0)
+
+
+@pytest.mark.servers
+def test_objects_of_a_bucket_are_read_back(s3_server: S3Server) -> None:
+    batch = records()
+    with bucket_on(s3_server) as bucket:
+        properties = {
+            "topics": "t",
+            "format.class": "x.ParquetFormat",
+            "flush.size": "2",
+            "topics.dir": "lake",
+            **bucket.access,
+        }
+        bench = Bench(S3SinkConnector, properties)
+        with bench.sink(PLACE) as running:
+            running.task.put([batch])
+            running.task.finish()
+        bucket.put("lake/t/partition=0/_SUCCESS", b"of somebody else")
+        with RowStates() as states, closing(bench.unstarted().contents({})) as contents:
+            contents.positions([PLACE])
+            compared(states, 1, [*contents.expected(batch), *contents.rest()])
+            compared(states, 0, contents.stored())
+            assert (states.count(0), states.count(1), states.differing()) == (4, 4, 0)
