@@ -148,6 +148,25 @@ def test_a_group_is_moved_after_a_look_at_what_that_means(visitor, orders):
     assert visitor.post("/groups/readers/delete") == "/groups"
 
 
+def test_a_share_group_has_its_lag_and_is_moved(visitor, platform, orders):
+    from broker.client import ClientConfig, TopicPartition
+    from broker.client.blocking import Admin
+
+    with Admin(ClientConfig(platform.bootstrap_servers)) as admin:
+        admin.alter_share_group_offsets("sharers", {TopicPartition(orders, 0): 5, TopicPartition(orders, 2): 0})
+        ends = admin.end_offsets([TopicPartition(orders, 0), TopicPartition(orders, 2)])
+    left = sum(ends.values()) - 5
+    page = visitor.get("/groups/sharers")
+    assert "Starts at" in page and f"{left:,}</dd>" in page
+    assert "sharers" in visitor.get(f"/topics/{orders}/groups")
+    assert "5 offsets would be read again" in visitor.post("/groups/sharers/reset", 200, to="beginning")
+    assert visitor.post("/groups/sharers/reset", to="end", execute="yes") == "/groups/sharers"
+    listed = json.loads(tidegate("groups", "list", "--json", "--data", platform.data).stdout)
+    (row,) = [each for each in listed if each["group"] == "sharers"]
+    assert (row["type"], row["lag"]) == ("share", 0)
+    assert visitor.post("/groups/sharers/delete") == "/groups"
+
+
 def test_a_refused_schema_is_explained_before_and_after_it_is_registered(visitor):
     subject = "measures/of <b>-value"
     visitor.post("/new-schema", subject=subject, type="AVRO", schema=json.dumps(PLAIN))

@@ -36,7 +36,8 @@ async def moved_group(
     if execute and description.members:
         clients = ", ".join(sorted({member.client_id for member in description.members}))
         raise UsageError(f"group {group} has members ({clients}): stop them before its offsets are moved")
-    committed = await admin.group_offsets(group)
+    is_share = description.type == "share"
+    committed = await _offsets(admin, description)
     chosen = sorted(committed) if partitions is None else list(partitions)
     if not chosen:
         near = nearest_name(group, [listing.group_id for listing in await admin.list_groups()])
@@ -44,16 +45,18 @@ async def moved_group(
         raise UsageError(f"group {group} has no offsets; name the topics that it is to read{hint}")
     moved = await resolve(admin, position, chosen, exactly=True)
     if execute:
-        await admin.alter_group_offsets(group, {p: offset for p, (_, offset, _) in moved.items()})
+        alter = admin.alter_share_group_offsets if is_share else admin.alter_group_offsets
+        await alter(group, {p: offset for p, (_, offset, _) in moved.items()})
     return [OffsetMove(p, committed.get(p), offset, end - offset) for p, (_, offset, end) in moved.items()]
 
 
 async def group_lags(admin: Admin, group: GroupDescription, topic: str | None = None) -> list[dict[str, Any]]:
     """By partition that the group has committed offsets of or that is assigned to a member.
 
-    With ``topic`` only its partitions are looked at. Without a committed offset everything in the partition counts as lag: nothing of it is known to be done.
+    Of a share group the committed offset is where the partition starts: records after it may be done, too, so that the lag is
+    the most that is left. With ``topic`` only its partitions are looked at. Without a committed offset everything in the partition counts as lag: nothing of it is known to be done.
     """
-    committed = await admin.group_offsets(group.group_id)
+    committed = await _offsets(admin, group)
     there = set(await admin.list_topics(internal=True)) if topic is None else {topic}
     assigned = {partition for member in group.members for partition in member.partitions}
     partitions = sorted(partition for partition in committed.keys() | assigned if partition.topic in there)
@@ -69,3 +72,9 @@ async def group_lags(admin: Admin, group: GroupDescription, topic: str | None = 
         for partition in partitions
         if partition in ends
     ]
+
+
+async def _offsets(admin: Admin, group: GroupDescription) -> dict[TopicPartition, int]:
+    if group.type == "share":
+        return await admin.share_group_offsets(group.group_id)
+    return await admin.group_offsets(group.group_id)

@@ -158,7 +158,7 @@ async def _groups(visit: Visit) -> Response:
     name = visit.parameters["name"]
     async with topic_admin(visit) as admin:
         listed = await visit.faces.groups()
-        looked_at = [group.group_id for group in listed if group.type != "share"][:_MOST_GROUPS]
+        looked_at = [group.group_id for group in listed][:_MOST_GROUPS]
         described = await asyncio.gather(*(admin.describe_group(group) for group in looked_at), return_exceptions=True)
         known = [group for group in described if not isinstance(group, BaseException)]
         lags = await asyncio.gather(*(group_lags(admin, group, name) for group in known))
