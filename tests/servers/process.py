@@ -110,6 +110,13 @@ class ServerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
 
+    def move(self, inside: Callable[[Sequence[str]], list[str]]) -> None:
+        """Run the command by another one, such as one that puts it into a namespace; what that is, needs our own user."""
+        if self._identity:
+            ids = ("--reuid", str(self._identity["user"]), "--regid", str(self._identity["group"]), "--clear-groups")
+            self._command, self._identity = ["setpriv", *ids, "--", *self._command], {}
+        self._command = inside(self._command)
+
     @property
     def pid(self) -> int:
         assert self._process is not None, f"{self.name} is not running"
