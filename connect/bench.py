@@ -23,11 +23,17 @@ __all__ = ["Bench", "BenchContext", "RunningTask"]
 class BenchContext(RunningSinkContext):
     """The context of any task on the bench. ``errant`` has the records reported by the task."""
 
-    def __init__(self, properties: Mapping[str, str], offsets: Mapping[str, Mapping[str, Any]], number: int) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        offsets: Mapping[str, Mapping[str, Any]],
+        number: int,
+        connector: str = "bench",
+    ) -> None:
         from broker.client import ClientConfig
 
         super().__init__(
-            "bench",
+            connector,
             number,
             properties,
             stopping=threading.Event(),
@@ -95,10 +101,13 @@ class RunningTask:
 
 
 class Bench:
-    """One connector class and its offsets, which survive tasks as in a worker."""
+    """One connector class and its offsets, which survive tasks as in a worker. Tasks take ``connector`` for its name."""
 
-    def __init__(self, connector_class: type[Connector[Any]], properties: Mapping[str, str]) -> None:
+    def __init__(
+        self, connector_class: type[Connector[Any]], properties: Mapping[str, str], *, connector: str = "bench"
+    ) -> None:
         self.connector_class = connector_class
+        self._connector = connector
         self.properties = {"name": "bench", "connector.class": connector_class.__name__, **properties}
         self._offsets: dict[str, Mapping[str, Any]] = {}
         self.reconfigurations = 0
@@ -139,7 +148,7 @@ class Bench:
 
     def _made(self, properties: Mapping[str, str], number: int) -> tuple[Task[Any], BenchContext]:
         cls = self.connector_class
-        context = BenchContext(properties, self._offsets, number)
+        context = BenchContext(properties, self._offsets, number, self._connector)
         return cls.task_class(parse(cls.task_config_class or cls.config_class, properties), context), context
 
     @contextmanager

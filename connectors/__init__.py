@@ -226,6 +226,12 @@ CONNECTORS: Final = (
         short_names=("SalesforceSObjectSink",),
     ),
     _sink(
+        "connectors.sftp.sink:SftpSinkConnector",
+        ("tidegate.sftp.SftpSinkConnector",),
+        needs=("paramiko",),
+        extra="sftp",
+    ),
+    _sink(
         "connectors.spark.sink:SparkSinkConnector",
         ("tidegate.spark.SparkSinkConnector",),
         needs=("pyspark",),

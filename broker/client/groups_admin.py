@@ -18,7 +18,18 @@ from broker.client.cluster import Cluster, check
 from broker.client.descriptions import GroupDescription, GroupListing, MemberDescription
 from broker.client.messages import MessageRequest
 from broker.errors import GroupIdNotFound, UnknownMemberId, UnsupportedVersion
+from broker.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+)
 from broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from broker.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+)
 from broker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from broker.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -172,6 +183,46 @@ class GroupsAdmin(Cluster):
             for topic, partitions in answer.topics:
                 for partition, code in partitions:
                     check(code, f"{about}, {topic}-{partition}")
+
+        await self.retried(attempt)
+
+    async def share_group_offsets(self, group_id: str) -> dict[TopicPartition, int]:
+        """Where each partition of a share group starts: all records before are done, and some after that may be too (KIP-932)."""
+        about = f"start offsets of share group {group_id}"
+        body = DescribeShareGroupOffsetsRequest(
+            groups=[DescribeShareGroupOffsetsRequestGroup(group_id=group_id, topics=None)]
+        )
+
+        async def attempt() -> dict[TopicPartition, int]:
+            request = MessageRequest(body, DescribeShareGroupOffsetsResponse, highest=0)
+            (group,) = (await self.ask_coordinator(group_id, request, about=about)).groups
+            check(group.error_code, about)
+            result = {}
+            for topic in group.topics:
+                for partition in topic.partitions:
+                    check(partition.error_code, f"{about}, {topic.topic_name}-{partition.partition_index}")
+                    if partition.start_offset >= 0:
+                        result[TopicPartition(topic.topic_name, partition.partition_index)] = partition.start_offset
+            return result
+
+        return await self.retried(attempt)
+
+    async def alter_share_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Have partitions of a share group start at these offsets. Raises GroupNotEmpty if it has members."""
+        about = f"start offsets of share group {group_id}"
+        topics: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = defaultdict(list)
+        for (topic, number), offset in offsets.items():
+            topics[topic].append(AlterShareGroupOffsetsRequestPartition(partition_index=number, start_offset=offset))
+        named = [AlterShareGroupOffsetsRequestTopic(topic_name=name, partitions=p) for name, p in topics.items()]
+        body = AlterShareGroupOffsetsRequest(group_id=group_id, topics=named)
+
+        async def attempt() -> None:
+            request = MessageRequest(body, AlterShareGroupOffsetsResponse, highest=0)
+            answer = await self.ask_coordinator(group_id, request, about=about)
+            check(answer.error_code, about)
+            for topic in answer.responses:
+                for partition in topic.partitions:
+                    check(partition.error_code, f"{about}, {topic.topic_name}-{partition.partition_index}")
 
         await self.retried(attempt)
 

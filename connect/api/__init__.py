@@ -25,6 +25,7 @@ from connect.api.connector import (
     TransactionContext,
     Written,
 )
+from connect.api.contents import RowAction, SinkContents, TargetRows
 from connect.api.converter import Converted, Converter, ConverterContext, HeaderConverter
 from connect.api.hookspecs import hookimpl
 from connect.api.plugins import API_VERSION, Plugin, PluginType
@@ -101,12 +102,14 @@ __all__ = [
     "RecordBatch",
     "RetriableConnectError",
     "RetriableError",
+    "RowAction",
     "Rows",
     "RowsConfig",
     "RowsTask",
     "Schema",
     "SchemaType",
     "SinkConnector",
+    "SinkContents",
     "SinkTask",
     "SinkTaskContext",
     "SourceConnector",
@@ -114,6 +117,7 @@ __all__ = [
     "SourceJobTaskContext",
     "SourceTask",
     "SourceTaskContext",
+    "TargetRows",
     "Task",
     "TaskContext",
     "TidegateError",

@@ -43,7 +43,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from connect.api.contents import SinkContents
 from connect.data.batch import Record, RecordBatch, TopicPartition
+from connect.data.errors import ConnectError
 from tidegate.kit.errors import Problem
 
 if TYPE_CHECKING:
@@ -425,6 +427,14 @@ class SinkTask(Task[ConfigT]):
         Called on a task that was not started. It may read the target but must change nothing.
         """
         return ()
+
+    def contents(self, committed: Mapping[TopicPartition, int]) -> SinkContents:
+        """Both sides of the sink, to compare them. ``committed`` are the group's offsets: all before is in the target.
+
+        Called on a task that was not started. Raises ConnectError for a target that cannot be read back.
+        """
+        del committed
+        raise ConnectError(f"{type(self).__name__.removesuffix('Task')} does not read its target back")
 
 
 @dataclass(frozen=True, slots=True)

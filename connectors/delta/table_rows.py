@@ -95,6 +95,11 @@ class DeltaRows(TableRows):
         super().forget()
         self._marks = {(partition, mark.next_offset): mark for partition, mark in self.known.items()}
 
+    def read(self) -> Iterator[pa.Table]:
+        with delta_errors("read", self.name):
+            for batch in self.table.to_pyarrow_dataset().to_batches():
+                yield pa.Table.from_batches([batch])
+
     def landed(self, ends: Mapping[TopicPartition, Mark]) -> bool:
         """Offsets and rows are of one commit: where the offsets are those after the rows, the rows are there too."""
         stored = self.offsets(ends)

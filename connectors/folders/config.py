@@ -27,6 +27,7 @@ from connect.api import (
 )
 from connectors.folders.schemas import read_schema
 from connectors.folders.texts import TimeFormats, java_format
+from connectors.objects.sftp import SftpKeys
 
 __all__ = [
     "FORMATS",
@@ -49,6 +50,7 @@ FORMATS: Final = {
     "lines": "lines:Lines",
     "parquet": "whole:ParquetRows",
     "regex": "lines:Pattern",
+    "xml": "xml:XmlRows",
 }
 """Where each format is defined, by its name in ``input.format``, below ``connectors.folders.formats``."""
 
@@ -100,14 +102,14 @@ _JAVA_GROUP: Final = re.compile(r"\(\?<(?![=!])")
 
 
 @config
-class FolderSourceConfig:
+class FolderSourceConfig(SftpKeys):
     """Which files are read, what they contain, and what becomes of them."""
 
     topic: str = key("topic", doc="The topic for the rows.", importance="high", check=non_empty)
     input_path: str = key(
         "input.path",
-        doc="The folder with the files: a path of this disk, or s3://bucket/folder, gs://bucket/folder, az://container/folder or "
-        "hdfs://host:8020/folder.",
+        doc="The folder with the files: a path of this disk, or s3://bucket/folder, gs://bucket/folder, az://container/folder, "
+        "hdfs://host:8020/folder or sftp://user@host:22/folder.",
         importance="high",
         check=non_empty,
         group=_FILES,
@@ -124,7 +126,7 @@ class FolderSourceConfig:
         default="csv",
         check=one_of(*FORMATS, ignore_case=True),
         doc="What files contain: csv (delimited text), json (a JSON value in each line), lines, regex (lines with named groups), fixed "
-        "(lines of fixed width), parquet, avro or binary (a file is one record). Text is unpacked where a name ends with .gz, .bz2 "
+        "(lines of fixed width), xml (an element is a record), parquet, avro or binary (a file is one record). Text is unpacked where a name ends with .gz, .bz2 "
         "or .zst.",
         importance="high",
     )
@@ -275,7 +277,7 @@ class FolderSourceConfig:
     json_schemaless: bool = key(
         "json.schemaless",
         default=False,
-        doc="With json, whether values have no schema: any JSON, as it is.",
+        doc="With json and xml, whether values have no schema: any JSON, as it is.",
         group=_SCHEMA,
     )
     date_formats: list[str] = key(
@@ -317,6 +319,13 @@ class FolderSourceConfig:
         default=[],
         doc="With fixed, the names of fields and their widths in characters, as id:8,name:30; other lines are wrong if they are longer.",
         group="Lines",
+    )
+    xml_element: str = key(
+        "xml.record.element",
+        default="",
+        doc="With xml, the name of the elements that are records, without namespace, at any depth; by default those below the root. "
+        "Attributes and elements are fields, repeated ones lists; text beside them is the field value.",
+        group="XML",
     )
     skip_lines: int = key(
         "csv.skip.lines",
@@ -454,7 +463,7 @@ class FolderSourceConfig:
 
     @property
     def typed(self) -> bool:
-        """With json: whether values have a schema."""
+        """With json and xml: whether values have a schema."""
         return not self.json_schemaless
 
     @property
@@ -463,8 +472,8 @@ class FolderSourceConfig:
         kind = self.input_format.lower()
         return (
             self.value_schema is None
-            and kind in ("csv", "regex", "fixed", "json")
-            and not (kind == "json" and not self.typed)
+            and kind in ("csv", "regex", "fixed", "json", "xml")
+            and not (kind in ("json", "xml") and not self.typed)
         )
 
     @property
@@ -496,6 +505,9 @@ class FolderSourceConfig:
                 yield Problem(
                     name, f"{name} is {place!r}; it should be in the same store as input.path, {self.input_path!r}"
                 )
+        for name, place in (("input.path", self.input_path), ("finished.path", self.finished_path)):
+            if scheme_of(place) == "sftp" and urlsplit(place).password:
+                yield Problem(name, f"{name} has a password, which status and logs would show: set sftp.password")
         if kind == "regex":
             yield from self._regex_problems()
         if kind == "fixed":

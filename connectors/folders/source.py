@@ -8,7 +8,7 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final, cast
@@ -86,6 +86,7 @@ class FolderSourceTask(SourceTask[FolderSourceConfig]):
 
     def start(self) -> None:
         self._folder: Folder = folder_of(self.config)
+        self.resources.callback(self._folder.close)
         self._pattern = JavaRegex(self.config.pattern)
         self._queue: deque[StoredFile] = deque()
         self._reading: Iterator[RecordBatch] | None = None
@@ -447,7 +448,8 @@ class FileSourceConnector(SourceConnector[FolderSourceConfig]):
             if place == "" or (name == "finished.path" and not config.cleanup.upper().startswith("MOVE")):
                 continue
             try:
-                folder_of(config).check(place)
+                with closing(folder_of(config)) as folder:
+                    folder.check(place)
             except TidegateError as error:
                 problems.append(Problem(name, str(error)))
         return problems

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, cast
 
 from connect.api import ConnectError, RetriableConnectError
 from connectors.objects.renaming import RenamingStore
@@ -16,6 +17,7 @@ __all__ = ["HdfsStore"]
 _SETTINGS: Final = {"dfs.client.failover.max.attempts": "3"}
 """The worker retries temporary failures, so the client need not retry for minutes by itself (15 attempts)."""
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
+_IN_MEMORY_BYTES: Final = 32 * 1024 * 1024
 _REMOTE: Final = re.compile(r'(?:Fatal)?RPCError\("[\w.$]*?(\w+)", "')
 _LOCAL: Final = re.compile(r"(\w+)\(")
 _FOR_GOOD: Final = frozenset(
@@ -87,13 +89,27 @@ class HdfsStore(RenamingStore):
             self._client.mkdirs(f"/{new.rpartition('/')[0]}", create_parent=True)
             self._client.rename(f"/{old}", f"/{new}", overwrite=True)
 
-    def _names(self, folder: str) -> Iterable[str]:
+    def names(self, folder: str, delimiter: str) -> Iterable[str]:
         with self._hdfs_errors("list", folder):
             try:
                 listed = list(self._client.list_status(f"/{folder}", recursive=True))
             except FileNotFoundError:
                 return []
-        return [status.path.rpartition("/")[2] for status in listed if not status.isdir]
+        return sorted(status.path.lstrip("/") for status in listed if not status.isdir)
+
+    def _names(self, folder: str) -> Iterable[str]:
+        return [name.rpartition("/")[2] for name in self.names(folder, "/")]
+
+    @contextmanager
+    def reading(self, name: str, *, seeks: bool) -> Iterator[BinaryIO]:
+        with self._hdfs_errors("read", name):
+            opened = self._client.read(f"/{name}")
+        with opened, tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES) as local:
+            with self._hdfs_errors("read", name):
+                while block := opened.read(_BLOCK_BYTES):
+                    local.write(block)
+            local.seek(0)
+            yield cast("BinaryIO", local)
 
     @contextmanager
     def _hdfs_errors(self, doing: str, name: str) -> Iterator[None]:

@@ -5,7 +5,7 @@ Appended rows are written to data files as they grow; rows that change others by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -97,6 +97,14 @@ class IcebergRows(TableRows):
     def offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Mark]:
         stored = stored_offsets(self.table, self.branch, self.connector)
         return {partition: stored[partition] for partition in partitions if partition in stored}
+
+    def read(self) -> Iterator[pa.Table]:
+        snapshot = self.table.metadata.snapshot_by_name(self.branch) or self.table.current_snapshot()
+        if snapshot is None:
+            return
+        with iceberg_errors("read", self.name):
+            for batch in self.table.scan(snapshot_id=snapshot.snapshot_id).to_arrow_batch_reader():
+                yield pa.Table.from_batches([batch])
 
     def landed(self, ends: Mapping[TopicPartition, Mark]) -> bool:
         del ends

@@ -18,6 +18,7 @@ from connect.api import (
     RecordBatch,
     RetriableConnectError,
     SinkConnector,
+    SinkContents,
     SinkTask,
     TidegateError,
     TopicPartition,
@@ -187,6 +188,11 @@ class JdbcSinkTask(SinkTask[Any]):
         with closing(_connected(self.config)) as writer:
             settings = self.config.settings
             return described(writer, RowShaper(settings), settings, [batch for batch in batches if len(batch)])
+
+    def contents(self, committed: Mapping[TopicPartition, int]) -> SinkContents:
+        from connectors.jdbc.contents import JdbcContents
+
+        return JdbcContents(self.config.settings, lambda: _connected(self.config), self.context.connector, committed)
 
     def cancel(self) -> None:
         with self._closing:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from connect.api import ConnectError, RetriableConnectError
 from connectors.objects.renaming import RenamingStore
@@ -65,6 +65,18 @@ class LocalStore(RenamingStore):
 
     def _names(self, folder: str) -> Iterable[str]:
         return [path.name for path in (self._root / folder).rglob("*") if path.is_file()]
+
+    def names(self, folder: str, delimiter: str) -> Iterable[str]:
+        with self._disk_errors("list", folder) as below:
+            paths = [path for path in below.rglob("*") if path.is_file()]
+        return sorted(path.relative_to(self._root).as_posix() for path in paths)
+
+    @contextmanager
+    def reading(self, name: str, *, seeks: bool) -> Iterator[BinaryIO]:
+        with self._disk_errors("open", name) as path:
+            file = path.open("rb")
+        with file:
+            yield file
 
     @contextmanager
     def _disk_errors(self, doing: str, name: str) -> Iterator[Path]:

@@ -6,7 +6,7 @@ import errno
 import tempfile
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -17,6 +17,7 @@ from connect.api import (
     Problem,
     RecordBatch,
     RetriableConnectError,
+    SinkContents,
     SinkTask,
     TidegateError,
     TopicPartition,
@@ -56,7 +57,9 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         self.resources.callback(self._store.close)
         self._parts = self._writer_parts(self._store, self._staging)
 
-    def _writer_parts(self, store: Store, staging: Path) -> WriterParts:
+    def _writer_parts(
+        self, store: Store, staging: Path, refuse: Callable[[RecordBatch, str], None] | None = None
+    ) -> WriterParts:
         from connectors.objects.partitioners import partitioner_of
         from connectors.objects.writer import WriterParts
 
@@ -68,7 +71,7 @@ class ObjectSinkTask(SinkTask[ConfigT]):
             store=store,
             staging=staging,
             now_ms=self.now_ms,
-            refuse=self._refuse,
+            refuse=refuse or self._refuse,
         )
 
     def _beside(self) -> Sequence[Beside]:
@@ -198,6 +201,12 @@ class ObjectSinkTask(SinkTask[ConfigT]):
             for writer in writers.values():
                 writer.finish()
         return [f"object {name} ({size:,} bytes)" for name, size in listing.objects]
+
+    def contents(self, committed: Mapping[TopicPartition, int]) -> SinkContents:
+        from connectors.objects.contents import ObjectContents
+
+        del committed  # which offsets a file has is known of its first row only
+        return ObjectContents(self.config, self.make_store(), self._writer_parts)
 
     def stop(self) -> None:
         for writer in self._writers.values():

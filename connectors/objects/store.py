@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import BinaryIO, ClassVar
 
-from connect.api import TopicPartition
+from connect.api import ConnectError, TopicPartition
 
 __all__ = ["Finished", "Mark", "Store"]
 
@@ -72,6 +73,15 @@ class Store(ABC):
         """Complete an interrupted commit and return how far the partition is stored; None to use the group's offset."""
         del partition
         return None
+
+    def names(self, folder: str, delimiter: str) -> Iterable[str]:
+        """The names of all complete files in a folder and below it, sorted. Raises ConnectError where they can't be listed."""
+        del folder, delimiter
+        raise ConnectError(f"{type(self).__name__} does not list files")
+
+    def reading(self, name: str, *, seeks: bool) -> AbstractContextManager[BinaryIO]:
+        """Open a complete file, which can be read anywhere with ``seeks``."""
+        raise ConnectError(f"{type(self).__name__} does not read files: {name}")
 
     def check(self) -> None:
         """Raise ConnectError when the store cannot be written as configured."""

@@ -6,8 +6,8 @@ import io
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -145,6 +145,12 @@ class S3Store(Store):
         del partition, mark  # the names contain the partition, and the consumer group stores the offset
         for finished in files:
             self._upload(finished)
+
+    def names(self, folder: str, delimiter: str) -> Iterable[str]:
+        return [listed.name for listed in S3Objects(self._config).list(f"{folder}{delimiter}")]
+
+    def reading(self, name: str, *, seeks: bool) -> AbstractContextManager[BinaryIO]:
+        return S3Objects(self._config).open(name, seeks=seeks, compression=None)
 
     def _upload(self, finished: Finished) -> None:
         name = f"{self._config.bucket}/{finished.name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -100,6 +100,10 @@ class TableRows(ABC):
     @abstractmethod
     def offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Mark]:
         """The offsets of partitions in the table as it was seen last."""
+
+    @abstractmethod
+    def read(self) -> Iterator[pa.Table]:
+        """The rows of the table as it was seen last. Columns are found by name; newer ones may be missing."""
 
     @abstractmethod
     def landed(self, ends: Mapping[TopicPartition, Mark]) -> bool:

@@ -14,6 +14,7 @@ from connect.api import (
     OffsetChanges,
     RecordBatch,
     RetriableConnectError,
+    SinkContents,
     SinkTask,
     TopicPartition,
     get_logger,
@@ -291,6 +292,11 @@ class TableSinkTask(SinkTask[ConfigT]):
 
         with closing(self.make_store(creates=False)) as store:
             return described(self.config, store, [batch for batch in batches if len(batch)])
+
+    def contents(self, committed: Mapping[TopicPartition, int]) -> SinkContents:
+        from connectors.tables.contents import TableContents
+
+        return TableContents(self.config, self.make_store(creates=False), committed)
 
 
 def _partition_of(batch: RecordBatch) -> TopicPartition:

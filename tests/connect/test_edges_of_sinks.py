@@ -36,7 +36,7 @@ def name():
     return f"t-{uuid.uuid4().hex[:8]}"
 
 
-@pytest.mark.parametrize("longer_s", [3, None])
+@pytest.mark.parametrize("longer_s", [3, pytest.param(None, marks=pytest.mark.long)])
 def test_a_sink_to_s3_that_is_stopped_during_an_upload_commits_what_is_in_objects(worker, name, s3_server, longer_s):
     """An upload took 3.5 s and the stop came: rows of open files were thrown away, and their offsets committed."""
     sink, full = f"{name}-s3", f"{name}-full"

@@ -6,7 +6,7 @@ import io
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,14 @@ from connectors.hdfs.sink import HdfsSinkConnector
 from connectors.iceberg.sink import IcebergSinkConnector
 from connectors.local.sink import LocalSinkConnector
 from connectors.s3.sink import S3SinkConnector
+from connectors.sftp.sink import SftpSinkConnector
 from events.model.payloads import unframe
 from tests.servers.hdfs import HdfsServer
 from tests.servers.s3 import S3Server
 from tests.support.delta import delta_rows, local_warehouse
 from tests.support.events import EventsThread
 from tests.support.iceberg import iceberg_rows, local_catalog
+from tests.support.sftp import sftp_server
 
 __all__ = [
     "DeltaTarget",
@@ -36,6 +38,7 @@ __all__ = [
     "IcebergTarget",
     "LocalTarget",
     "S3Target",
+    "SftpTarget",
     "published",
 ]
 
@@ -66,6 +69,28 @@ class LocalTarget:
 
     def read_back(self, properties: Mapping[str, str]) -> list[Any]:
         files = Path(properties["store.url"].removeprefix("file://")).rglob("*.parquet")
+        return [number for path in files for number in pq.ParquetFile(path).read().column("id").to_pylist()]
+
+
+class SftpTarget:
+    """Files of an SFTP server that is started for each test."""
+
+    connector_class = SftpSinkConnector
+    exactly_once = True
+
+    @pytest.fixture
+    def properties(self, tmp_path: Path) -> Iterator[Mapping[str, str]]:
+        with sftp_server(tmp_path) as server:
+            self.root = server.root
+            yield {
+                "store.url": f"{server.url}/lake",
+                "format.class": "ParquetFormat",
+                "flush.size": "4",
+                **server.access,
+            }
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        files = self.root.rglob("*.parquet")
         return [number for path in files for number in pq.ParquetFile(path).read().column("id").to_pylist()]
 
 

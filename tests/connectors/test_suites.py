@@ -15,7 +15,15 @@ from connectors.files.source import FileStreamSourceConnector
 from connectors.jdbc.sink import JdbcSinkConnector
 from connectors.jdbc.source import JdbcSourceConnector
 from tests.connectors.jdbc.sink_databases import DuckDbDatabase, PostgresDatabase, SinkDatabase, SqliteDatabase
-from tests.connectors.suite_targets import DeltaTarget, FileTarget, HdfsTarget, IcebergTarget, LocalTarget, S3Target
+from tests.connectors.suite_targets import (
+    DeltaTarget,
+    FileTarget,
+    HdfsTarget,
+    IcebergTarget,
+    LocalTarget,
+    S3Target,
+    SftpTarget,
+)
 from tests.servers.postgres import PostgresServer
 
 ROWS = 250
@@ -118,6 +126,11 @@ class TestJdbcSinkOnPostgres(JdbcSinkSuite):
 
 
 class TestLocalSink(LocalTarget, SinkSuite):
+    pass
+
+
+@pytest.mark.proof
+class TestSftpSink(SftpTarget, SinkSuite):
     pass
 
 

@@ -57,6 +57,7 @@ def test_orders_in_files(follow):
 
 
 @pytest.mark.proof
+@pytest.mark.long  # the index of packages is asked
 def test_python_connector(follow):
     # 0 is pip's way to switch isolated builds off
     follow("python-connector", PIP_NO_DEPS="1", PIP_NO_BUILD_ISOLATION="0")
@@ -105,6 +106,7 @@ def test_platform_events(follow):
 
 
 @pytest.mark.proof
+@pytest.mark.long
 def test_bank_alerts(follow):
     follow("bank-alerts")
 

@@ -6,6 +6,7 @@ target has what the records say, each row once.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import random
@@ -18,8 +19,8 @@ from typing import Any, Protocol
 import psutil
 import requests
 
-from broker.client import ClientConfig, NewTopic
-from broker.client.blocking import Admin, BatchProducer
+from broker.client import BatchProducer, ClientConfig, NewTopic
+from broker.client.blocking import Admin
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.worker import ConnectWorker
@@ -64,13 +65,15 @@ def changed(n: int, chance: random.Random) -> tuple[int, int | None]:
     return chance.randrange(KEYS), None if chance.random() < 0.2 else n
 
 
-def _produce(servers: str, records: list[tuple[int, int | None]]) -> None:
-    with BatchProducer(ClientConfig(servers)) as producer:
+async def _produce(servers: str, records: list[tuple[int, int | None]]) -> None:
+    async with BatchProducer(ClientConfig(servers)) as producer:
+        queued = []
         for key, value in records:
             payload = None if value is None else {"id": key, "n": value}
             text = None if payload is None else json.dumps({"schema": _SCHEMA, "payload": payload}).encode()
-            producer.send("rows", json.dumps({"id": key}).encode(), text, partition=key % PARTITIONS)
-        producer.flush()
+            name = json.dumps({"id": key}).encode()
+            queued.append(await producer.enqueue("rows", name, text, partition=key % PARTITIONS))
+        await asyncio.gather(*queued)
 
 
 def run(
@@ -129,7 +132,7 @@ def run(
         for step, what in enumerate(planned):
             records = [record(n, chance) for n in range(step * share, (step + 1) * share)]
             last |= dict(records)
-            _produce(broker.bootstrap_servers, records)
+            asyncio.run(_produce(broker.bootstrap_servers, records))
             time.sleep(chance.uniform(0.1, 1))
             killers[what](chance)
         every.update((key, value) for key, value in last.items() if value is not None)

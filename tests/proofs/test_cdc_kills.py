@@ -163,8 +163,8 @@ class Rebuilt:
         self.records = 0
 
     def read(self) -> None:
-        """Read to the end, or to the first error."""
-        while (message := self._consumer.poll(10)) is not None and message.error() is None:
+        """Read what is there, to the first error; an end that was told before is not told again."""
+        while (message := self._consumer.poll(0.5)) is not None and message.error() is None:
             self.records += 1
             key = tuple(json.loads(message.key()).values())
             event = None if message.value() is None else json.loads(message.value())

@@ -74,6 +74,7 @@ def fill(servers: str) -> None:
         positions["done"] = {TopicPartition(ORDERS, 1): 16, TopicPartition(STATES, 0): 6}
         for group, offsets in positions.items():
             admin.alter_group_offsets(group, offsets, dict.fromkeys(offsets, f"note of {group}"))
+        admin.alter_share_group_offsets("workers", {TopicPartition(ORDERS, 0): 31, TopicPartition(QUIET, 1): 0})
 
 
 def _transactions(config: ClientConfig) -> None:
@@ -156,6 +157,7 @@ def test_a_backup_is_restored_to_another_cluster(
             TopicPartition(ORDERS, 0): (3, "note of billing"),
             TopicPartition(ORDERS, 1): (4, "note of billing"),
         }
+        assert admin.share_group_offsets("workers") == {TopicPartition(ORDERS, 0): 4, TopicPartition(QUIET, 1): 0}
         assert admin.group_offsets("slow") == {TopicPartition(ORDERS, 0): 0}
         assert admin.group_offsets("done") == {TopicPartition(ORDERS, 1): 8, TopicPartition(STATES, 0): 6}
         set_ = {n: e.value for n, e in admin.describe_configs(ORDERS).items() if e.source == "DYNAMIC_TOPIC_CONFIG"}
@@ -191,15 +193,18 @@ def test_a_backup_of_ours_is_restored_to_apache_kafka(
             )
         admin.delete_records({TopicPartition(topic, 0): 4})
         admin.alter_group_offsets("backed-apache", {TopicPartition(topic, 0): 9})
+        admin.alter_share_group_offsets("backed-apache-share", {TopicPartition(topic, 0): 11})
     run("backup", place, "--bootstrap-servers", source, "--topic", topic)
     assert run("restore", place, *there, "--execute")["problems"] == []
     before, after = contents(source, topic), contents(apache_kafka.bootstrap_servers, topic)
     assert [record[1:] for record in after] == [record[1:] for record in before]
     with Admin(ClientConfig(apache_kafka.bootstrap_servers)) as admin:
         assert admin.group_offsets("backed-apache") == {TopicPartition(topic, 0): 5}
+        assert admin.share_group_offsets("backed-apache-share") == {TopicPartition(topic, 0): 7}
         assert admin.describe_configs(topic)["retention.ms"].value == "1000000000"
     again = str(tmp_path / "again")
-    assert run("backup", again, *there, "--topic", topic)["written"] == 16
+    taken = run("backup", again, *there, "--topic", topic)
+    assert (taken["written"], taken["groups"]) == (16, 2)
 
 
 def test_an_interrupted_backup_and_restore_go_on(

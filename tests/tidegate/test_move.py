@@ -65,6 +65,7 @@ def test_a_platform_moves_while_it_works_and_back(tmp_path: Path) -> None:
                 producer.flush()
                 admin.delete_records({TopicPartition(ORDERS, 0): 10})
                 admin.alter_group_offsets("billing", {TopicPartition(ORDERS, 0): 42})
+                admin.alter_share_group_offsets("packers", {TopicPartition(ORDERS, 0): 42})
             first.create("in", connector__class="FileStreamSource", file=lines, topic="lines", value__converter=TEXT)
             first.create("out", connector__class="FileStreamSink", topics="lines", file=out, value__converter=TEXT)
             until(lambda: out.exists() and out.read_text() == "one\ntwo\nthree\n", "the lines")
@@ -135,6 +136,7 @@ def test_a_platform_moves_while_it_works_and_back(tmp_path: Path) -> None:
             with Admin(ClientConfig(second.bootstrap_servers)) as admin:
                 # Records 10 to 41 are before it, wherever they begin.
                 assert admin.group_offsets("billing") == {TopicPartition(ORDERS, 0): 32}
+                assert admin.share_group_offsets("packers") == {TopicPartition(ORDERS, 0): 32}
                 assert admin.describe_configs(ORDERS)["max.message.bytes"].value == "900000"
             subjects = json.loads(tidegate("schemas", "list", "--data", second.data, "--json").stdout)
             assert f"{ORDERS}-value" in json.dumps(subjects)

@@ -62,6 +62,8 @@ class Point:
     topics: dict[str, Topic] = field(default_factory=dict)
     groups: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Committed offsets: ``topic``, ``partition``, ``offset``, ``note``."""
+    share_groups: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Start offsets: ``topic``, ``partition``, ``offset``. What was acknowledged after them is not known."""
     configuration: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What ``tidegate export`` writes: documents by part and name."""
     connector_offsets: dict[str, list[dict[str, Any]]] = field(default_factory=dict)

@@ -18,9 +18,10 @@ from tidegate.backup.store import BackupStore
 from tidegate.kit.errors import TidegateError
 
 if TYPE_CHECKING:
+    from broker.client import FetchedBatches, TopicPartition
     from broker.client.blocking import BatchConsumer
 
-__all__ = ["SCHEMA", "RecordWriter", "fetched_tables", "file_tables", "records_before"]
+__all__ = ["SCHEMA", "RecordWriter", "fetched_parts", "fetched_tables", "file_tables", "records_before"]
 
 SCHEMA: Final = pa.schema(
     [
@@ -46,7 +47,26 @@ def fetched_tables(
     """
     from broker.client import TopicPartition
 
-    where = TopicPartition(topic, partition)
+    for fetched in fetched_parts(consumer, TopicPartition(topic, partition), start, end):
+        columns = fetched.columns()
+        headers = columns.headers
+        if headers is None:
+            zeros = pa.array([0] * (len(columns) + 1), pa.int32())
+            headers = pa.ListArray.from_arrays(zeros, pa.array([], HEADERS_TYPE.value_type), type=HEADERS_TYPE)
+        times = columns.timestamps_ms.cast(SCHEMA.field("timestamp").type)
+        keys, values = columns.keys.cast(pa.binary()), columns.values.cast(pa.binary())
+        batch = pa.RecordBatch.from_arrays([columns.offsets, times, keys, values, headers], schema=SCHEMA)
+        if len(batch) and batch.column(0)[-1].as_py() >= end:
+            batch = batch.filter(pc.less(batch.column(0), end))
+        if len(batch):
+            yield batch
+
+
+def fetched_parts(consumer: BatchConsumer, where: TopicPartition, start: int, end: int) -> Iterator[FetchedBatches]:
+    """What is fetched of a partition from ``start`` on until it reaches ``end``; the last may go beyond.
+
+    Raises TidegateError where nothing arrives for two minutes.
+    """
     consumer.assign([where])
     consumer.seek(where, start)
     position, deadline = start, time.monotonic() + _PATIENCE_S
@@ -55,18 +75,7 @@ def fetched_tables(
             if fetched.topic_partition != where or fetched.next_offset <= position:
                 continue  # what the consumer had read ahead of the partition before
             position, deadline = fetched.next_offset, time.monotonic() + _PATIENCE_S
-            columns = fetched.columns()
-            headers = columns.headers
-            if headers is None:
-                zeros = pa.array([0] * (len(columns) + 1), pa.int32())
-                headers = pa.ListArray.from_arrays(zeros, pa.array([], HEADERS_TYPE.value_type), type=HEADERS_TYPE)
-            times = columns.timestamps_ms.cast(SCHEMA.field("timestamp").type)
-            keys, values = columns.keys.cast(pa.binary()), columns.values.cast(pa.binary())
-            batch = pa.RecordBatch.from_arrays([columns.offsets, times, keys, values, headers], schema=SCHEMA)
-            if len(batch) and batch.column(0)[-1].as_py() >= end:
-                batch = batch.filter(pc.less(batch.column(0), end))
-            if len(batch):
-                yield batch
+            yield fetched
         if time.monotonic() > deadline:
             raise TidegateError(f"{where}: nothing arrived after offset {position} for {_PATIENCE_S:.0f} s")
 

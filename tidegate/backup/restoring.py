@@ -247,7 +247,7 @@ def restore_groups(
     where: Mapping[tuple[str, int], Restored],
     names: Sequence[str],
 ) -> tuple[dict[str, dict[str, int]], list[str]]:
-    """Commit the positions of groups in the topics of ``point``, each at the record it was at. Returns the new offsets by
+    """Set the positions of groups and share groups in the topics of ``point``, each at the record it was at. Returns the new offsets by
     group and partition, and what could not be done: a group with members keeps its positions.
     """
     from broker.client import TopicPartition
@@ -257,9 +257,10 @@ def restore_groups(
     restored: dict[str, dict[str, int]] = {}
     problems = []
     for name in names:
+        shared = name in point.share_groups
         offsets: dict[TopicPartition, int] = {}
         notes: dict[TopicPartition, str] = {}
-        for said in point.groups[name]:
+        for said in point.share_groups[name] if shared else point.groups[name]:
             key = (said["topic"], said["partition"])
             if key not in known:
                 continue
@@ -267,11 +268,14 @@ def restore_groups(
             if at not in counted:
                 counted[at] = records_before(store, known[key], said["offset"])
             tp = TopicPartition(*key)
-            offsets[tp], notes[tp] = where[key].base + counted[at], said["note"]
+            offsets[tp], notes[tp] = where[key].base + counted[at], said.get("note", "")
         if not offsets:
             continue
         try:
-            admin.alter_group_offsets(name, offsets, notes)
+            if shared:
+                admin.alter_share_group_offsets(name, offsets)
+            else:
+                admin.alter_group_offsets(name, offsets, notes)
         except TidegateError as error:
             problems.append(f"group {name}: {error}")
             continue

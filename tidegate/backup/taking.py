@@ -62,22 +62,39 @@ def continue_point(point: Point, before: Point) -> None:
                 partition.files = [file for file in first.files if file.path not in paths] + partition.files
 
 
-def read_groups(admin: Admin, topics: Sequence[str], tell: Callable[[str], None]) -> dict[str, list[dict[str, Any]]]:
-    """The offsets that groups have committed for these topics. ``tell`` gets a line for each group that can't be read."""
+def read_groups(
+    admin: Admin, topics: Sequence[str], tell: Callable[[str], None]
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, list[dict[str, Any]]]]:
+    """The offsets that groups have committed for these topics, and those that share groups start at. ``tell`` gets a line for
+    each group that can't be read.
+    """
+    from broker.client.errors import UnsupportedVersion
+
     groups: dict[str, list[dict[str, Any]]] = {}
+    share_groups: dict[str, list[dict[str, Any]]] = {}
     chosen = set(topics)
     for group in admin.list_groups():
         if group.type == "share":
-            tell(f"share group {group.group_id} is left out: the state of its deliveries can't be moved")
+            try:
+                starts = admin.share_group_offsets(group.group_id)
+            except UnsupportedVersion as error:
+                tell(f"share group {group.group_id} is left out: {error}")
+                continue
+            if offsets := [
+                {"topic": tp.topic, "partition": tp.partition, "offset": offset}
+                for tp, offset in sorted(starts.items())
+                if tp.topic in chosen
+            ]:
+                share_groups[group.group_id] = offsets
             continue
         committed = admin.group_offsets_with_notes(group.group_id)
-        offsets = {tp: said for tp, said in committed.items() if tp.topic in chosen}
-        if offsets:
-            groups[group.group_id] = [
-                {"topic": tp.topic, "partition": tp.partition, "offset": offset, "note": note}
-                for tp, (offset, note) in sorted(offsets.items())
-            ]
-    return groups
+        if offsets := [
+            {"topic": tp.topic, "partition": tp.partition, "offset": offset, "note": note}
+            for tp, (offset, note) in sorted(committed.items())
+            if tp.topic in chosen
+        ]:
+            groups[group.group_id] = offsets
+    return groups, share_groups
 
 
 def take_records(

@@ -48,7 +48,10 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "backup": ("tidegate.cli.backup:backup", "Write records, positions and configuration to a folder or S3."),
     "restore": ("tidegate.cli.backup:restore", "Restore a backup into this platform or another Kafka, and compare."),
     "move": ("tidegate.cli.move:move", "Move all that a platform has to another one, by steps, and verify it."),
-    "verify": ("tidegate.cli.verify:verify", "Compare two topics, or tables with their topics; show what differs."),
+    "verify": (
+        "tidegate.cli.verify:verify",
+        "Compare two topics, or tables, sinks and their topics; show what differs.",
+    ),
     "demo": ("tidegate.cli.demo:demo", "The whole path on real input: 336,776 flights from a database to Parquet."),
     "examples": ("tidegate.cli.examples:examples", "List, run and copy the examples that come with Tidegate."),
 }

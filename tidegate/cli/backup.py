@@ -152,7 +152,7 @@ def take(
         connectors = Connectors(services.rest)
         point.configuration[connectors.folder] = connectors.read()
         point.connector_offsets = _source_offsets(services.rest)
-    point.groups = read_groups(admin, names, _told)
+    point.groups, point.share_groups = read_groups(admin, names, _told)
     for part in services.parts():
         point.configuration[part.folder] = part.read()
     point.scram_users = _scram_users(services.config)
@@ -191,7 +191,7 @@ def _summary(point: Point) -> dict[str, Any]:
         "topics": len(point.topics),
         "records": sum(file.records for _, _, file in point.files()),
         "bytes": sum(file.bytes for _, _, file in point.files()),
-        "groups": len(point.groups),
+        "groups": len(point.groups) + len(point.share_groups),
         "connectors": len(point.configuration.get("connectors", {})),
     }
 
@@ -317,7 +317,11 @@ class Restoring:
         for part in before:
             self._configure(part, execute=execute)
         written = 0
-        groups = [n for n, offsets in point.groups.items() if any(o["topic"] in point.topics for o in offsets)]
+        groups = [
+            n
+            for n, offsets in (point.groups | point.share_groups).items()
+            if any(o["topic"] in point.topics for o in offsets)
+        ]
         offsets: dict[str, dict[str, int]] = {}
         if groups:
             self._changes.append(["groups", f"set the positions of {', '.join(groups)}"])

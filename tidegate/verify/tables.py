@@ -64,6 +64,10 @@ class CapturedTables:
             converter(plugins, worker, self._config, is_key=is_key, connector=config["name"])
             for is_key in (True, False)
         )
+        self._as_key, self._as_value = (  # they register no schema
+            converter(plugins, worker, self._config, is_key=is_key, connector=config["name"], rehearsals=[])
+            for is_key in (True, False)
+        )
         self._read: dict[_Written, int] = {}
         self.topics: dict[str, str] = {}
         """The full name of the table behind each topic that was compared."""
@@ -75,8 +79,8 @@ class CapturedTables:
         for batch in self._snapshot():
             if batch.keys is None:
                 raise UsageError(f"{batch.topic} has no keys: rows can't be found in it; set message.key.columns")
-            keys = self._roundtrip(self._keys, batch.topic, batch.key_schema, batch.keys)
-            values = self._roundtrip(self._values, batch.topic, batch.value_schema, batch.values)
+            keys = self._roundtrip(self._as_key, batch.topic, batch.key_schema, batch.keys)
+            values = self._roundtrip(self._as_value, batch.topic, batch.value_schema, batch.values)
             states.put(_TABLE, batch.topic, _rows(keys, values))
             rows += len(batch)
             progress(rows, self.topics.get(batch.topic, batch.topic))
@@ -115,10 +119,10 @@ class CapturedTables:
             chain.close()
 
     def _roundtrip(self, converter: Converter, topic: str, schema: Any, column: pa.Array) -> list[Any]:
-        """Values in the form in which they are read from a topic. JSON has other types than the table."""
-        from connect.converters.json import JsonConverter
+        """Values in the form in which they are read from a topic. JSON and Protobuf have other types than the table."""
+        from connect.converters.avro import AvroConverter
 
-        if not isinstance(converter, JsonConverter):
+        if isinstance(converter, AvroConverter):
             values: list[Any] = column.to_pylist()
             return values
         return self._decoded(converter, topic, converter.from_connect(topic, schema, column))
@@ -167,8 +171,8 @@ class CapturedTables:
         states.put(_TOPIC, topic, pending)
 
     def close(self) -> None:
-        self._keys.close()
-        self._values.close()
+        for each in (self._keys, self._values, self._as_key, self._as_value):
+            each.close()
 
 
 def _table_of(batch: RecordBatch) -> str | None:

@@ -107,6 +107,12 @@ class Admin:
     ) -> None:
         call(self._real.alter_group_offsets(group_id, offsets, notes))
 
+    def share_group_offsets(self, group_id: str) -> dict[TopicPartition, int]:
+        return call(self._real.share_group_offsets(group_id))
+
+    def alter_share_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+        call(self._real.alter_share_group_offsets(group_id, offsets))
+
     def delete_groups(self, group_ids: Iterable[str], *, missing_ok: bool = False) -> None:
         call(self._real.delete_groups(group_ids, missing_ok=missing_ok))
 

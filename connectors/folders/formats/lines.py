@@ -22,6 +22,7 @@ __all__ = ["FixedWidth", "JsonLines", "Lines", "Pattern", "transcoded"]
 
 _STRING: Final = Schema(SchemaType.STRING)
 _MOST_TEXT: Final = 10_000
+_MOST_DEPTH: Final = 100
 _TEXTS: Final = frozenset({DATE, TIME, TIMESTAMP, DECIMAL})
 
 
@@ -218,4 +219,12 @@ def _schema_of(values: list[Any], name: str) -> Schema:
         raise DataError(f"no schema fits the first rows ({error}): give value.schema") from error
     if not arrow.num_fields:
         raise DataError("the first rows have no fields: give value.schema")
+    if _is_deeper(arrow, _MOST_DEPTH):
+        raise DataError(f"the first rows are nested more than {_MOST_DEPTH} deep: give value.schema")
     return schema_from_arrow(arrow, name=name)
+
+
+def _is_deeper(arrow: pa.DataType, levels: int) -> bool:
+    if not arrow.num_fields:
+        return False
+    return levels == 0 or any(_is_deeper(arrow.field(at).type, levels - 1) for at in range(arrow.num_fields))

@@ -1,4 +1,4 @@
-"""Where files lie: a folder of this disk, a bucket, or HDFS, all behind one interface."""
+"""Where files lie: a folder of this disk, a bucket, HDFS or an SFTP server, all behind one interface."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _STORES: Final = {
     "az": "objects:ObjectFolder",
     "hdfs": "hdfs:HdfsFolder",
     "viewfs": "hdfs:HdfsFolder",
+    "sftp": "sftp:SftpFolder",
 }
 
 
@@ -72,6 +73,9 @@ class Folder(ABC):
     def path(self, name: str) -> str:
         """The whole path of a file, for people."""
         return f"{self.location}/{name}"
+
+    def close(self) -> None:
+        """Release connections; a later call connects again."""
 
 
 def folder_of(config: FolderSourceConfig) -> Folder:

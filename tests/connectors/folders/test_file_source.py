@@ -215,7 +215,7 @@ HOSTILE = st.lists(
     st.sampled_from(
         (b"\n", b"\r\n", b"\r", b",", b'"', b"\\", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"id", b"1", b"99999999999999999999999", b"1e999",
          b"NaN", b'{"id": 1}', b'{"id": "x"}', b'{"id": [1, "x", {}]}', b'{"id": {"a": 1}}', b"{}", b"[]", b"null", b"{",
-         b"[" * 3000 + b"]" * 3000, b'{"id":' * 900 + b"1" + b"}" * 900, b'{"id": "\\ud800"}', b"PAR1", b"Obj\1", b"x" * 70_000)
+         b"[" * 3000 + b"]" * 3000, b'{"id":' * 900 + b"1" + b"}" * 900, b'{"id": "\\ud800"}', b"PAR1", b"Obj\1", b"<r>", b"<a>", b"</a>", b"</r>", b"<!DOCTYPE r [", b"&#0;", b"x" * 70_000)
     ) | st.binary(max_size=12),
     max_size=12,
 ).map(b"".join)  # fmt: skip
@@ -225,7 +225,9 @@ HOSTILE = st.lists(
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @settings(max_examples=60, deadline=None)
 @given(content=HOSTILE)
-@pytest.mark.parametrize("format_", ["csv", "json", "json.schemaless", "regex", "fixed", "lines", "parquet", "avro"])
+@pytest.mark.parametrize(
+    "format_", ["csv", "json", "json.schemaless", "regex", "fixed", "lines", "parquet", "avro", "xml"]
+)
 def test_no_file_stops_those_after_it(tmp_path_factory: pytest.TempPathFactory, format_: str, content: bytes) -> None:
     folder, wrong = tmp_path_factory.mktemp("hostile"), tmp_path_factory.mktemp("wrong")
     for name in ("a", "b"):

@@ -125,6 +125,7 @@ def test_a_driver_that_was_started_before_its_first_job_runs_it_on_that_session(
     assert not [given for given in said if given["note"] == "starting Spark"]
 
 
+@pytest.mark.long
 def test_both_writer_schemas_arrive_in_partitioned_parquet_and_a_second_run_replaces_the_first(
     driver, job_for, flights, tmp_path
 ):

@@ -204,6 +204,7 @@ def test_the_state_of_the_page_outlives_its_driver(topic: Callable[[], Topic], t
         assert sorted(row["sold"] for row in rows_of(tmp_path / "out")) == sold
 
 
+@pytest.mark.long
 def test_a_stream_keeps_its_state_from_one_job_to_the_next(
     driver: SparkDriver, topic: Callable[[], Topic], tmp_path: Path
 ) -> None:

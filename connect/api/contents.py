@@ -1,0 +1,67 @@
+"""Both sides of a sink, for a comparison: the rows that records become in its target, and the rows that are there."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from connect.data.batch import RecordBatch, TopicPartition
+
+__all__ = ["RowAction", "SinkContents", "TargetRows"]
+
+RowAction = Literal["append", "insert", "replace", "delete", "truncate"]
+"""``append`` adds rows that may be alike; the others find rows by key: ``insert`` leaves a row that is there, ``replace``
+changes the columns that it has. ``truncate`` removes all rows.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRows:
+    """Rows of a table, or of the files of a topic partition, in their order.
+
+    Equal values on both sides have equal ``repr``. ``keys`` are the columns that identify a row, with ``append`` none.
+    """
+
+    target: str
+    action: RowAction
+    columns: Mapping[str, Sequence[Any]]
+    keys: Sequence[str] = ()
+
+
+class SinkContents(ABC):
+    """Reads the target and changes nothing in it. Used from one thread, in the order of these methods.
+
+    Raises RetriableConnectError and ConnectError as a task does.
+    """
+
+    refused = 0
+    """Records so far that the sink refuses, as ``expected`` finds without writing."""
+
+    def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """How far the target states that it has each partition, as of the rows that ``stored`` reads. ``expected`` leaves
+        out what a target does not have yet.
+        """
+        del partitions
+        return {}
+
+    @abstractmethod
+    def expected(self, batch: RecordBatch) -> Iterable[TargetRows]:
+        """What becomes of records, which come in the order of their offsets in each partition."""
+
+    def rest(self) -> Iterable[TargetRows]:
+        """What waited for more records."""
+        return ()
+
+    @abstractmethod
+    def stored(self) -> Iterable[TargetRows]:
+        """All rows of the targets that the configuration names, or that records so far went to."""
+
+    def positions_after(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int] | None:
+        """How far the target may have come until ``stored`` was over. None where only the log's end says that."""
+        del partitions
+        return None
+
+    def close(self) -> None:
+        """Release connections."""

@@ -1,0 +1,183 @@
+"""Both sides of an object sink: its own writer turns records into files, which are read like those in the store."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from itertools import groupby, islice, zip_longest
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+from connect.api import ConnectError, DataError, RecordBatch, SinkContents, TargetRows, TopicPartition
+from connectors.objects.beside import Beside
+from connectors.objects.config import ObjectSinkConfig
+from connectors.objects.formats import Chunk, FileFormat
+from connectors.objects.store import Finished, Mark, Store
+from connectors.objects.writer import PartitionWriter, WriterParts
+
+__all__ = ["ObjectContents"]
+
+_ROWS: Final = 5_000
+_KEY, _HEADERS, _VALUE, _TOMBSTONE = "(key)", "(headers)", "(value)", "(tombstone)"
+"""Columns beside the fields of values."""
+_NOTHING: Final = object()
+
+
+class ObjectContents(SinkContents):
+    """All rows of a topic partition, in whatever files and folders they are. ``parts`` makes a task's writer."""
+
+    def __init__(self, config: ObjectSinkConfig, store: Store, parts: Callable[..., WriterParts]) -> None:
+        self._config, self._store = config, store
+        self._scratch = tempfile.TemporaryDirectory(prefix="tidegate-verify-", ignore_cleanup_errors=True)
+        folder = Path(self._scratch.name)
+        self._made = _Made(store, folder, config)
+        self._parts = parts(self._made, folder, self._refuse)
+        self._writers: dict[TopicPartition, PartitionWriter] = {}
+        self._topics: set[str] = set()
+
+    def _refuse(self, rows: RecordBatch, why: str) -> None:
+        del why
+        self.refused += len(rows)
+
+    def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        self._topics = {partition.topic for partition in partitions}
+        return {}
+
+    def expected(self, batch: RecordBatch) -> Iterator[TargetRows]:
+        assert batch.origin is not None
+        partition = TopicPartition(batch.origin.topic, batch.origin.partition)
+        if partition not in self._writers:
+            self._writers[partition] = PartitionWriter(self._parts, partition)
+        if batch.values.null_count and not self._config.writes_tombstones:
+            batch = batch.filter(batch.values.is_valid())
+        self._writers[partition].put(batch)
+        return self._finished()
+
+    def rest(self) -> Iterator[TargetRows]:
+        for writer in self._writers.values():
+            writer.finish()
+        return self._finished()
+
+    def _finished(self) -> Iterator[TargetRows]:
+        for paths in self._made.taken():
+            yield from self._rows(list(paths), lambda name, seeks, paths=paths: paths[name].open("rb"))  # type: ignore[misc]
+            for path in paths.values():
+                path.unlink()
+
+    def stored(self) -> Iterator[TargetRows]:
+        config = self._config
+        for topic in sorted(self._topics):
+            folder = config.directory_delim.join([*filter(None, [config.topics_dir]), topic])
+            for names in _grouped(self._store.names(folder, config.directory_delim), config):
+                yield from self._rows(names, lambda name, seeks: self._store.reading(name, seeks=seeks))
+
+    def _rows(
+        self, names: Sequence[str], opened: Callable[[str, bool], AbstractContextManager[BinaryIO]]
+    ) -> Iterator[TargetRows]:
+        """The rows of a file of values and of those beside it."""
+        place = _place(names[0], self._config)
+        assert place is not None
+        with ExitStack() as files:
+            streams: dict[str, Iterator[Any]] = {}
+            for name in names:
+                stored = next((each for each in self._parts.beside if _is(name, each.extension)), None)
+                made = self._parts.format if stored is None else stored.format
+                file = files.enter_context(opened(name, made.seeks))
+                column = _VALUE if stored is None else f"({stored.field})"
+                streams[column] = _values(name, file, made, stored)
+            rows = _side_by_side(names[0], streams)
+            while block := list(islice(rows, _ROWS)):
+                yield TargetRows(place.target, "append", _columns(block))
+
+    def close(self) -> None:
+        for writer in self._writers.values():
+            writer.discard()
+        self._store.close()
+        self._scratch.cleanup()
+
+
+class _Place(NamedTuple):
+    target: str
+    stem: str
+
+
+def _place(name: str, config: ObjectSinkConfig) -> _Place | None:
+    """Whose rows a file has, and its name without extension; None for a file of others."""
+    delim = re.escape(config.file_delim)
+    folder, _, base = name.rpartition(config.directory_delim)
+    match = re.fullmatch(rf"(([a-zA-Z0-9._-]+){delim}(\d+){delim}\d+(?:{delim}\d+)?)(\..+)?", base)
+    return None if match is None else _Place(f"{match[2]}-{match[3]}", f"{folder}{config.directory_delim}{match[1]}")
+
+
+def _grouped(names: Iterable[str], config: ObjectSinkConfig) -> Iterator[list[str]]:
+    """Files of the same rows: values, keys, headers."""
+    placed = ((place.stem, name) for name in names if (place := _place(name, config)) is not None)
+    for _, group in groupby(placed, key=lambda each: each[0]):
+        yield [name for _, name in group]
+
+
+def _is(name: str, extension: str) -> bool:
+    return name.endswith(extension)
+
+
+def _values(name: str, file: BinaryIO, file_format: FileFormat, stored: Beside | None) -> Iterator[Any]:
+    try:
+        for chunk in file_format.read(file):
+            yield from _plain(chunk if stored is None else stored.unwrapped(chunk))
+    except DataError as error:
+        raise ConnectError(f"{name} cannot be read: {error}") from error
+
+
+def _plain(chunk: Chunk) -> Iterable[Any]:
+    values: list[Any] = chunk.values.to_pylist()
+    if chunk.schema is not None:
+        return values
+    return [json.loads(value) if isinstance(value, str) else value for value in values]
+
+
+def _side_by_side(name: str, streams: Mapping[str, Iterator[Any]]) -> Iterator[dict[str, Any]]:
+    for cells in zip_longest(*streams.values(), fillvalue=_NOTHING):
+        if _NOTHING in cells:
+            raise ConnectError(f"{name} and the files beside it have different numbers of rows")
+        row = dict(zip(streams, cells, strict=True))
+        value = row.pop(_VALUE, _NOTHING)
+        if value is _NOTHING:
+            yield row | {_TOMBSTONE: True}
+        else:
+            yield row | (value if isinstance(value, dict) else {_VALUE: value})
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """A field that a row does not have is null."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+class _Made(Store):
+    """Keeps finished files in a folder until they are read."""
+
+    def __init__(self, like: Store, folder: Path, config: ObjectSinkConfig) -> None:
+        self.names_end_offset = like.names_end_offset
+        self._like, self._folder, self._config = like, folder, config
+        self._paths: dict[str, Path] = {}
+        self._count = 0
+
+    def folder_problem(self, folder: str, delimiter: str) -> str | None:
+        return self._like.folder_problem(folder, delimiter)
+
+    def commit(self, partition: TopicPartition, files: Sequence[Finished], mark: Mark) -> None:
+        del partition, mark
+        for finished in files:
+            self._count += 1
+            path = self._folder / f"finished-{self._count}"
+            finished.path.rename(path)
+            self._paths[finished.name] = path
+
+    def taken(self) -> Iterator[dict[str, Path]]:
+        """Files of the same rows, by their names, which are the caller's to remove."""
+        paths, self._paths = self._paths, {}
+        for names in _grouped(sorted(paths), self._config):
+            yield {name: paths[name] for name in names}

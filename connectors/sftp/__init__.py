@@ -1,0 +1,1 @@
+"""Records as files on an SFTP server."""

@@ -1,0 +1,156 @@
+"""The SFTP sink and the file source over SFTP, on a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from connect.api import ConnectError, RetriableConnectError, TopicPartition
+from connect.bench import Bench
+from connectors.folders.source import FileSourceConnector
+from connectors.sftp.config import SftpSinkConfig
+from connectors.sftp.sink import SftpSinkConnector
+from tests.connectors.folders.test_file_source import committed, everything, polled, values
+from tests.support.objects import batch, files_below, read_file, row
+from tests.support.sftp import SftpServer, sftp_server
+from tidegate.kit.config import parse, validate
+
+P0 = TopicPartition("events", 0)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SftpServer]:
+    with sftp_server(tmp_path) as started:
+        yield started
+
+
+def sink_bench(server: SftpServer, **more: str) -> Bench:
+    properties = {
+        "topics": "events",
+        "store.url": f"{server.url}/lake",
+        "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+        "flush.size": "3",
+        **server.access,
+    }
+    return Bench(SftpSinkConnector, properties | {name.replace("_", "."): value for name, value in more.items()})
+
+
+def ids(server: SftpServer) -> dict[str, list[int]]:
+    root = server.root / "lake"
+    names = [name for name in files_below(root) if name.endswith(".json") and not name.startswith("_logs")]
+    return {name.rpartition("/")[2]: [each["id"] for each in read_file(root / name)] for name in names}
+
+
+def test_files_are_written_once_and_the_sink_goes_on_where_it_was(server: SftpServer) -> None:
+    made = sink_bench(server)
+    with made.sink(P0) as running:
+        running.task.put([batch([row(n) for n in range(7)])])
+    assert ids(server) == {"events+0+0000000000.json": [0, 1, 2], "events+0+0000000003.json": [3, 4, 5]}
+    with made.sink(P0) as running:
+        assert running.context.rewinds == {P0: 5}, "the last stored record is read again, to see that it is the same"
+        running.task.put([batch([row(n) for n in range(5, 9)], 5)])
+        assert len(ids(server)) == 3
+        server.drop()
+        with pytest.raises(RetriableConnectError, match="cannot"):
+            running.task.put([batch([row(n) for n in range(9, 12)], 9)])
+        server.listen()
+        running.task.put([batch([row(n) for n in range(9, 12)], 9)])
+    assert sorted(number for each in ids(server).values() for number in each) == list(range(12))
+    assert not list(server.root.rglob("*_tmp/**/*.json*")), "no temporary file stays"
+
+
+def test_what_was_written_is_read_back_for_a_comparison(server: SftpServer) -> None:
+    made = sink_bench(server)
+    rows = batch([row(n) for n in range(6)])
+    with made.sink(P0) as running:
+        running.task.put([rows])
+    with closing(made.unstarted().contents({})) as contents:
+        contents.positions([P0])
+        expected = [each for part in (contents.expected(rows), contents.rest()) for each in part]
+        stored = list(contents.stored())
+        assert [each.columns for each in stored] == [each.columns for each in expected]
+        assert sum(len(each.columns["id"]) for each in stored) == 6
+
+
+def source_bench(server: SftpServer, pattern: str = ".*", **more: str) -> Bench:
+    properties = {
+        "topic": "rows",
+        "input.path": f"{server.url}/in",
+        "input.file.pattern": pattern,
+        "file.minimum.age.ms": "0",
+        "empty.poll.wait.ms": "1",
+        **server.access,
+    }
+    return Bench(FileSourceConnector, properties | {name.replace("_", "."): value for name, value in more.items()})
+
+
+def test_files_are_read_and_moved_once_their_rows_are_safe(server: SftpServer) -> None:
+    (server.root / "in/deeper").mkdir(parents=True)
+    (server.root / "done").mkdir()
+    for n in range(3):
+        (server.root / f"in/{n}.csv").write_text(f"id,name\n{n},x\n")
+    (server.root / "in/deeper/4.csv").write_text("id,name\n4,x\n")
+    key = {"sftp_password": "", "tls_pemfile": str(server.key), "tls_passphrase": "phrase"}
+    made = source_bench(server, r".*\.csv", cleanup_policy="MOVE", finished_path=f"{server.url}/done", **key)
+    with made.task() as running:
+        batches = polled(running)
+        assert [each["id"] for each in values(batches)] == [0, 1, 2]
+        assert files_below(server.root / "in") == ["0.csv", "1.csv", "2.csv", "deeper/4.csv"]
+        committed(made, running, batches)
+    assert files_below(server.root / "in") == ["deeper/4.csv"]
+    assert files_below(server.root / "done") == ["0.csv", "1.csv", "2.csv"]
+    walking = source_bench(server, r".*\.csv", input_path_walk_recursively="true", cleanup_policy="DELETE")
+    with walking.task() as running:
+        committed(walking, running, polled(running))
+    assert files_below(server.root / "in") == []
+
+
+def test_large_files_are_read_in_blocks_and_at_any_place(server: SftpServer) -> None:
+    (server.root / "in").mkdir()
+    numbers = pa.table({"n": range(400_000), "text": [f"text {n}" for n in range(400_000)]})
+    pq.write_table(numbers, server.root / "in/rows.parquet", compression="none")
+    assert (server.root / "in/rows.parquet").stat().st_size > 3 * 1024 * 1024
+    read = everything(source_bench(server, input_format="parquet"))
+    assert pa.concat_arrays([each.values.field("n") for each in read if len(each)]).equals(
+        numbers.column("n").combine_chunks()
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"sftp.password": "other"}, "Authentication failed"),
+        ({"sftp.known.hosts": "{empty}"}, "not found in known_hosts.*write its key to"),
+        ({"sftp.known.hosts": "{other}"}, "does not match"),
+        ({"tls.pemfile": "/no/such/key"}, "there is no file /no/such/key"),
+        ({"store.url": "sftp://user@127.0.0.1:1/x"}, "cannot make folder"),
+    ],
+)
+def test_logins_that_fail_are_told_by_validation(
+    server: SftpServer, tmp_path: Path, wrong: dict[str, str], problem: str
+) -> None:
+    import re
+
+    import asyncssh
+
+    (tmp_path / "empty").write_text("")
+    other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode()
+    (tmp_path / "other").write_text(f"[127.0.0.1]:{server.port} {other}")
+    given = {name: value.format(empty=tmp_path / "empty", other=tmp_path / "other") for name, value in wrong.items()}
+    config = parse(SftpSinkConfig, {**sink_bench(server).properties, **given})
+    (told,) = SftpSinkConnector.check(config)
+    assert told.key == "store.url" and re.search(problem, told.message), told.message
+    assert list(SftpSinkConnector.check(parse(SftpSinkConfig, sink_bench(server).properties))) == []
+
+
+def test_a_url_with_a_password_is_refused_and_a_missing_folder_is_told(server: SftpServer) -> None:
+    secret = server.url.replace("user@", "user:pass@")
+    problems = validate(SftpSinkConfig, {**sink_bench(server).properties, "store.url": f"{secret}/x"})
+    assert any("set sftp.password" in str(problem) for problem in problems)
+    with source_bench(server).task() as running, pytest.raises(ConnectError, match="there is no folder sftp://"):
+        running.task.poll()

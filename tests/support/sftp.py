@@ -1,0 +1,119 @@
+"""An SFTP server in a thread of the test's process: asyncssh's, with a key of its own and files in a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+__all__ = ["SftpServer", "sftp_server"]
+
+PASSWORD = "secret of user"
+
+
+@cache
+def _user_key() -> tuple[bytes, bytes]:
+    """The private key, whose passphrase is ``phrase``, and the public one: it takes a second to hash the passphrase."""
+    made = asyncssh.generate_private_key("ssh-ed25519")
+    return made.export_private_key(passphrase="phrase"), made.export_public_key()
+
+
+class _Logins(asyncssh.SSHServer):
+    def __init__(self, connections: list[asyncssh.SSHServerConnection]) -> None:
+        self._connections = connections
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connections.append(conn)
+
+    def password_auth_supported(self) -> bool:
+        return True
+
+    def validate_password(self, username: str, password: str) -> bool:
+        return (username, password) == ("user", PASSWORD)
+
+
+class SftpServer:
+    """``root`` has the files; the server shows it as ``/``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "files"
+        self.root.mkdir(parents=True)
+        self.known_hosts, self.key = folder / "known_hosts", folder / "id_ed25519"
+        self._host_key = asyncssh.generate_private_key("ssh-ed25519")
+        private, public = _user_key()
+        self.key.write_bytes(private)
+        self._authorized = asyncssh.import_authorized_keys(public.decode())
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="sftp")
+        self._thread.start()
+        self.port = 0
+        self._connections: list[asyncssh.SSHServerConnection] = []
+        self.listen()
+        self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {self._host_key.export_public_key().decode().strip()}\n")
+
+    def listen(self) -> None:
+        async def listening() -> asyncssh.SSHAcceptor:
+            return await asyncssh.listen(
+                "127.0.0.1",
+                self.port,
+                server_factory=lambda: _Logins(self._connections),
+                server_host_keys=[self._host_key],
+                authorized_client_keys=self._authorized,
+                sftp_factory=lambda channel: asyncssh.SFTPServer(channel, chroot=str(self.root)),
+            )
+
+        self._server = self._on_loop(listening())
+        self.port = self._server.get_port()
+
+    def _on_loop(self, coroutine: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
+
+    def drop(self) -> None:
+        """End the server and all connections."""
+
+        async def closed() -> None:
+            self._server.close()
+            while self._connections:
+                connection = self._connections.pop()
+                connection.abort()
+                await connection.wait_closed()
+            await self._server.wait_closed()
+
+        self._on_loop(closed())
+
+    @property
+    def url(self) -> str:
+        return f"sftp://user@127.0.0.1:{self.port}"
+
+    @property
+    def access(self) -> dict[str, str]:
+        return {"sftp.password": PASSWORD, "sftp.known.hosts": str(self.known_hosts)}
+
+    def stop(self) -> None:
+        self.drop()
+
+        async def ended() -> None:
+            others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        self._on_loop(ended())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(60)
+        self._loop.close()
+
+
+@contextmanager
+def sftp_server(folder: Path) -> Iterator[SftpServer]:
+    server = SftpServer(folder)
+    try:
+        yield server
+    finally:
+        server.stop()
