@@ -17,6 +17,7 @@ EventsError
 │   ├── InvalidDefinition, DefinitionConflict, TopicUnfit, InvalidMetadata
 ├── SubscriptionEnded          a managed subscription was taken over, or stopped
 │   ├── SubscriptionStopped, SubscriptionDeleted, SubscriptionTakenOver, SubscriptionElsewhere
+├── LaterFormat                the log holds what a later release has written
 └── BusUnavailable             the log or the registry does not answer: try again
 """
 
@@ -42,6 +43,7 @@ __all__ = [
     "InvalidMetadata",
     "InvalidReplayId",
     "InvalidSession",
+    "LaterFormat",
     "LoginError",
     "MalformedBody",
     "MalformedXml",
@@ -360,6 +362,10 @@ class TopicUnfit(DefinitionError):
 
     code = "TOPIC_UNFIT"
     http_status = 409
+
+
+class LaterFormat(EventsError):
+    http_status = 500
 
 
 class BusUnavailable(EventsError, RetriableError):

@@ -34,6 +34,7 @@ from broker.client.errors import ClientTimeout
 from broker.client.requests import IncrementalAlterConfigsRequest, TopicMetadataRequest
 from broker.client.transactions_admin import TransactionsAdmin
 from broker.errors import LeaderNotAvailable, TopicAlreadyExists, UnknownTopicOrPartition
+from tidegate.kit.errors import TidegateError
 
 __all__ = ["Admin"]
 
@@ -41,6 +42,7 @@ Resource = Literal["topic", "broker", "broker-logger"]
 _RESOURCES: Final[Mapping[str, int]] = {"topic": 2, "broker": 4, "broker-logger": 8}
 _SET, _DELETE = 0, 1
 _LATEST, _EARLIEST = -1, -2
+_AWAY_S: Final = 2.0
 _Condition = Callable[[Sequence[str]], Awaitable[bool]]
 
 
@@ -62,22 +64,23 @@ class Admin(TransactionsAdmin):
     async def describe_topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:
         """Topics by name. Raises UnknownTopicOrPartition for one that does not exist, at once."""
 
-        async def attempt() -> dict[str, TopicDescription]:
-            answer = await self.ask(TopicMetadataRequest(list(names)), about=f"describing {', '.join(names)}")
-            result = {}
-            for code, name, topic_id, internal, partitions, *_ in answer.topics:
-                check(code, f"topic {name}")
-                described = (PartitionDescription(p[1], p[2], tuple(p[4]), tuple(p[5])) for p in partitions)
-                ordered = tuple(sorted(described, key=lambda entry: entry.partition))
-                result[name] = TopicDescription(name, topic_id, internal, ordered)
-            return result
+        return await self.retried(lambda: self._described(names))
 
-        return await self.retried(attempt)
+    async def _described(self, names: Sequence[str], node: int | None = None) -> dict[str, TopicDescription]:
+        about = f"describing {', '.join(names)}"
+        answer = await self.ask(TopicMetadataRequest(list(names)), node=node, about=about)
+        result = {}
+        for code, name, topic_id, internal, partitions, *_ in answer.topics:
+            check(code, f"topic {name}")
+            described = (PartitionDescription(p[1], p[2], tuple(p[4]), tuple(p[5])) for p in partitions)
+            ordered = tuple(sorted(described, key=lambda entry: entry.partition))
+            result[name] = TopicDescription(name, topic_id, internal, ordered)
+        return result
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, exist_ok: bool = False, validate_only: bool = False
     ) -> None:
-        """Create topics and return when every partition of them has a leader.
+        """Create topics and return when every broker knows them, with a leader for each partition.
 
         All are tried; the first refusal is raised then (TopicAlreadyExists, InvalidReplicationFactor, ...).
         With ``exist_ok`` a topic that is there already is left as it is.
@@ -98,7 +101,14 @@ class Admin(TransactionsAdmin):
 
         await self.retried(attempt)
         if not validate_only:
-            await self._until(self._all_led, [topic.name for topic in requested])
+            await self.await_topics([topic.name for topic in requested])
+
+    async def await_topics(self, names: Sequence[str]) -> None:
+        """Return when every broker that answers knows these topics, with a leader for each partition.
+
+        The brokers of a cluster hear of a new topic one after the other: one may deny what another has told.
+        """
+        await self._until(self._all_led, names)
 
     async def delete_topics(self, names: Iterable[str], *, missing_ok: bool = False) -> None:
         """Delete topics and return when they are gone from the metadata."""
@@ -215,10 +225,21 @@ class Admin(TransactionsAdmin):
         return grouped
 
     async def _all_led(self, names: Sequence[str]) -> bool:
+        nodes: list[int | None] = [*self.brokers()]
+        told = await asyncio.gather(*(self._leads(node, names) for node in nodes or [None]))
+        return True in told and False not in told
+
+    async def _leads(self, node: int | None, names: Sequence[str]) -> bool | None:
+        """Whether a broker knows the leaders of all partitions; None of one that is away."""
         try:
-            topics = await self.describe_topics(names)
+            async with asyncio.timeout(_AWAY_S):
+                topics = await self._described(names, node)
         except (UnknownTopicOrPartition, LeaderNotAvailable):
             return False
+        except (TidegateError, TimeoutError) as error:
+            if isinstance(error, TidegateError) and not error.retriable:
+                raise
+            return None
         return all(partition.leader >= 0 for topic in topics.values() for partition in topic.partitions)
 
     async def _all_gone(self, names: Sequence[str]) -> bool:

@@ -28,6 +28,7 @@ async def create_topic(admin: Admin, topic: NewTopic, *, fit: bool) -> bool:
     except UnknownTopicOrPartition:
         pass
     else:
+        await admin.await_topics([topic.name])  # another worker may have created it just now
         return False
     brokers = len(admin.brokers())
     if fit and topic.replication_factor > brokers > 0:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
-from connect.api import ConnectError
+from connect.api import ConnectError, RetriableConnectError
 from connectors.objects.renaming import RenamingStore
 
 __all__ = ["LocalStore"]
+
+_PASSING: Final = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.ESTALE, errno.EIO, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EBUSY}
+)
+"""A full disk, or one of the network that is away: somebody makes room, or it comes back."""
 
 
 class LocalStore(RenamingStore):
@@ -78,4 +84,5 @@ class LocalStore(RenamingStore):
         try:
             yield target
         except OSError as error:
-            raise ConnectError(f"cannot {doing} {target}: {error.strerror}") from error
+            kind = RetriableConnectError if error.errno in _PASSING else ConnectError
+            raise kind(f"cannot {doing} {target}: {error.strerror}") from error

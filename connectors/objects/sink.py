@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import tempfile
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from connect.api import (
     ConnectError,
     DataError,
     Problem,
     RecordBatch,
+    RetriableConnectError,
     SinkContents,
     SinkTask,
     TidegateError,
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from connectors.objects.writer import PartitionWriter, WriterParts
 
 __all__ = ["ObjectSinkTask", "store_problems"]
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 ConfigT = TypeVar("ConfigT", bound=ObjectSinkConfig)
 
@@ -48,9 +52,10 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         staging = self.resources.enter_context(
             tempfile.TemporaryDirectory(prefix="tidegate-objects-", ignore_cleanup_errors=True)
         )
+        self._staging = Path(staging)
         self._store = self.make_store()
         self.resources.callback(self._store.close)
-        self._parts = self._writer_parts(self._store, Path(staging))
+        self._parts = self._writer_parts(self._store, self._staging)
 
     def _writer_parts(
         self, store: Store, staging: Path, refuse: Callable[[RecordBatch, str], None] | None = None
@@ -116,9 +121,28 @@ class ObjectSinkTask(SinkTask[ConfigT]):
             if partition in self._marks and len(batch):
                 _recognize(self._marks[partition], partition, batch)
                 self._writer(partition).pass_over(self._marks.pop(partition).next_offset)
-            self._writer(partition).put(self._without_nulls(batch))
-        for writer in self._writers.values():
-            writer.tick()
+            with self._room(partition):
+                self._writer(partition).put(self._without_nulls(batch))
+        for partition in [*self._writers]:
+            with self._room(partition):
+                self._writers[partition].tick()
+
+    @contextmanager
+    def _room(self, partition: TopicPartition) -> Iterator[None]:
+        """Where this machine's disk has no room for an open file, the partition's open files are made anew."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            writer = self._writers.pop(partition)
+            writer.discard()
+            again = writer.committed if writer.committed is not None else writer.first
+            if again is not None:
+                self.context.rewind({partition: again})
+            raise RetriableConnectError(
+                f"there is no room on the disk of {self._staging} for the files of {partition}"
+            ) from error
 
     def _writer(self, partition: TopicPartition) -> PartitionWriter:
         from connectors.objects.writer import PartitionWriter

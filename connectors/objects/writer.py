@@ -8,6 +8,7 @@ file are committed.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,8 @@ class _Open:
 
     def discard(self) -> None:
         for each in self.files:
-            each.file.discard()
+            with contextlib.suppress(OSError):  # a full disk takes the end of a file no more than its rows
+                each.file.discard()
             each.path.unlink(missing_ok=True)
 
 
@@ -93,6 +95,8 @@ class PartitionWriter:
 
     def __init__(self, parts: WriterParts, partition: TopicPartition) -> None:
         self.committed: int | None = None
+        self.first: int | None = None
+        """The offset of the first record that was put."""
         self._parts, self._partition = parts, partition
         self._rotation = Rotation(parts.config, parts.now_ms)
         self._open: dict[Folder, _Open] = {}
@@ -115,6 +119,9 @@ class PartitionWriter:
         left = self._unseen(batch)
         if not len(left):
             return
+        if self.first is None:
+            assert left.offsets is not None
+            self.first = left.offsets[0].as_py()
         for beside in self._parts.beside:  # before any row is written, so that rows of files stay side by side
             left = beside.prepared(left)
         for part in _after_tombstones(left):

@@ -25,7 +25,7 @@ from connect.api import ConnectError, RetriableConnectError
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.types import SESSION
 from connectors.sql.errors import is_lost_connection, login_fault
-from connectors.sql.urls import require_libpq_files
+from connectors.sql.urls import PRESENT, require_libpq_files
 
 __all__ = [
     "BLOCK_BYTES",
@@ -94,6 +94,7 @@ def _conninfo(config: PostgresConfig, **more: Any) -> str:
         "sslpassword": config.sslpassword.reveal() if config.sslpassword is not None else None,
         "sslrootcert": None if unchecked else config.sslrootcert,
         "keepalives": int(config.keep_alive),
+        **(PRESENT if config.keep_alive else {}),
         "connect_timeout": 10,
         "client_encoding": "UTF8",
         "application_name": application(config),

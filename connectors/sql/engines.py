@@ -19,7 +19,7 @@ from sqlalchemy.pool import NullPool
 
 from connect.api import ConnectError, MissingExtra, RetriableConnectError, TidegateError, require_file
 from connectors.sql.errors import is_lost_connection, mysql_code
-from connectors.sql.urls import Database
+from connectors.sql.urls import PRESENT, Database
 
 __all__ = ["AdbcSqliteDialect", "database_errors", "open_engine"]
 
@@ -75,8 +75,8 @@ def open_engine(database: Database, *, timeout_s: int = 10) -> sqlalchemy.Engine
     if database.kind == "postgresql":
         # a connection that waits for the next poll must not hold a snapshot
         arguments["isolation_level"] = "AUTOCOMMIT"
-        if "connect_timeout" not in database.parameters:
-            arguments["connect_args"] = {"connect_timeout": timeout_s}
+        defaults = {**PRESENT, "connect_timeout": timeout_s}
+        arguments["connect_args"] = {key: defaults[key] for key in defaults.keys() - database.parameters.keys()}
     return sqlalchemy.create_engine(database.sqlalchemy_url(), poolclass=NullPool, **arguments)
 
 

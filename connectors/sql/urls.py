@@ -18,7 +18,16 @@ from connectors.sql.other_urls import oracle, sqlserver
 if TYPE_CHECKING:
     import sqlalchemy
 
-__all__ = ["Database", "parse_jdbc_url", "require_libpq_files"]
+__all__ = ["PRESENT", "Database", "parse_jdbc_url", "require_libpq_files"]
+
+PRESENT: Final = {
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "4",
+    "tcp_user_timeout": "30000",
+}
+"""libpq's parameters by which a connection to a host that is gone ends after 30 s. Linux would try for 15 minutes, and wait for
+an answer two hours; what it sends at last may be a write that the task's successor has made long since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +73,7 @@ class Database:
             if self.password is not None:
                 credentials += ":" + quote(self.password.reveal(), safe="")
             credentials += "@"
-        query = f"?{urlencode(self.parameters, quote_via=quote)}" if self.parameters else ""
+        query = f"?{urlencode({**PRESENT, **self.parameters}, quote_via=quote)}"
         return f"postgresql://{credentials}{self._address()}/{quote(self.name, safe='')}{query}"
 
     def sqlite_uri(self) -> str:

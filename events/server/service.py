@@ -122,13 +122,17 @@ class EventsServer:
         self._grpc: GrpcServer | None = None
 
     async def start(self) -> Mapping[str, str]:
-        """Connect and listen.
+        """Connect and listen. Raises LaterFormat for a log that a later release has written to.
 
         Returns the addresses by name, and under ``ca`` the CA file that clients of the TLS addresses need.
         """
         config = self._config
         await self._connect()
         self.state.start()
+        try:
+            await self.state.take_format()
+        except BusUnavailable as error:
+            logger.warning("the state of the events service cannot be read yet; trying on", reason=str(error))
         self._jobs.start()
         self.limits.start()
         if self._relays is not None:

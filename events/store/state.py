@@ -12,16 +12,20 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
-from events.errors import BusUnavailable
+from events.errors import BusUnavailable, LaterFormat
 from events.store.log import EventLog, LogRecord
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import get_logger
 
-__all__ = ["STATE_TOPIC", "EventState", "StateLog"]
+__all__ = ["FORMAT", "STATE_TOPIC", "EventState", "StateLog"]
 
 logger = get_logger(__name__)
 
 STATE_TOPIC: Final = "_tidegate-events"
+FORMAT: Final = 1
+"""The format of the values that this release writes. Those of a higher number come from a later release and are refused."""
+
+_FORMAT_KEY: Final = "format"
 _READY_S: Final = 10.0
 _RETRY_S: Final = 0.5
 
@@ -57,8 +61,19 @@ class EventState:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def ready(self) -> None:
-        """Return once everything written before this server started is known. Raises BusUnavailable after 10 s."""
+        """Return once everything written before this server started is known. Raises BusUnavailable after 10 s, and LaterFormat."""
         await self._within(self._ready.wait(), "read")
+        written = self._values.get(_FORMAT_KEY, FORMAT)
+        if not isinstance(written, int) or written > FORMAT:
+            raise LaterFormat(
+                f"topic {STATE_TOPIC} has format {written}, written by a later release of Tidegate; "
+                f"this one reads up to {FORMAT}: start the later release again"
+            )
+
+    async def take_format(self) -> None:
+        """Write our format's number where there is none. Raises BusUnavailable, and LaterFormat."""
+        if await self.get(_FORMAT_KEY) is None:
+            await self.put(_FORMAT_KEY, FORMAT)
 
     async def check(self) -> None:
         """Raises BusUnavailable unless the state is known and the log answers now."""

@@ -77,7 +77,7 @@ class KafkaLog:
             await admin.create_topics([topic])
             return
         except TopicAlreadyExists:
-            pass
+            await admin.await_topics([self._topic])  # another registry may have created it just now
         except InvalidReplicationFactor as error:
             brokers = len(admin.brokers())
             logger.warning(

@@ -93,6 +93,10 @@ class Clients:
         """(replay id, order number) as they came."""
         self.refused: list[str] = []
         """The errors after which a subscriber can simply continue."""
+        self.broken: Counter[str] = Counter()
+        """What ended streams of the Pub/Sub subscriber, by code and words."""
+        self.waits: list[tuple[float, float]] = []
+        """When each event, or block of them, was first sent (time.monotonic), and after how many seconds it was acknowledged."""
         self._publishers = [
             threading.Thread(target=work, daemon=True)
             for work in (lambda: self._rest("plain"), lambda: self._rest("keyed"), self._publish)
@@ -121,8 +125,10 @@ class Clients:
 
     def _until(self, sent: Callable[[], bool]) -> None:
         """Send again until it is acknowledged."""
+        began = time.monotonic()
         while not sent():
             time.sleep(0.05)
+        self.waits.append((began, time.monotonic() - began))
 
     def _rest(self, kind: str) -> None:
         """``plain`` has no Idempotency-Key: what is sent again may be there twice."""
@@ -194,6 +200,7 @@ class Clients:
                         if not self.listening:
                             return
                 except grpc.RpcError as error:
+                    self.broken[f"{error.code().name}: {error.details()}"] += 1
                     if error.code() is grpc.StatusCode.INVALID_ARGUMENT:
                         self.refused.append(str(error))
                     time.sleep(0.05)
@@ -224,8 +231,10 @@ class Clients:
     def _one_cometd_session(self, session: requests.Session) -> None:
         """Handshake, subscribe after the last event, and connect until the server knows this client no more."""
 
+        url = self._service.url
+
         def send(**message: Any) -> list[dict[str, Any]]:
-            answer = session.post(f"{self._service.url}/cometd/60.0", json=[message], timeout=20)
+            answer = session.post(f"{url}/cometd/60.0", json=[message], timeout=20)
             return list(answer.json())
 
         (hello,) = send(channel="/meta/handshake", version="1.0", supportedConnectionTypes=["long-polling"])

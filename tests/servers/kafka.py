@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,7 @@ __all__ = [
     "KafkaBroker",
     "KafkaConnect",
     "KafkaConnectStandalone",
+    "KafkaNode",
     "kafka_tool",
     "metadata_answers",
 ]
@@ -113,12 +114,7 @@ class KafkaBroker:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        log = self.directory / "log"
-        if not (log / "meta.properties").exists():
-            log.mkdir(exist_ok=True)
-            cluster = base64.urlsafe_b64encode(b"T" + os.urandom(15)).rstrip(b"=")
-            for name, content in _formatted().items():
-                (log / name).write_bytes(content.replace(_FORMATTED_FOR.encode(), cluster))
+        _format(self.directory / "log", _some_id())
         self.process.start()
 
     def stop(self) -> None:
@@ -126,6 +122,79 @@ class KafkaBroker:
 
     def kill(self) -> None:
         self.process.kill()
+
+
+class KafkaNode:
+    """One of the brokers of a cluster, each of which is a controller too. Their ids are 1, 2...; they listen at ``addresses``.
+
+    ``inside`` puts a command on the node's host. Topics have three replicas, of which two have to have a record.
+    """
+
+    port: Final = 19092
+
+    def __init__(
+        self,
+        directory: Path,
+        number: int,
+        addresses: Sequence[str],
+        cluster: str,
+        inside: Callable[[Sequence[str]], list[str]],
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.directory, self.address = directory, addresses[number - 1]
+        self._number, self._cluster = number, cluster
+        directory.mkdir(parents=True, exist_ok=True)
+        voters = ",".join(f"{n}@{address}:{self.port + 1}" for n, address in enumerate(addresses, 1))
+        copies = {
+            f"{topic}.{key}": count
+            for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+            for key, count in (("replication.factor", "3"), ("min.isr", "2"))
+            if (topic, key) != ("offsets.topic", "min.isr")
+        }
+        properties = {
+            **_broker_settings(directory, self.port, self.port + 1),
+            "node.id": str(number),
+            "controller.quorum.voters": voters,
+            "listeners": f"PLAINTEXT://{self.address}:{self.port},CONTROLLER://{self.address}:{self.port + 1}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}:{self.port}",
+            "default.replication.factor": "3",
+            "min.insync.replicas": "2",
+            **copies,
+            **(settings or {}),
+        }
+        file = directory / "server.properties"
+        _write_properties(file, properties)
+        self.process = ServerProcess(
+            f"Apache Kafka {number}",
+            inside([*_command("kafka.Kafka", heap="384M", log_level="INFO"), str(file)]),
+            log=directory / "server.log",
+            ready=lambda: metadata_answers(self.port, self.address),
+        )
+
+    @staticmethod
+    def cluster_id() -> str:
+        return _some_id().decode()
+
+    def format(self) -> None:
+        _format(self.directory / "log", self._cluster.encode(), node=self._number)
+
+
+def _some_id() -> bytes:
+    return base64.urlsafe_b64encode(b"T" + os.urandom(15)).rstrip(b"=")
+
+
+def _format(log: Path, cluster: bytes, node: int = 1) -> None:
+    if (log / "meta.properties").exists():
+        return
+    log.mkdir(exist_ok=True)
+    for name, content in _formatted().items():
+        content = content.replace(_FORMATTED_FOR.encode(), cluster)
+        if name == "meta.properties" and node != 1:
+            lines = [
+                line for line in content.decode().splitlines() if not line.startswith(("node.id=", "directory.id="))
+            ]
+            content = "\n".join([*lines, f"node.id={node}", f"directory.id={_some_id().decode()}", ""]).encode()
+        (log / name).write_bytes(content)
 
 
 _FORMATTED_FOR: Final = base64.urlsafe_b64encode(b"Formatted before").decode().rstrip("=")
@@ -267,11 +336,11 @@ def _write_properties(path: Path, properties: Mapping[str, str]) -> None:
     path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
 
 
-def metadata_answers(port: int) -> bool:
-    """Whether a Kafka broker on this loopback port answers a metadata request (v1, all topics) with itself in it."""
+def metadata_answers(port: int, address: str = "127.0.0.1") -> bool:
+    """Whether a Kafka broker on this port answers a metadata request (v1, all topics) with itself in it."""
     body = struct.pack(">hhih4si", 3, 1, 1, 4, b"test", -1)
     try:
-        with socket.create_connection(("127.0.0.1", port), 1) as sock:
+        with socket.create_connection((address, port), 1) as sock:
             sock.settimeout(2)
             sock.sendall(struct.pack(">i", len(body)) + body)
             (size,) = struct.unpack(">i", _receive(sock, 4))

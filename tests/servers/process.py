@@ -110,6 +110,13 @@ class ServerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
 
+    def move(self, inside: Callable[[Sequence[str]], list[str]]) -> None:
+        """Run the command by another one, such as one that puts it into a namespace; what that is, needs our own user."""
+        if self._identity:
+            ids = ("--reuid", str(self._identity["user"]), "--regid", str(self._identity["group"]), "--clear-groups")
+            self._command, self._identity = ["setpriv", *ids, "--", *self._command], {}
+        self._command = inside(self._command)
+
     @property
     def pid(self) -> int:
         assert self._process is not None, f"{self.name} is not running"
@@ -121,6 +128,11 @@ class ServerProcess:
 
     def start(self) -> None:
         """Start and wait until ready; raises ServerFailed with the end of the log, the process gone."""
+        self.begin()
+        self.await_ready()
+
+    def begin(self) -> None:
+        """Start, and leave ``await_ready`` for later: where several wait for each other."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
@@ -134,6 +146,9 @@ class ServerProcess:
             )
         atexit.register(self.kill)
         self._guard = _guard(self._process.pid)
+
+    def await_ready(self) -> None:
+        assert self._process is not None, f"{self.name} was not started"
         try:
             wait_until(self._ready_or_dead, f"{self.name} ready", self._timeout_s)
         except TimeoutError as error:

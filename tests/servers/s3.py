@@ -12,22 +12,23 @@ __all__ = ["S3Server"]
 
 
 class S3Server:
-    """One gateway on loopback; path-style addresses, the keys below, region us-east-1."""
+    """One gateway, on loopback unless another ``address`` is given; path-style addresses, the keys below, region us-east-1."""
 
     access_key = "tidegate"
     secret_key = "tidegate-secret"
     region = "us-east-1"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, address: str = "127.0.0.1") -> None:
         program = require("s3") / "bin" / "versitygw"
         self.store, sidecar = directory / "store", directory / "sidecar"
         self.store.mkdir(parents=True, exist_ok=True)
         sidecar.mkdir(exist_ok=True)
         (self.port,) = free_ports(1)
-        self.endpoint_url = f"http://127.0.0.1:{self.port}"
+        self._address = address
+        self.endpoint_url = f"http://{address}:{self.port}"
         self.process = ServerProcess(
             "versitygw",
-            [str(program), "--port", f"127.0.0.1:{self.port}", "posix", "--sidecar", str(sidecar), str(self.store)],
+            [str(program), "--port", f"{address}:{self.port}", "posix", "--sidecar", str(sidecar), str(self.store)],
             log=directory / "server.log",
             ready=self._answers,
             environment={"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key},
@@ -40,7 +41,7 @@ class S3Server:
         self.process.stop()
 
     def _answers(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+        connection = http.client.HTTPConnection(self._address, self.port, timeout=2)
         try:
             connection.request("GET", "/")
             return connection.getresponse().status < 500

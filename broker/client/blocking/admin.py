@@ -57,6 +57,9 @@ class Admin:
     def create_topics(self, topics: Iterable[NewTopic], *, exist_ok: bool = False, validate_only: bool = False) -> None:
         call(self._real.create_topics(topics, exist_ok=exist_ok, validate_only=validate_only))
 
+    def await_topics(self, names: Sequence[str]) -> None:
+        call(self._real.await_topics(names))
+
     def delete_topics(self, names: Iterable[str], *, missing_ok: bool = False) -> None:
         call(self._real.delete_topics(names, missing_ok=missing_ok))
 

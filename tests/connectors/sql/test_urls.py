@@ -30,13 +30,15 @@ def test_a_url_names_a_place(url: str, shown: str) -> None:
 
 def test_the_keys_win_over_the_url() -> None:
     database = parse_jdbc_url("jdbc:postgresql://h/d?user=a&password=x", "b", Password("y"))
-    assert database.libpq_uri() == "postgresql://b:y@h:5432/d"
-    assert parse_jdbc_url("jdbc:postgresql://h/d?user=a&password=x").libpq_uri() == "postgresql://a:x@h:5432/d"
+    assert database.libpq_uri().startswith("postgresql://b:y@h:5432/d?")
+    assert (
+        parse_jdbc_url("jdbc:postgresql://h/d?user=a&password=x").libpq_uri().startswith("postgresql://a:x@h:5432/d?")
+    )
 
 
 def test_credentials_are_escaped() -> None:
     database = parse_jdbc_url("jdbc:postgresql://h/d", "a@b", Password("p:/?#"))
-    assert database.libpq_uri() == "postgresql://a%40b:p%3A%2F%3F%23@h:5432/d"
+    assert database.libpq_uri().startswith("postgresql://a%40b:p%3A%2F%3F%23@h:5432/d?")
 
 
 def test_drivers_parameters_are_translated() -> None:

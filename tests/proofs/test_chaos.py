@@ -1,0 +1,65 @@
+"""A platform on several hosts while its processes are killed and frozen, hosts are cut off, and disks are full.
+
+The hosts are network namespaces. TIDEGATE_SEEDS=3,7-9 chooses seeds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.proofs import run_seeds, seeds
+from tests.support.hosts import apart, why_not
+
+pytestmark = [pytest.mark.proof, pytest.mark.long, pytest.mark.servers, pytest.mark.timeout(7200)]
+
+SECONDS: Final = 150
+
+
+@pytest.fixture(autouse=True)
+def namespaces() -> None:
+    if (reason := why_not()) is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+
+
+def alone(module: str, *arguments: str, log: Path) -> None:
+    with log.open("wb") as output:
+        done = subprocess.run(
+            apart([sys.executable, "-m", module, *arguments]), stdout=output, stderr=subprocess.STDOUT, check=False
+        )
+    assert done.returncode == 0, "\n".join(log.read_text().splitlines()[-30:])
+
+
+def test_everything_is_on_both_sides_whatever_happens_to_hosts(
+    tmp_path: Path, record_property: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEGATE_SEEDS_AT_ONCE", "1")  # a seed is a dozen processes
+    every: list[dict[str, Any]] = []
+
+    def run(seed: int, folder: Path) -> str:
+        alone("tests.proofs.chaos", str(seed), str(SECONDS), str(folder), log=tmp_path / f"{seed}.log")
+        figures = json.loads((folder / "figures.json").read_text())
+        every.append(figures)
+        return str(figures)
+
+    run_seeds(run, seeds(1, 8), tmp_path, record_property)
+    recoveries = [each for figures in every for each in figures["recoveries"]]
+    record_property("faults", dict(sum((Counter(figures["faults"]) for figures in every), Counter())))
+    for what in ("lines", "orders", "changes", "registrations", "events"):
+        record_property(what, sum(figures[what] for figures in every))
+    record_property("recovery s, median", round(statistics.median(recoveries), 1))
+    record_property("recovery s, worst", max(recoveries))
+
+
+def test_a_query_ends_when_the_host_of_its_database_is_gone(tmp_path: Path) -> None:
+    alone("tests.proofs.chaos.gone", log=tmp_path / "log")
