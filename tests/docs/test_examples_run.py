@@ -142,6 +142,13 @@ VALIDATED_ELSEWHERE = {
     "examples/webhook-sink/alerts.json": "likewise",
     "examples/bank-alerts/bank-changes.json": "its README does, where its database is",
     "examples/bank-alerts/cases.json": "its README does, where its org listens",
+    **dict.fromkeys(
+        (
+            f"examples/salesforce-round-trip/{name}.json"
+            for name in ("accounts-sink", "account-changes", "opened", "opened-table", "org-changes")
+        ),
+        "its README does, where its org listens and its events are defined",
+    ),
     "examples/accounts-from-a-topic/accounts-sink.json": "needs an org; tests/examples looks at every other key",
 }
 

@@ -112,6 +112,12 @@ def test_bank_alerts(follow):
 
 
 @pytest.mark.proof
+@pytest.mark.long  # some thirty commands, each a process
+def test_salesforce_round_trip(follow):
+    follow("salesforce-round-trip")
+
+
+@pytest.mark.proof
 @pytest.mark.long
 def test_campaigns(follow):
     follow("campaigns")
