@@ -110,7 +110,15 @@ class TriggerContext:
         self.outputs.append(Output(event, fields=dict(fields)))
 
     def send(self, topic: str, key: bytes | None, value: bytes | None) -> None:
-        """Write a record to any topic atomically with this batch's position."""
+        """Write a record to any topic atomically with this batch's position. Raises UsageError for a key or value that is not
+        bytes: how records are encoded is up to the function.
+        """
+        for what, given in (("key", key), ("value", value)):
+            if not isinstance(given, bytes | None):
+                raise UsageError(
+                    f"trigger {self.trigger.name} sends to {topic} a {what} that is {type(given).__name__}: give bytes or None, "
+                    "such as json.dumps(...).encode()"
+                )
         self.outputs.append(Output(topic, key=key, value=value))
 
 

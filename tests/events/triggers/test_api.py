@@ -49,6 +49,14 @@ def test_a_checkpoint_is_an_event_of_the_batch_and_keeps_what_was_written_before
             context.set_resume_checkpoint(wrong)
 
 
+def test_a_record_that_is_no_bytes_is_refused_where_it_is_sent() -> None:
+    context = TriggerContext(Trigger("t", "Order__e", nothing), EVENTS, 0)
+    for key, value, said in ((None, {"n": 1}, "a value that is dict"), ("k", b"v", "a key that is str")):
+        with pytest.raises(UsageError, match=f"trigger t sends to topic {said}: give bytes or None"):
+            context.send("topic", key, value)  # type: ignore[arg-type]
+    assert context.outputs == []
+
+
 def test_an_event_gives_its_fields_by_name() -> None:
     event = EVENTS[0]
     assert (event["N__c"], event["ReplayId"], event["EventUuid"]) == (5, "5", "u-5")
