@@ -21,6 +21,8 @@ import psutil
 __all__ = ["Attack", "PeakMemory", "Siege", "Target", "statuses"]
 
 _AT_ONCE: Final = 3
+_LONGEST_WAIT_S: Final = 120.0
+"""For the witness, beyond the time that a siege is to take."""
 _KEPT_OPEN: Final = 400
 """Connections that attackers leave open: fewer than a face may have, more than it has witnesses."""
 _STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
@@ -104,7 +106,10 @@ Attack = Callable[[Target], None]
 
 
 class Siege:
-    """Attacks in random order, a few beside each other, for some time and each of them at least once."""
+    """Attacks in random order, a few beside each other, for some time and each of them at least once.
+
+    They go on until the witness has answers, too.
+    """
 
     def __init__(self, target: Target, attacks: Sequence[Attack], seed: int) -> None:
         self._target, self._attacks = target, list(attacks)
@@ -117,15 +122,20 @@ class Siege:
         """By attack, the first time that it got somewhere."""
         self._times: list[tuple[float, float, str]] = []
 
-    def run(self, seconds: float) -> None:
+    def run(self, seconds: float, witness_has_answers: Callable[[], bool]) -> None:
         end = time.monotonic() + seconds
+
+        def is_over() -> bool:
+            late_s = time.monotonic() - end
+            return late_s > _LONGEST_WAIT_S or (late_s > 0 and witness_has_answers())
+
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="attacker") as pool:
-            for attacker in [pool.submit(self._attack_until, end) for _ in range(_AT_ONCE)]:
+            for attacker in [pool.submit(self._attack_until, is_over) for _ in range(_AT_ONCE)]:
                 attacker.result()
         self._target.close()
 
-    def _attack_until(self, end: float) -> None:
-        while (attack := self._draw(end)) is not None:
+    def _attack_until(self, is_over: Callable[[], bool]) -> None:
+        while (attack := self._draw(is_over)) is not None:
             name, began = attack.__name__, time.time()
             try:
                 attack(self._target)
@@ -142,14 +152,14 @@ class Siege:
         """Which attacks went on at a time, to know who kept the witness waiting."""
         return [name for began, ended, name in self._times if began <= at + 1 and ended >= at]
 
-    def _draw(self, end: float) -> Attack | None:
+    def _draw(self, is_over: Callable[[], bool]) -> Attack | None:
         with self._next:
             if not self._round:
-                if self._rounds and time.monotonic() > end:
+                if self._rounds and is_over():
                     return None
                 self._round = self._chance.sample(self._attacks, len(self._attacks))
                 self._rounds += 1
-            elif self._rounds > 1 and time.monotonic() > end:
+            elif self._rounds > 1 and is_over():
                 return None
             return self._round.pop()
 

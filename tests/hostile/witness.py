@@ -17,6 +17,7 @@ import select
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
@@ -25,12 +26,13 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-__all__ = ["EVENT", "SUBJECT", "TOPIC", "Orders", "Report", "Witness"]
+__all__ = ["ENOUGH", "EVENT", "SUBJECT", "TOPIC", "Orders", "Report", "Witness"]
 
 TOPIC: Final = "witness"
 SUBJECT: Final = "witness-value"
 EVENT: Final = "Witness__e"
 _SCHEMA: Final = '{"type":"record","name":"Seen","fields":[{"name":"number","type":"long"}]}'
+ENOUGH: Final = 10
 _NEW_CONNECTION_EVERY: Final = 10
 _TIMEOUT_S: Final = 60.0
 
@@ -77,11 +79,30 @@ class Witness:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(vars(orders)) + "\n")
         self._process.stdin.flush()
+        self._lines: list[str] = []
+        self._has_answers = threading.Event()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            for line in output:
+                self._lines.append(line)
+                self._has_answers.set()
+        self._has_answers.set()
+
+    def has_answers(self) -> bool:
+        """Whether it has made more than ``ENOUGH`` requests, or has ended: to start it takes a second and more."""
+        return self._has_answers.is_set()
 
     def report(self) -> Report:
         """End it, and what it saw."""
-        output, _ = self._process.communicate(timeout=2 * _TIMEOUT_S)
-        return Report(**json.loads(output))
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=2 * _TIMEOUT_S)
+        self._reader.join(_TIMEOUT_S)
+        return Report(**json.loads(self._lines[-1]))
 
 
 def main() -> None:
@@ -103,6 +124,8 @@ def _watch(pid: int, requests: Iterator[tuple[str, Callable[[], None]]]) -> Repo
         took = time.monotonic() - began
         busy_s = _longest_wait_s(waits[0], _waits("self")) + _longest_wait_s(waits[1], _waits(pid))
         answers, wall_s = answers + 1, max(wall_s, took)
+        if answers == ENOUGH + 1:
+            print("has answers", flush=True)
         if took - busy_s > slowest_s:
             slowest, slowest_at, slowest_s = name, at, took - busy_s
         if select.select([sys.stdin], [], [], 0.01)[0] or len(errors) >= 20:
