@@ -500,13 +500,13 @@ class FolderSourceConfig(SftpKeys):
             yield Problem(
                 "finished.path", f"cleanup.policy={self.cleanup} needs finished.path, where files go that were read"
             )
-        for name, place in (("finished.path", self.finished_path), ("error.path", self.error_path)):
-            if place and _kind(place) != _kind(self.input_path):
+        for name, folder_url in (("finished.path", self.finished_path), ("error.path", self.error_path)):
+            if folder_url and _kind(folder_url) != _kind(self.input_path):
                 yield Problem(
-                    name, f"{name} is {place!r}; it should be in the same store as input.path, {self.input_path!r}"
+                    name, f"{name} is {folder_url!r}; it should be in the same store as input.path, {self.input_path!r}"
                 )
-        for name, place in (("input.path", self.input_path), ("finished.path", self.finished_path)):
-            if scheme_of(place) == "sftp" and urlsplit(place).password:
+        for name, folder_url in (("input.path", self.input_path), ("finished.path", self.finished_path)):
+            if scheme_of(folder_url) == "sftp" and urlsplit(folder_url).password:
                 yield Problem(name, f"{name} has a password, which status and logs would show: set sftp.password")
         if kind == "regex":
             yield from self._regex_problems()

@@ -171,8 +171,10 @@ class FolderSourceTask(SourceTask[FolderSourceConfig]):
         name = file.name.rpartition("/")[2]
         if name.endswith(self.config.processing_extension) or self._pattern.fullmatch(name) is None:
             return False
-        for place in (self.config.finished_path, self.config.error_path):
-            if place and self._folder.path(file.name).startswith(place.removeprefix("file://").rstrip("/") + "/"):
+        for folder_url in (self.config.finished_path, self.config.error_path):
+            if folder_url and self._folder.path(file.name).startswith(
+                folder_url.removeprefix("file://").rstrip("/") + "/"
+            ):
                 return False
         return zlib.crc32(file.name.encode()) % self.config.task_count == self.context.task % self.config.task_count
 
@@ -442,14 +444,14 @@ class FileSourceConnector(SourceConnector[FolderSourceConfig]):
 
     @classmethod
     def check(cls, config: FolderSourceConfig) -> Iterable[Problem]:
-        places = {"input.path": None, "finished.path": config.finished_path, "error.path": config.error_path}
+        folder_urls = {"input.path": None, "finished.path": config.finished_path, "error.path": config.error_path}
         problems = []
-        for name, place in places.items():
-            if place == "" or (name == "finished.path" and not config.cleanup.upper().startswith("MOVE")):
+        for name, folder_url in folder_urls.items():
+            if folder_url == "" or (name == "finished.path" and not config.cleanup.upper().startswith("MOVE")):
                 continue
             try:
                 with closing(folder_of(config)) as folder:
-                    folder.check(place)
+                    folder.check(folder_url)
             except TidegateError as error:
                 problems.append(Problem(name, str(error)))
         return problems

@@ -33,7 +33,7 @@ class ObjectContents(SinkContents):
         self._config, self._store = config, store
         self._scratch = tempfile.TemporaryDirectory(prefix="tidegate-verify-", ignore_cleanup_errors=True)
         folder = Path(self._scratch.name)
-        self._made = _Made(store, folder, config)
+        self._made = _StagingStore(store, folder, config)
         self._parts = parts(self._made, folder, self._refuse)
         self._writers: dict[TopicPartition, PartitionWriter] = {}
         self._topics: set[str] = set()
@@ -78,8 +78,8 @@ class ObjectContents(SinkContents):
         self, names: Sequence[str], opened: Callable[[str, bool], AbstractContextManager[BinaryIO]]
     ) -> Iterator[TargetRows]:
         """The rows of a file of values and of those beside it."""
-        place = _place(names[0], self._config)
-        assert place is not None
+        parsed_name = _file_name(names[0], self._config)
+        assert parsed_name is not None
         with ExitStack() as files:
             streams: dict[str, Iterator[Any]] = {}
             for name in names:
@@ -90,7 +90,7 @@ class ObjectContents(SinkContents):
                 streams[column] = _values(name, file, made, stored)
             rows = _side_by_side(names[0], streams)
             while block := list(islice(rows, _ROWS)):
-                yield TargetRows(place.target, "append", _columns(block))
+                yield TargetRows(parsed_name.target, "append", _columns(block))
 
     def close(self) -> None:
         for writer in self._writers.values():
@@ -99,23 +99,23 @@ class ObjectContents(SinkContents):
         self._scratch.cleanup()
 
 
-class _Place(NamedTuple):
+class _FileName(NamedTuple):
     target: str
     stem: str
 
 
-def _place(name: str, config: ObjectSinkConfig) -> _Place | None:
+def _file_name(name: str, config: ObjectSinkConfig) -> _FileName | None:
     """Whose rows a file has, and its name without extension; None for a file of others."""
     delim = re.escape(config.file_delim)
     folder, _, base = name.rpartition(config.directory_delim)
     match = re.fullmatch(rf"(([a-zA-Z0-9._-]+){delim}(\d+){delim}\d+(?:{delim}\d+)?)(\..+)?", base)
-    return None if match is None else _Place(f"{match[2]}-{match[3]}", f"{folder}{config.directory_delim}{match[1]}")
+    return None if match is None else _FileName(f"{match[2]}-{match[3]}", f"{folder}{config.directory_delim}{match[1]}")
 
 
 def _grouped(names: Iterable[str], config: ObjectSinkConfig) -> Iterator[list[str]]:
     """Files of the same rows: values, keys, headers."""
-    placed = ((place.stem, name) for name in names if (place := _place(name, config)) is not None)
-    for _, group in groupby(placed, key=lambda each: each[0]):
+    parsed = ((parsed_name.stem, name) for name in names if (parsed_name := _file_name(name, config)) is not None)
+    for _, group in groupby(parsed, key=lambda each: each[0]):
         yield [name for _, name in group]
 
 
@@ -156,7 +156,7 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-class _Made(Store):
+class _StagingStore(Store):
     """Keeps finished files in a folder until they are read."""
 
     def __init__(self, like: Store, folder: Path, config: ObjectSinkConfig) -> None:

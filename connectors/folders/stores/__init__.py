@@ -34,7 +34,7 @@ class StoredFile(NamedTuple):
 
 
 class Folder(ABC):
-    """The files below ``input.path``. Names of files are relative to it; a place is where finished files go, in the form of ``input.path``.
+    """The files below ``input.path``. Names of files are relative to it; ``folder_url`` is where finished files go, in the form of ``input.path``.
 
     Failures raise ConnectError, with the path and the reason, or RetriableConnectError if a repeated call may succeed.
     """
@@ -59,7 +59,7 @@ class Folder(ABC):
         """Open a file to read; with ``seeks`` for random access."""
 
     @abstractmethod
-    def move(self, name: str, place: str, new_name: str) -> None:
+    def move(self, name: str, folder_url: str, new_name: str) -> None:
         """Move a file to another folder of the same store, which is made if it is missing; a file of that name is replaced."""
 
     @abstractmethod
@@ -67,8 +67,8 @@ class Folder(ABC):
         """Delete a file; none is fine."""
 
     @abstractmethod
-    def check(self, place: str | None = None) -> None:
-        """Raise ConnectError if the folder, or a place where finished files go, cannot be used."""
+    def check(self, folder_url: str | None = None) -> None:
+        """Raise ConnectError if the folder, or ``folder_url`` where finished files go, cannot be used."""
 
     def path(self, name: str) -> str:
         """The whole path of a file, for people."""

@@ -54,8 +54,8 @@ class HdfsFolder(Folder):
         with file:
             yield cast("BinaryIO", file)
 
-    def move(self, name: str, place: str, new_name: str) -> None:
-        target = f"{self._inside(place)}/{new_name}"
+    def move(self, name: str, folder_url: str, new_name: str) -> None:
+        target = f"{self._inside(folder_url)}/{new_name}"
         with _hdfs_errors(f"move {self.path(name)} to", target):
             self._client.mkdirs(target.rpartition("/")[0], create_parent=True)
             self._client.rename(f"{self._root}/{name}", target, overwrite=True)
@@ -64,18 +64,18 @@ class HdfsFolder(Folder):
         with _hdfs_errors("delete", self.path(name)):
             self._client.delete(f"{self._root}/{name}")
 
-    def check(self, place: str | None = None) -> None:
-        path = self._root or "/" if place is None else self._inside(place)
+    def check(self, folder_url: str | None = None) -> None:
+        path = self._root or "/" if folder_url is None else self._inside(folder_url)
         try:
-            with _hdfs_errors("look at", place or self.location):
+            with _hdfs_errors("look at", folder_url or self.location):
                 self._client.get_file_info(path)
         except FileNotFoundError as error:
-            raise ConnectError(f"there is no folder {place or self.location}") from error
+            raise ConnectError(f"there is no folder {folder_url or self.location}") from error
 
-    def _inside(self, place: str) -> str:
-        if not place.startswith(f"{self._url}/"):
-            raise ConnectError(f"{place} is not in {self._url}, where the files are")
-        return urlsplit(place).path.rstrip("/")
+    def _inside(self, folder_url: str) -> str:
+        if not folder_url.startswith(f"{self._url}/"):
+            raise ConnectError(f"{folder_url} is not in {self._url}, where the files are")
+        return urlsplit(folder_url).path.rstrip("/")
 
 
 @contextmanager

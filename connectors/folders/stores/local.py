@@ -59,8 +59,8 @@ class LocalFolder(Folder):
         with file:
             yield file
 
-    def move(self, name: str, place: str, new_name: str) -> None:
-        target = _path(place) / new_name
+    def move(self, name: str, folder_url: str, new_name: str) -> None:
+        target = _path(folder_url) / new_name
         try:
             with _disk_errors(f"move {self._root / name} to", target):
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -86,11 +86,11 @@ class LocalFolder(Folder):
             except OSError:
                 return
 
-    def check(self, place: str | None = None) -> None:
-        folder = self._root if place is None else _path(place)
+    def check(self, folder_url: str | None = None) -> None:
+        folder = self._root if folder_url is None else _path(folder_url)
         if not folder.is_dir():
             raise ConnectError(f"there is no folder {folder}")
-        changes = place is not None or self.config.changes_input
+        changes = folder_url is not None or self.config.changes_input
         if not os.access(folder, os.R_OK | os.X_OK | (os.W_OK if changes else 0)):
             raise ConnectError(f"folder {folder} cannot be {'written to' if changes else 'read'} by this user")
 

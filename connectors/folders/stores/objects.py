@@ -61,8 +61,8 @@ class ObjectFolder(Folder):
             raise ConnectError(f"{path} is not there any more") from error
         yield cast("BinaryIO", _Reader(file, path))
 
-    def move(self, name: str, place: str, new_name: str) -> None:
-        target = f"{self._inside(place)}/{new_name}".lstrip("/")
+    def move(self, name: str, folder_url: str, new_name: str) -> None:
+        target = f"{self._inside(folder_url)}/{new_name}".lstrip("/")
         try:
             with _store_errors(f"move {self.path(name)} to", target):
                 self._store.copy(self._name(name), target)
@@ -77,9 +77,9 @@ class ObjectFolder(Folder):
         except FileNotFoundError:
             return
 
-    def check(self, place: str | None = None) -> None:
-        if place is not None:
-            self._inside(place)
+    def check(self, folder_url: str | None = None) -> None:
+        if folder_url is not None:
+            self._inside(folder_url)
             return
         with _store_errors("list", self.location):
             next(iter(self._store.list(self._prefix or None, chunk_size=1)), None)
@@ -87,12 +87,12 @@ class ObjectFolder(Folder):
     def _name(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
 
-    def _inside(self, place: str) -> str:
-        if not place.startswith(f"{self._bucket}/"):
+    def _inside(self, folder_url: str) -> str:
+        if not folder_url.startswith(f"{self._bucket}/"):
             raise ConnectError(
-                f"{place} is not in {self._bucket}, where the files are: nothing is moved between buckets"
+                f"{folder_url} is not in {self._bucket}, where the files are: nothing is moved between buckets"
             )
-        return urlsplit(place).path.strip("/")
+        return urlsplit(folder_url).path.strip("/")
 
 
 class _Reader:

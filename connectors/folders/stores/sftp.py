@@ -51,25 +51,25 @@ class SftpFolder(Folder):
         except FileNotFoundError as error:
             raise ConnectError(f"{self.path(name)} is not there any more") from error
 
-    def move(self, name: str, place: str, new_name: str) -> None:
+    def move(self, name: str, folder_url: str, new_name: str) -> None:
         try:
-            self._sftp.rename(self._remote(name), f"{self._inside(place)}/{new_name}")
+            self._sftp.rename(self._remote(name), f"{self._inside(folder_url)}/{new_name}")
         except FileNotFoundError:
             return  # somebody else has taken it away
 
     def delete(self, name: str) -> None:
         self._sftp.remove(self._remote(name))
 
-    def check(self, place: str | None = None) -> None:
+    def check(self, folder_url: str | None = None) -> None:
         try:
-            self._sftp.stat(self._sftp.root or "/" if place is None else self._inside(place))
+            self._sftp.stat(self._sftp.root or "/" if folder_url is None else self._inside(folder_url))
         except FileNotFoundError as error:
-            raise ConnectError(f"there is no folder {place or self.location}") from error
+            raise ConnectError(f"there is no folder {folder_url or self.location}") from error
 
-    def _inside(self, place: str) -> str:
-        parts, here = urlsplit(place), urlsplit(self.location)
+    def _inside(self, folder_url: str) -> str:
+        parts, here = urlsplit(folder_url), urlsplit(self.location)
         if (parts.hostname, parts.port) != (here.hostname, here.port):
-            raise ConnectError(f"{place} is not on {self._sftp.server}, where the files are")
+            raise ConnectError(f"{folder_url} is not on {self._sftp.server}, where the files are")
         return unquote(parts.path).rstrip("/")
 
     def close(self) -> None:
