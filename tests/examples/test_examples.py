@@ -41,6 +41,7 @@ def follow(tmp_path: Path):
 
 
 @pytest.mark.proof
+@pytest.mark.long
 def test_jdbc_to_parquet(follow):
     folder = follow("jdbc-to-parquet")
     assert {path.name for path in (folder / "parquet/shop_orders").iterdir()} == {

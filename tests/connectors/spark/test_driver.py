@@ -139,6 +139,7 @@ def test_both_writer_schemas_arrive_in_partitioned_parquet_and_a_second_run_repl
     assert sorted(p.name for p in (tmp_path / "out").iterdir() if p.is_dir()) == ["month=1", "month=2", "month=3"]
 
 
+@pytest.mark.long
 def test_sql_joins_a_lookup_topic(driver, job_for, flights, tmp_path):
     views = [given.view for given in flights]
     sql = f"SELECT c.name, count(*) AS n FROM {views[0]} f JOIN {views[1]} c ON f.carrier = c.code GROUP BY c.name"
