@@ -243,6 +243,19 @@ def test_a_connector_is_created_filtered_and_deleted(page, troubles):
     assert "made-here" not in page.inner_text("main")
 
 
+def test_a_level_of_the_workers_loggers_is_set(page, troubles):
+    page.goto("/connectors/shop-sink")
+    follow(page, "text=Levels")
+    page.fill("[name=name]", "connectors.jdbc")
+    page.select_option("[name=level]", "DEBUG")
+    follow(page, "button:has-text('Set')")
+    levels = page.locator("tbody tr").all_inner_texts()
+    assert levels and all(line.startswith("connectors.jdbc") and line.endswith("DEBUG") for line in levels), levels
+    page.select_option("[name=level]", "INFO")
+    follow(page, "button:has-text('Set')")
+    assert all(line.endswith("INFO") for line in page.locator("tbody tr").all_inner_texts())
+
+
 def test_a_snapshot_shows_how_far_it_is_by_table(page, platform, tmp_path):
     with sqlite3.connect(tmp_path / "shop.db") as database:
         for table in ("orders", "customers"):
@@ -282,6 +295,7 @@ PATHS = (
     "/groups",
     "/schemas",
     "/jobs",
+    "/loggers?q=connectors",
     "/events",
     "/new-schema",
     "/nothing-here",

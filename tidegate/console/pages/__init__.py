@@ -38,6 +38,7 @@ _KAFKA: Final = ("bootstrap_servers",)
 PAGES: Final = (
     Page("Overview", "/", "tidegate.console.pages.overview"),
     Page("Connectors", "/connectors", "tidegate.console.pages.connectors", needs=("connect_url",)),
+    Page("", "/loggers", "tidegate.console.pages.loggers", needs=("connect_url",)),
     Page(
         "Dead letters",
         "/dead-letters",
