@@ -307,6 +307,7 @@ def _broker(orders: Orders, stack: contextlib.ExitStack) -> Iterator[tuple[str, 
         other = Producer(common)
         assert TOPIC in other.list_topics(TOPIC, _TIMEOUT_S).topics
 
+    produce()  # the library waits half a second and more for its first connection before it asks for a producer's id
     return _in_turn(*[("produce", produce)] * 6, ("consume", consume), ("new connection", connect_anew))
 
 
