@@ -41,6 +41,13 @@ class SqliteConfig(CaptureConfig):
         group="Change log",
         check=_log_name,
     )
+    log_enabled: bool = key(
+        "change.log.enabled",
+        default=True,
+        doc="Whether the task makes the triggers and the change log. Without, it changes nothing in the database, and can only read the "
+        "tables once: snapshot.mode=initial_only.",
+        group="Change log",
+    )
     log_drop: bool = key(
         "change.log.drop.on.stop",
         default=False,
@@ -55,6 +62,11 @@ class SqliteConfig(CaptureConfig):
             yield Problem(
                 "provide.transaction.metadata",
                 "triggers do not see which changes are one transaction: take it out",
+            )
+        if not self.log_enabled and self.snapshot_mode.lower() != "initial_only":
+            yield Problem(
+                "change.log.enabled",
+                f"without a change log there are no changes to read: with snapshot.mode={self.snapshot_mode}, it should be true",
             )
         if self.path == ":memory:" or self.path.startswith("file:"):
             yield Problem("database.path", f"{self.path!r} should be the path of a file")

@@ -30,7 +30,8 @@ class Snapshot:
         self._config, self._events = config, events
         self._connection: sqlite3.Connection = connect(config)
         self._connection.execute("BEGIN")
-        self.seq = ChangeLog(self._connection, config.log, config.prefix).last()
+        log = ChangeLog(self._connection, config.log, config.prefix)
+        self.seq = log.last() if log.exists else 0
 
     def batches(
         self,

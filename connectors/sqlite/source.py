@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,6 +65,12 @@ class SqliteTask(CaptureTask[SqliteConfig]):
         config, position = self.config, self._offset
         self._connection = connection = connect(config)
         self._log = ChangeLog(connection, config.log, config.prefix)
+        if not config.log_enabled:
+            if not position or snapshot_pending(position):
+                self._start_snapshot()
+            else:
+                self._finished = True
+            return []
         fresh = not self._log.exists
         self._log_id = self._log.open()
         lost = bool(position) and not snapshot_pending(position) and self._is_lost(position)
@@ -93,6 +99,8 @@ class SqliteTask(CaptureTask[SqliteConfig]):
 
     def _is_lost(self, position: Mapping[str, Any]) -> bool:
         assert self._log is not None
+        if not self.config.log_enabled:
+            return True
         number, _, pruned = self._log.owner()
         seq = int(position.get("seq", -1))
         return position.get("log") != number or not pruned <= seq <= self._log.last()
@@ -228,7 +236,7 @@ class SqliteTask(CaptureTask[SqliteConfig]):
                     part.interrupt()
 
     def _clean_up(self) -> None:
-        if self.config.log_drop:
+        if self.config.log_drop and self.config.log_enabled:
             _drop_log(self.config)
 
 
@@ -256,12 +264,14 @@ class SqliteSource(SourceConnector[SqliteConfig]):
 
     @classmethod
     def preview_properties(cls, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """The rows of the tables. Triggers and a change log that the preview makes go with it; those of a connector stay."""
-        config = parse(SqliteConfig, properties)
-        with database_errors(config, "looking at"), closing(connect(config)) as connection:
-            exists = ChangeLog(connection, config.log, config.prefix).exists
-        only_rows = {"snapshot.mode": "initial_only", "heartbeat.interval.ms": "0", "signal.enabled.channels": "source"}
-        return {**properties, **only_rows, "change.log.drop.on.stop": str(not exists).lower()}
+        """The rows of the tables. Nothing is made in the database, and the change log of a connector stays as it is."""
+        return {
+            **properties,
+            "snapshot.mode": "initial_only",
+            "heartbeat.interval.ms": "0",
+            "signal.enabled.channels": "source",
+            "change.log.enabled": "false",
+        }
 
     @classmethod
     def alter_offsets(cls, properties: Mapping[str, str], offsets: OffsetChanges) -> bool:

@@ -24,7 +24,7 @@ from tests.proofs import effort
 from tests.support.debezium.interrupted import statements_of_tables, through_kills
 from tests.support.debezium.sqlite_workload import TABLES, SqliteWorkload
 from tests.support.debezium.workload import rebuilt
-from tidegate.kit.config import parse
+from tidegate.kit.config import parse, validate
 
 
 class SourceDatabase:
@@ -267,6 +267,39 @@ def test_tables_that_are_not_captured_any_more_lose_their_triggers(database: Sou
     with bench.task() as running:
         settled(running.task)
     assert triggers() == set()
+
+
+def test_rows_read_for_a_look_leave_the_database_and_a_connector_that_starts_meanwhile_alone(
+    database: SourceDatabase,
+) -> None:
+    database.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, word TEXT)")
+    database.execute("INSERT INTO a VALUES (1, 'x')")
+    look = Bench(SqliteSource, SqliteSource.preview_properties(database.properties()))
+    bench = database.bench()
+    with look.task() as looking:
+        assert [entry[:2] for entry in events(settled(looking.task))] == [("a", "r")]
+        assert looking.task.at_rest
+        assert database.execute("SELECT name FROM sqlite_schema").fetchall() == [("a",)]
+        with bench.task() as running:
+            bench.commit(settled(running.task))
+    database.execute("UPDATE a SET word = 'y'")
+    with look.task() as looking:
+        settled(looking.task)
+    with bench.task() as running:
+        assert [entry[:2] for entry in events(settled(running.task))] == [("a", "u")]
+
+
+def test_a_change_log_that_is_switched_off_goes_with_a_snapshot_only(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE a (id INTEGER PRIMARY KEY)")
+    database.execute("INSERT INTO a VALUES (1)")
+    (problem,) = validate(SqliteSource.config_class, database.properties(change_log_enabled="false"))
+    assert (problem.key, "should be true" in problem.message) == ("change.log.enabled", True)
+    bench = database.bench(change_log_enabled="false", snapshot_mode="initial_only")
+    with bench.task() as running:
+        bench.commit(settled(running.task))
+    database.execute("INSERT INTO a VALUES (2)")
+    with bench.task() as running:
+        assert settled(running.task) == []
 
 
 def test_validation_reports_problems_of_the_database(database: SourceDatabase, tmp_path: Path) -> None:
