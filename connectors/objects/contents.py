@@ -135,7 +135,14 @@ def _plain(chunk: Chunk) -> Iterable[Any]:
     values: list[Any] = chunk.values.to_pylist()
     if chunk.schema is not None:
         return values
-    return [json.loads(value) if isinstance(value, str) else value for value in values]
+    return [_parsed(value) if isinstance(value, str) else value for value in values]
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:  # on both sides alike
+        return text
 
 
 def _side_by_side(name: str, streams: Mapping[str, Iterator[Any]]) -> Iterator[dict[str, Any]]:

@@ -11,8 +11,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from connect.api import Origin, Record, RecordBatch, Schema, SchemaType, TargetRows
@@ -32,6 +33,7 @@ from tests.connectors.jdbc.sink_databases import (
 from tests.servers.s3 import S3Server
 from tests.support.buckets import bucket_on
 from tidegate.verify.rows import RowStates
+from tidegate.verify.states import States
 
 keys, cells = st.integers(-3, 3), st.one_of(st.none(), st.integers(-2, 2), st.sampled_from(["", "a", "-1"]))
 rows = st.dictionaries(keys, st.fixed_dictionaries({"x": cells, "y": cells}))
@@ -40,6 +42,32 @@ rows = st.dictionaries(keys, st.fixed_dictionaries({"x": cells, "y": cells}))
 def columns(made: Iterable[tuple[int, Any]], *names: str) -> dict[str, list[Any]]:
     listed = list(made)
     return {"id": [key for key, _ in listed], **{name: [row[name] for _, row in listed] for name in names}}
+
+
+HOSTILE_KEYS = (
+    "[" * 2_000,
+    "[" * 900 + "]" * 900,
+    '{"id": 123456789012345678901234567890}',
+    "9" * 4_400,
+    '{"id": "\\ud800"}',
+    '{"id": NaN}',
+    '{"id": -Infinity}',
+    "{}",
+    "[]",
+    "",
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(texts=st.sets(st.one_of(st.text(), st.integers().map(str), st.sampled_from(HOSTILE_KEYS)), max_size=12))
+@example(texts=set(HOSTILE_KEYS))
+def test_any_key_is_in_a_range(texts: set[str]) -> None:
+    made = [(text.encode("utf-8", "replace").decode(), b"x") for text in texts]
+    with States() as states, States(("1", "b")) as limited:
+        states.put(0, "t", made)
+        limited.put(0, "t", made)
+        assert sum(each.left for each in states.ranges(3)) == states.count(0)
+        assert sum(each.differing for each in limited.ranges(3)) == limited.count(0) <= states.count(0)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -247,3 +275,21 @@ def test_objects_of_a_bucket_are_read_back(s3_server: S3Server) -> None:
             compared(states, 1, [*contents.expected(batch), *contents.rest()])
             compared(states, 0, contents.stored())
             assert (states.count(0), states.count(1), states.differing()) == (4, 4, 0)
+
+
+@pytest.mark.parametrize("depth", [100, 300, *range(800, 1_000, 40)])
+def test_a_value_that_is_nested_deeper_than_the_stack_is_compared(depth: int, tmp_path: Path) -> None:
+    texts = ['{"a":' * depth + str(number) + "}" * depth for number in range(2)]
+    made = RecordBatch("t", pa.array(texts), None, origin=Origin("t", 0), offsets=pa.array([0, 1]))
+    properties = {"topics": "t", "store.url": str(tmp_path), "format.class": "x.JsonFormat", "flush.size": "1"}
+    bench = Bench(LocalSinkConnector, properties)
+    with bench.sink(PLACE) as running:
+        running.task.put([made])
+    for keys in ((), ("a",)):
+        with RowStates() as states, closing(bench.unstarted().contents({})) as contents:
+            contents.positions([PLACE])
+            for each in [*contents.expected(made.slice(0, 1)), *contents.rest()]:
+                states.append(1, each.target, each.columns, keys if "a" in each.columns else ())
+            for each in contents.stored():
+                states.append(0, each.target, each.columns, keys if "a" in each.columns else ())
+            assert (states.count(0), states.count(1), states.differing()) == (2, 1, 1)

@@ -175,9 +175,9 @@ def _print_differences(
     if not differing:
         click.echo(f"all {keys[0]:,} {counted} are alike")
         return
-    found: list[dict[str, Any]] = told["differences"]
-    print_table([part, "key", "difference"], [[d["part"] or "-", d["key"], _kind(d, sides)] for d in found])
-    more = f", of which {len(found)} are shown" if differing > len(found) else ""
+    shown: list[dict[str, Any]] = told["differences"]
+    print_table([part, "key", "difference"], [[d["part"] or "-", d["key"], _kind(d, sides)] for d in shown])
+    more = f", of which {len(shown)} are shown" if differing > len(shown) else ""
     click.echo(f"{differing:,} {counted} differ{more}: {keys[0]:,} {counted} in {sides[0]}, {keys[1]:,} in {sides[1]}")
 
 

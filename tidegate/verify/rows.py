@@ -7,12 +7,12 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from tidegate.records.exact_json import json_text
 from tidegate.verify.states import Difference, States
 
 __all__ = ["RowStates"]
 
-_HEAD: Final = struct.Struct("<IH")
-_CELL: Final = 8
+_HEAD: Final = struct.Struct("<II")
 _MOST_TEXT: Final = 300
 _NULL: Final = hash(repr(None))
 _MASK: Final = (1 << 64) - 1
@@ -80,11 +80,11 @@ class RowStates(States):
 
     def _rows(self, columns: Columns, keys: Sequence[str]) -> Iterable[tuple[str, bytes]]:
         if not keys:
-            one = _HEAD.pack(1, self._number(()))
-            return ((_shortened(text), one) for text in _row_texts(columns))
+            once = _HEAD.pack(1, self._number(()))
+            return ((_shortened(text), once) for text in _row_texts(columns))
         names = tuple(sorted(name for name in columns if name not in keys))
         head, pack = _HEAD.pack(1, self._number(names)), struct.Struct(f"<{len(names)}q").pack
-        hashes = [[hash(repr(value)) for value in columns[name]] for name in names]
+        hashes = [[_hashed(value) for value in columns[name]] for name in names]
         texts = _key_texts(columns, keys)
         if not hashes:
             return ((text, head) for text in texts)
@@ -156,7 +156,17 @@ def _row_texts(columns: Columns) -> Iterable[str]:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=_shown, sort_keys=True, separators=(",", ":"))
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_shown, sort_keys=True, separators=(",", ":"))
+    except RecursionError:
+        return json_text(value, constants=True)
+
+
+def _hashed(value: Any) -> int:
+    try:
+        return hash(repr(value))
+    except RecursionError:
+        return hash(json_text(value, constants=True))
 
 
 def _shown(value: Any) -> str:

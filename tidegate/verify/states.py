@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sqlite3
 import tempfile
 from collections.abc import Iterable
@@ -147,20 +148,24 @@ _LASTING: Final = "JOIN before USING (part, key) WHERE s.a IS NOT s.b AND s.a IS
 
 
 def _ranked(key: str) -> Any:
-    """What a key is sorted by: the first column of a JSON object, a number by its value."""
-    if key[:1] in "{[":
-        try:
-            parsed = json.loads(key)
-        except ValueError:
-            return key
-        cells = list(parsed.values()) if isinstance(parsed, dict) else parsed
-        first = cells[0] if cells else key
-        return first if isinstance(first, int | float | str) and not isinstance(first, bool) else str(first)
+    """The value by which a key is sorted: the first column of a JSON object or list, a number by its value."""
+    value: Any = key
     try:
-        number = int(key)
-    except ValueError:
+        if key[:1] in ("{", "["):
+            parsed = json.loads(key)
+            cells = list(parsed.values()) if isinstance(parsed, dict) else parsed
+            value = cells[0] if cells else key
+            if isinstance(value, bool) or not isinstance(value, int | float | str):
+                value = str(value)
+        else:
+            value = int(key)
+    except (ValueError, RecursionError):  # a key may be any text
         return key
-    return number if -(1 << 63) <= number < 1 << 63 else key
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return str(value)
+    if isinstance(value, float) and math.isnan(value):  # SQLite has no NaN
+        return str(value)
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
 def _order(rank: Any) -> tuple[bool, Any]:
