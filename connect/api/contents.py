@@ -48,10 +48,10 @@ class SinkContents(ABC):
 
     @abstractmethod
     def expected(self, batch: RecordBatch) -> Iterable[TargetRows]:
-        """What becomes of records, which come in the order of their offsets in each partition."""
+        """The rows that records become in the target. Records come in the order of their offsets in each partition."""
 
     def rest(self) -> Iterable[TargetRows]:
-        """What waited for more records."""
+        """Rows that waited for more records."""
         return ()
 
     @abstractmethod

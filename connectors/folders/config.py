@@ -27,7 +27,7 @@ from connect.api import (
 )
 from connectors.folders.schemas import read_schema
 from connectors.folders.texts import TimeFormats, java_format
-from connectors.objects.sftp import SftpKeys
+from connectors.objects.sftp import SftpKeys, url_problems
 
 __all__ = [
     "FORMATS",
@@ -505,9 +505,9 @@ class FolderSourceConfig(SftpKeys):
                 yield Problem(
                     name, f"{name} is {folder_url!r}; it should be in the same store as input.path, {self.input_path!r}"
                 )
-        for name, folder_url in (("input.path", self.input_path), ("finished.path", self.finished_path)):
-            if scheme_of(folder_url) == "sftp" and urlsplit(folder_url).password:
-                yield Problem(name, f"{name} has a password, which status and logs would show: set sftp.password")
+        yield from url_problems("input.path", self.input_path)
+        yield from url_problems("finished.path", self.finished_path)
+        yield from url_problems("error.path", self.error_path)
         if kind == "regex":
             yield from self._regex_problems()
         if kind == "fixed":

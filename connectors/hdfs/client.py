@@ -97,9 +97,6 @@ class HdfsStore(RenamingStore):
                 return []
         return sorted(status.path.lstrip("/") for status in listed if not status.isdir)
 
-    def _names(self, folder: str) -> Iterable[str]:
-        return [name.rpartition("/")[2] for name in self.names(folder, "/")]
-
     @contextmanager
     def reading(self, name: str, *, seeks: bool) -> Iterator[BinaryIO]:
         with self._hdfs_errors("read", name):

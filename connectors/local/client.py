@@ -63,9 +63,6 @@ class LocalStore(RenamingStore):
             target.parent.mkdir(parents=True, exist_ok=True)
             (self._root / old).replace(target)
 
-    def _names(self, folder: str) -> Iterable[str]:
-        return [path.name for path in (self._root / folder).rglob("*") if path.is_file()]
-
     def names(self, folder: str, delimiter: str) -> Iterable[str]:
         with self._disk_errors("list", folder) as below:
             paths = [path for path in below.rglob("*") if path.is_file()]

@@ -52,10 +52,6 @@ class RenamingStore(Store):
         FileNotFoundError where ``old`` does not exist.
         """
 
-    @abstractmethod
-    def _names(self, folder: str) -> Iterable[str]:
-        """Names, without folders, of all files in a folder and below it; none where it does not exist."""
-
     def commit(self, partition: TopicPartition, files: Sequence[Finished], mark: Mark) -> None:
         moves = [(self._temporary(finished.name), self._inside(finished.name)) for finished in files]
         for finished, (temporary, _) in zip(files, moves, strict=True):
@@ -88,7 +84,7 @@ class RenamingStore(Store):
         if not self.names_end_offset:
             return None
         folder = "/".join(filter(None, [self._topics_dir, partition.topic]))
-        matches = (_NAME.fullmatch(name) for name in self._names(folder))
+        matches = (_NAME.fullmatch(name.rpartition("/")[2]) for name in self.names(folder, "/"))
         of_partition = [match for match in matches if match and (match[1], int(match[2])) == partition]
         return max((int(match[4]) for match in of_partition), default=-1) + 1 or None
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
-from connect.api import ConnectError, MissingExtra, Password, RetriableConnectError, config, key, require_file
+from connect.api import ConnectError, MissingExtra, Password, Problem, RetriableConnectError, config, key, require_file
 
 if TYPE_CHECKING:
     from paramiko import SFTPClient, SFTPFile, SSHClient
 
-__all__ = ["RemoteFile", "Sftp", "SftpKeys"]
+__all__ = ["RemoteFile", "Sftp", "SftpKeys", "url_problems"]
 
 _BLOCK_BYTES: Final = 1024 * 1024
 _TIMEOUT_S: Final = 30.0
@@ -42,6 +42,13 @@ class SftpKeys:
         "it is refused.",
         group=_SFTP,
     )
+
+
+def url_problems(name: str, url: str | None) -> Iterator[Problem]:
+    """What is wrong with the value of a key that may be the URL of a folder on a server."""
+    parts = urlsplit(url or "")
+    if parts.scheme == "sftp" and parts.password:
+        yield Problem(name, f"{name} has a password, which status and logs would show: set sftp.password")
 
 
 class RemoteFile(NamedTuple):

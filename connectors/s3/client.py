@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -146,11 +147,15 @@ class S3Store(Store):
         for finished in files:
             self._upload(finished)
 
+    @cached_property
+    def _objects(self) -> S3Objects:
+        return S3Objects(self._config)
+
     def names(self, folder: str, delimiter: str) -> Iterable[str]:
-        return [listed.name for listed in S3Objects(self._config).list(f"{folder}{delimiter}")]
+        return [listed.name for listed in self._objects.list(f"{folder}{delimiter}")]
 
     def reading(self, name: str, *, seeks: bool) -> AbstractContextManager[BinaryIO]:
-        return S3Objects(self._config).open(name, seeks=seeks, compression=None)
+        return self._objects.open(name, seeks=seeks, compression=None)
 
     def _upload(self, finished: Finished) -> None:
         name = f"{self._config.bucket}/{finished.name}"

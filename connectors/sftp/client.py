@@ -46,9 +46,6 @@ class SftpStore(RenamingStore):
     def _rename(self, old: str, new: str) -> None:
         self._sftp.rename(self._path(old), self._path(new))
 
-    def _names(self, folder: str) -> Iterable[str]:
-        return [name.rpartition("/")[2] for name in self.names(folder, "/")]
-
     def names(self, folder: str, delimiter: str) -> Iterable[str]:
         try:
             listed = [file.path for file in self._sftp.list(self._path(folder), walks=True)]

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from connect.api import Problem, config, key
 from connectors.objects.config import ObjectSinkConfig
-from connectors.objects.sftp import SftpKeys
+from connectors.objects.sftp import SftpKeys, url_problems
 
 __all__ = ["SftpSinkConfig"]
 
@@ -31,5 +31,4 @@ class SftpSinkConfig(ObjectSinkConfig, SftpKeys):
         parts = urlsplit(self.url)
         if parts.scheme != "sftp" or not parts.hostname or not parts.path:
             yield Problem("store.url", f"store.url is {self.url!r}; it should look like sftp://user@host:22/path")
-        if parts.password:
-            yield Problem("store.url", "store.url has a password, which status and logs would show: set sftp.password")
+        yield from url_problems("store.url", self.url)

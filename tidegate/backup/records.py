@@ -63,7 +63,7 @@ def fetched_tables(
 
 
 def fetched_parts(consumer: BatchConsumer, where: TopicPartition, start: int, end: int) -> Iterator[FetchedBatches]:
-    """What is fetched of a partition from ``start`` on until it reaches ``end``; the last may go beyond.
+    """Fetch a partition from ``start`` on until it reaches ``end``; the last batches may go beyond.
 
     Raises TidegateError where nothing arrives for two minutes.
     """

@@ -173,7 +173,7 @@ class _Comparison:
         starts: Mapping[TopicPartition, int],
         until: Callable[[], Mapping[TopicPartition, int]],
     ) -> Iterator[TargetRows]:
-        """What becomes of the records that were not read yet, up to the positions; those may move while they are read."""
+        """Read the records up to the positions, which may move meanwhile, from where the last call ended. Yields what becomes of them."""
         while True:
             ends = until()
             left = [tp for tp in sorted(ends) if self._read.get(tp, starts[tp]) < ends[tp]]

@@ -19,6 +19,7 @@ from tests.connectors.folders.test_file_source import committed, everything, pol
 from tests.support.objects import batch, files_below, read_file, row
 from tests.support.sftp import SftpServer, sftp_server
 from tidegate.kit.config import parse, validate
+from tidegate.kit.errors import ConfigError
 
 P0 = TopicPartition("events", 0)
 
@@ -152,5 +153,8 @@ def test_a_url_with_a_password_is_refused_and_a_missing_folder_is_told(server: S
     secret = server.url.replace("user@", "user:pass@")
     problems = validate(SftpSinkConfig, {**sink_bench(server).properties, "store.url": f"{secret}/x"})
     assert any("set sftp.password" in str(problem) for problem in problems)
+    for name in ("input.path", "finished.path", "error.path"):
+        with pytest.raises(ConfigError, match=f"{name} has a password"):
+            parse(FileSourceConnector.config_class, {**source_bench(server).properties, name: f"{secret}/x"})
     with source_bench(server).task() as running, pytest.raises(ConnectError, match="there is no folder sftp://"):
         running.task.poll()
