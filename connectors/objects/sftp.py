@@ -16,7 +16,7 @@ from connect.api import ConnectError, MissingExtra, Password, Problem, Retriable
 if TYPE_CHECKING:
     from paramiko import SFTPClient, SFTPFile, SSHClient
 
-__all__ = ["RemoteFile", "Sftp", "SftpKeys", "url_problems"]
+__all__ = ["RemoteFile", "Sftp", "SftpKeys", "aside", "url_problems"]
 
 _BLOCK_BYTES: Final = 1024 * 1024
 _TIMEOUT_S: Final = 30.0
@@ -189,7 +189,10 @@ class Sftp:
             client.putfo(source, path)
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file, replacing one that is there, in one step where the server can."""
+        """Rename a file, replacing one that is there, in one step where the server can.
+
+        Elsewhere the file that is replaced has the name ``aside`` until the other has its name.
+        """
         self.stat(old)
         self.make_folders(new.rpartition("/")[0])
         with self.errors("rename to", new) as client:
@@ -200,10 +203,7 @@ class Sftp:
             except OSError as error:
                 if error.errno is not None:
                     raise
-                # a server without OpenSSH's extension
-                with suppress(FileNotFoundError):
-                    client.remove(new)
-                client.rename(old, new)
+                _replace(client, old, new)  # a server without OpenSSH's extension
 
     def remove(self, path: str) -> None:
         with self.errors("delete", path) as client, suppress(FileNotFoundError):
@@ -224,6 +224,23 @@ class Sftp:
                     client.mkdir(each)
                 except OSError:
                     client.stat(each)  # another task was faster
+
+
+def aside(path: str) -> str:
+    """Where a file is while it is replaced in two steps."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.replaced"
+
+
+def _replace(client: SFTPClient, old: str, new: str) -> None:
+    with suppress(FileNotFoundError):
+        client.stat(new)
+        with suppress(FileNotFoundError):
+            client.remove(aside(new))
+        client.rename(new, aside(new))
+    client.rename(old, new)
+    with suppress(FileNotFoundError):
+        client.remove(aside(new))
 
 
 _FOR_GOOD: Final = frozenset({errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from connectors.objects.renaming import RenamingStore
-from connectors.objects.sftp import Sftp, SftpKeys
+from connectors.objects.sftp import Sftp, SftpKeys, aside
 
 __all__ = ["SftpStore"]
 
@@ -37,11 +37,11 @@ class SftpStore(RenamingStore):
         self._sftp.write(self._path(name), io.BytesIO(data))
 
     def _read(self, name: str) -> bytes | None:
-        try:
-            with self._sftp.reading(self._path(name)) as file:
+        path = self._path(name)
+        for each in (path, aside(path)):
+            with suppress(FileNotFoundError), self._sftp.reading(each) as file:
                 return file.read()
-        except FileNotFoundError:
-            return None
+        return None
 
     def _rename(self, old: str, new: str) -> None:
         self._sftp.rename(self._path(old), self._path(new))

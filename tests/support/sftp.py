@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -38,10 +38,27 @@ class _Logins(asyncssh.SSHServer):
         return (username, password) == ("user", PASSWORD)
 
 
-class SftpServer:
-    """``root`` has the files; the server shows it as ``/``."""
+class _PlainRenames(asyncssh.SFTPServer):
+    """Has no posix-rename. Of its renames those fail for which ``refuses`` of the old and the new name is true."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, channel: Any, chroot: str, refuses: Callable[[str, str], bool]) -> None:
+        super().__init__(channel, chroot=chroot)
+        self._refuses = refuses
+
+    def posix_rename(self, oldpath: bytes, newpath: bytes) -> Any:
+        raise asyncssh.SFTPOpUnsupported("no posix-rename here")
+
+    def rename(self, oldpath: bytes, newpath: bytes) -> Any:
+        if self._refuses(oldpath.decode(), newpath.decode()):
+            raise asyncssh.SFTPFailure("not now")
+        return super().rename(oldpath, newpath)
+
+
+class SftpServer:
+    """``root`` has the files; the server shows it as ``/``. With ``refuses`` it can't rename over a file that is there."""
+
+    def __init__(self, folder: Path, refuses: Callable[[str, str], bool] | None = None) -> None:
+        self._refuses = refuses
         self.root = folder / "files"
         self.root.mkdir(parents=True)
         self.known_hosts, self.key = folder / "known_hosts", folder / "id_ed25519"
@@ -65,11 +82,16 @@ class SftpServer:
                 server_factory=lambda: _Logins(self._connections),
                 server_host_keys=[self._host_key],
                 authorized_client_keys=self._authorized,
-                sftp_factory=lambda channel: asyncssh.SFTPServer(channel, chroot=str(self.root)),
+                sftp_factory=self._session,
             )
 
         self._server = self._on_loop(listening())
         self.port = self._server.get_port()
+
+    def _session(self, channel: Any) -> asyncssh.SFTPServer:
+        if self._refuses is None:
+            return asyncssh.SFTPServer(channel, chroot=str(self.root))
+        return _PlainRenames(channel, str(self.root), self._refuses)
 
     def _on_loop(self, coroutine: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
@@ -111,8 +133,8 @@ class SftpServer:
 
 
 @contextmanager
-def sftp_server(folder: Path) -> Iterator[SftpServer]:
-    server = SftpServer(folder)
+def sftp_server(folder: Path, refuses: Callable[[str, str], bool] | None = None) -> Iterator[SftpServer]:
+    server = SftpServer(folder, refuses)
     try:
         yield server
     finally:

@@ -65,6 +65,26 @@ def test_files_are_written_once_and_the_sink_goes_on_where_it_was(server: SftpSe
     assert not list(server.root.rglob("*_tmp/**/*.json*")), "no temporary file stays"
 
 
+@pytest.mark.parametrize("interrupted", ["log.json.new", "+0+0000000003.json_tmp"])
+def test_a_server_that_cannot_replace_files_in_one_step_loses_no_commit(tmp_path: Path, interrupted: str) -> None:
+    refused = [True]
+    rows = [row(n) for n in range(9)]
+    with sftp_server(tmp_path, lambda old, new: bool(refused) and old.endswith(interrupted)) as server:
+        made = sink_bench(server)
+        refused.clear()
+        with made.sink(P0) as running:
+            running.task.put([batch(rows[:3])])
+        refused.append(True)
+        with made.sink(P0) as running, pytest.raises(RetriableConnectError, match="not now"):
+            running.task.put([batch(rows[3:6], 3)])
+        refused.clear()
+        with made.sink(P0) as running:
+            start = running.context.rewinds[P0]
+            running.task.put([batch(rows[start:], start)])
+        assert sorted(number for each in ids(server).values() for number in each) == list(range(9))
+        assert not list(server.root.rglob("*.replaced"))
+
+
 def test_what_was_written_is_read_back_for_a_comparison(server: SftpServer) -> None:
     made = sink_bench(server)
     rows = batch([row(n) for n in range(6)])
