@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import html
 import json
@@ -165,6 +166,26 @@ def test_a_share_group_has_its_lag_and_is_moved(visitor, platform, orders):
     (row,) = [each for each in listed if each["group"] == "sharers"]
     assert (row["type"], row["lag"]) == ("share", 0)
     assert visitor.post("/groups/sharers/delete") == "/groups"
+
+
+def test_a_broker_that_tells_no_offsets_of_share_groups_keeps_nobody_from_the_list(platform, orders, monkeypatch):
+    from broker.client import Admin, ClientConfig, TopicPartition
+    from broker.errors import UnsupportedVersion
+    from tidegate.records.group_offsets import group_lags
+
+    def refuse(admin, group):
+        raise UnsupportedVersion("DescribeShareGroupOffsets is not known here")
+
+    async def lags():
+        async with Admin(ClientConfig(platform.bootstrap_servers)) as admin:
+            await admin.alter_share_group_offsets("older", {TopicPartition(orders, 0): 5})
+            monkeypatch.setattr(Admin, "share_group_offsets", refuse)
+            described = await admin.describe_group("older")
+            answer = described.type, await group_lags(admin, described)
+            await admin.delete_groups(["older"])
+            return answer
+
+    assert asyncio.run(lags()) == ("share", [])
 
 
 def test_a_refused_schema_is_explained_before_and_after_it_is_registered(visitor):

@@ -56,7 +56,12 @@ async def group_lags(admin: Admin, group: GroupDescription, topic: str | None = 
     Of a share group the committed offset is where the partition starts: records after it may be done, too, so that the lag is
     the most that is left. With ``topic`` only its partitions are looked at. Without a committed offset everything in the partition counts as lag: nothing of it is known to be done.
     """
-    committed = await _offsets(admin, group)
+    from broker.errors import UnsupportedVersion
+
+    try:
+        committed = await _offsets(admin, group)
+    except UnsupportedVersion:  # Apache Kafka 4.0 has share groups, but tells no offsets of them
+        committed = {}
     there = set(await admin.list_topics(internal=True)) if topic is None else {topic}
     assigned = {partition for member in group.members for partition in member.partitions}
     partitions = sorted(partition for partition in committed.keys() | assigned if partition.topic in there)
