@@ -170,7 +170,7 @@ def test_a_share_group_has_its_lag_and_is_moved(visitor, platform, orders):
 
 def test_a_broker_that_tells_no_offsets_of_share_groups_keeps_nobody_from_the_list(platform, orders, monkeypatch):
     from broker.client import Admin, ClientConfig, TopicPartition
-    from broker.errors import UnsupportedVersion
+    from broker.client.errors import UnsupportedVersion
     from tidegate.records.group_offsets import group_lags
 
     def refuse(admin, group):

@@ -56,7 +56,7 @@ async def group_lags(admin: Admin, group: GroupDescription, topic: str | None = 
     Of a share group the committed offset is where the partition starts: records after it may be done, too, so that the lag is
     the most that is left. With ``topic`` only its partitions are looked at. Without a committed offset everything in the partition counts as lag: nothing of it is known to be done.
     """
-    from broker.errors import UnsupportedVersion
+    from broker.client.errors import UnsupportedVersion
 
     try:
         committed = await _offsets(admin, group)
