@@ -256,23 +256,51 @@ def test_a_level_of_the_workers_loggers_is_set(page, troubles):
     assert all(line.endswith("INFO") for line in page.locator("tbody tr").all_inner_texts())
 
 
-def test_a_snapshot_shows_how_far_it_is_by_table(page, platform, tmp_path):
-    with sqlite3.connect(tmp_path / "shop.db") as database:
+@pytest.fixture(scope="module")
+def snapshot(platform, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("snapshot")
+    with sqlite3.connect(folder / "shop.db") as database:
         for table in ("orders", "customers"):
             database.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, name TEXT)")
             database.executemany(f"INSERT INTO {table} VALUES (?, 'x')", [(n,) for n in range(2_000)])
     platform.create(
         "console-snapshot",
         connector__class="SqliteCdcSource",
-        database__path=tmp_path / "shop.db",
+        database__path=folder / "shop.db",
         topic__prefix="console_shop",
     )
+    return folder / "shop.db"
+
+
+def test_a_snapshot_shows_how_far_it_is_by_table(page, snapshot):
     page.goto("/connectors/console-snapshot")
     wait_for(page, "Progress of task 0")
     progress = page.locator("section", has_text="Progress of task 0")
     wait_for(page, "4,000 rows")
     for table in ("main.orders", "main.customers"):
         assert progress.locator("tr", has_text=table).locator("td").first.inner_text() in ("read", "reading", "waiting")
+
+
+def test_the_lineage_leads_from_a_topic_to_the_column_of_its_table(page, snapshot):
+    page.goto("/lineage")
+    wait_for(page, "console_shop.main.customers")
+    page.fill("[name=of]", "console_shop.main.customers")
+    follow(page, "button:has-text('Show')")
+    boxes = page.locator(".lineage .node title").all_text_contents()
+    assert sorted(boxes) == [
+        "connector console-snapshot",
+        f"dataset sqlite://{snapshot}/customers",
+        "topic console_shop.main.customers",
+    ]
+    follow(page, "th a:has-text('after.name')")
+    assert page.locator("ol li").inner_text() == (
+        f"sqlite://{snapshot}/customers . name by console-snapshot to console_shop.main.customers . after.name"
+    )
+    with page.expect_download() as download:
+        page.click("text=Save as OpenLineage")
+    events = [json.loads(line) for line in download.value.path().read_text().splitlines()]
+    made = next(event for event in events if event["job"]["name"] == "console-snapshot")
+    assert {entry["name"] for entry in made["inputs"]} == {"customers", "orders"}
 
 
 PATHS = (
@@ -298,11 +326,13 @@ PATHS = (
     "/loggers?q=connectors",
     "/events",
     "/new-schema",
+    "/lineage",
+    "/lineage?of=topic:console_shop.main.customers&column=after.name",
     "/nothing-here",
 )
 
 
-def test_every_page_is_accessible_and_fits_in_both_themes(chromium, platform, troubles):
+def test_every_page_is_accessible_and_fits_in_both_themes(chromium, platform, troubles, snapshot):
     browser, axe = chromium
     for theme, width in (("light", 1280), ("dark", 390)):
         context = browser.new_context(

@@ -50,5 +50,6 @@ PAGES: Final = (
     Page("", "/topics", "tidegate.console.pages.records", _KAFKA),
     Page("Groups", "/groups", "tidegate.console.pages.groups", _KAFKA),
     Page("Schemas", "/schemas", "tidegate.console.pages.schemas", ("registry_url",)),
+    Page("Lineage", "/lineage", "tidegate.console.pages.lineage", needs=("connect_url",)),
     Page("Events", "/events", "tidegate.console.pages.events", ("events_url",)),
 )
