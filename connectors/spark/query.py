@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ from connectors.spark.class_archive import record_classes
 from connectors.spark.failures import first_words
 from connectors.spark.java import environment, find_java
 from connectors.spark.job import Input, Job
+from connectors.spark.query_guard import SETTINGS, require_query
 from registry.client import RegistryClient
 from registry.client.errors import NotFound
 from tidegate.kit.config import nearest_name
@@ -41,6 +43,7 @@ __all__ = ["Query", "Result", "run_query"]
 _FORMATS: Final = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json-schema"}
 """The format of a topic's values by the type of their schema."""
 _RECORDING_S: Final = 60
+_LOOK_S: Final = 0.2
 _SAMPLE: Final = 1000
 """How many records of a topic without a schema are looked at for the columns of their JSON."""
 
@@ -54,6 +57,8 @@ class Query:
     metadata_columns: bool
     kafka: Mapping[str, str] = field(repr=False)
     registry: Mapping[str, str] = field(repr=False)
+    most_bytes: int | None = None
+    """The largest result, as JSON; a larger one is an error."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +71,11 @@ class Result:
 
 
 @contextlib.contextmanager
-def run_query(query: Query) -> Iterator[Result]:
+def run_query(query: Query, stopping: threading.Event | None = None) -> Iterator[Result]:
     """Run a query on a local Spark that starts and ends with it. A topic is a view by its name, or by its name with underscores
     for what SQL has no letters for; its columns are the fields of its values.
 
-    The end of the context waits for Spark's end; on a machine's first query that takes seconds, as Spark writes its archive of
+    Spark is killed once ``stopping`` is set. The end of the context waits for Spark's end; on a machine's first query that takes seconds, as Spark writes its archive of
     classes. Raises ConnectError with Spark's words, and where there is no usable Java.
     """
     with (
@@ -88,11 +93,16 @@ def run_query(query: Query) -> Iterator[Result]:
             start_new_session=True,
         )
         assert process.stdin is not None and process.stdout is not None
+        over = threading.Event()
+        if stopping is not None:
+            threading.Thread(target=_kill_when, args=(stopping, over, process), daemon=True).start()
         try:
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(json.dumps(asdict(query)))
                 process.stdin.close()
             answer = process.stdout.readline()
+            if not answer and stopping is not None and stopping.is_set():
+                raise ConnectError("the query was stopped")
             if not answer:
                 log.seek(0)
                 words = (log.read().strip().splitlines() or ["it left no words"])[-1]
@@ -104,10 +114,23 @@ def run_query(query: Query) -> Iterator[Result]:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_RECORDING_S)
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, 9)
+            over.set()
+            _kill(process)
             process.wait()
             process.stdout.close()
+
+
+def _kill_when(stopping: threading.Event, over: threading.Event, process: subprocess.Popen[str]) -> None:
+    while not over.is_set():
+        if stopping.wait(_LOOK_S):
+            _kill(process)
+            return
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """With all that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, 9)
 
 
 def main() -> int:
@@ -115,6 +138,7 @@ def main() -> int:
     try:
         spark = _session()
         servers = query.kafka["bootstrap.servers"]
+        require_query(spark, query.sql)
         with Admin(ClientConfig(servers, {k: v for k, v in query.kafka.items() if k != "bootstrap.servers"})) as admin:
             frame = _Topics(spark, query, admin).queried()
         table = frame.limit(query.rows + 1).toArrow()
@@ -125,7 +149,11 @@ def main() -> int:
         columns = [column.to_pylist()[: query.rows] for column in table.columns]
         rows = [list(row) for row in zip(*columns, strict=True)]
         said = {"columns": table.column_names, "rows": rows, "more": len(table) > query.rows}
-    print(json.dumps(said, default=_as_json), flush=True)
+    text = json.dumps(said, default=_as_json)
+    if query.most_bytes is not None and len(text) > query.most_bytes:
+        size = f"{len(text) / 1e6:.1f} MB, and {query.most_bytes / 1e6:g} MB are taken"
+        text = json.dumps({"error": f"the result has {size}: ask for fewer rows or columns"})
+    print(text, flush=True)
     if "error" not in said:
         with contextlib.suppress(Exception):  # the next query starts slowly, that is all
             record_classes(spark)
@@ -145,6 +173,7 @@ def _session() -> SparkSession:
 
     session = (
         SparkSession.builder.appName("tidegate sql")
+        .config(map=dict(SETTINGS))
         .master("local[*]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")

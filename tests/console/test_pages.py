@@ -6,6 +6,7 @@ import sqlite3
 
 import pytest
 import requests
+from confluent_kafka import Producer
 
 from tests.servers.chromium import AXE, running_chromium
 from tests.servers.fixtures import or_skip
@@ -303,6 +304,42 @@ def test_the_lineage_leads_from_a_topic_to_the_column_of_its_table(page, snapsho
     assert {entry["name"] for entry in made["inputs"]} == {"customers", "orders"}
 
 
+def test_a_query_over_a_topic_shows_its_rows_and_reads_nothing_else(page, platform):
+    page.goto("/query")
+    producer = Producer({"bootstrap.servers": platform.bootstrap_servers})
+    for rain in (2, 3):
+        producer.produce("console-query", json.dumps({"city": "Oslo", "rain": rain}))
+    assert producer.flush(60) == 0
+    page.fill(
+        "[name=sql]", "SELECT city, sum(rain) AS rain, max(__offset) AS newest FROM `console-query` GROUP BY city"
+    )
+    follow(page, "button:has-text('Run')")
+    page.wait_for_selector("#result table", timeout=120_000)
+    assert page.locator("#result tr").all_inner_texts() == ["city\train\tnewest", "Oslo\t5\t1"]
+    with page.expect_download() as download:
+        page.click("#result >> text=CSV")
+    assert download.value.path().read_text().split() == ["city,rain,newest", "Oslo,5,1"]
+
+
+@pytest.mark.long
+def test_a_query_is_stopped_or_refused(page, platform):
+    page.goto("/query")
+    page.fill("[name=sql]", "SELECT reflect('java.lang.System', 'getenv', 'HOME')")
+    follow(page, "button:has-text('Run')")
+    page.wait_for_selector("#result .error", timeout=120_000)
+    assert "reflect is not taken here" in page.inner_text("#result")
+    page.fill("[name=sql]", "SELECT count(*) FROM range(1000000000) a, range(1000000) b")
+    follow(page, "button:has-text('Run')")
+    page.goto("/query")
+    follow(page, "button:has-text('Run')")
+    assert "A query of yours is running" in page.inner_text("[role=alert]")
+    page.go_back()
+    page.go_back()
+    follow(page, "button:has-text('Stop')")
+    page.wait_for_selector("#result .error", timeout=30_000)
+    assert "the query was stopped" in page.inner_text("#result")
+
+
 PATHS = (
     "/",
     "/connectors",
@@ -326,6 +363,7 @@ PATHS = (
     "/loggers?q=connectors",
     "/events",
     "/new-schema",
+    "/query",
     "/lineage",
     "/lineage?of=topic:console_shop.main.customers&column=after.name",
     "/nothing-here",
