@@ -321,6 +321,18 @@ def test_a_query_over_a_topic_shows_its_rows_and_reads_nothing_else(page, platfo
     assert download.value.path().read_text().split() == ["city,rain,newest", "Oslo,5,1"]
 
 
+def test_a_search_is_kept_in_the_browser(page, troubles):
+    page.goto("/topics/console-lines/records")
+    page.fill("[name=text]", "no json")
+    page.once("dialog", lambda dialog: dialog.accept("bad ones"))
+    page.click("button:has-text('Keep')")
+    page.goto("/topics/console-lines/records")
+    follow(page, ".kept a:has-text('bad ones')")
+    assert page.input_value("[name=text]") == "no json"
+    page.click("[aria-label='Forget bad ones']")
+    assert page.locator(".kept a").count() == 0
+
+
 @pytest.mark.long
 def test_a_query_is_stopped_or_refused(page, platform):
     page.goto("/query")
