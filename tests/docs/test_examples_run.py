@@ -18,6 +18,7 @@ import requests
 from connect.plugins.registry import load_plugins
 from connect.validation.unknown_keys import unknown_keys
 from connect.validation.validation import validate_connector
+from tests.docs.test_clients import CLIENTS
 from tests.support.pages import ROOT, Command, Shell, blocks, commands, id_of, pages
 from tests.support.platform import RunningPlatform, running_platform, tidegate
 from tidegate.cli import tidegate as command_line
@@ -30,6 +31,8 @@ HELD_ELSEWHERE = {
     "iceberg.md": "tests/connectors/iceberg/test_docs.py",
     "kafka-client.md": "tests/broker/client/test_docs.py",
     "triggers.md": "tests/events/triggers/test_docs.py",
+    "confluent-kafka.md": "tests/docs/test_clients.py",
+    "kafka-python.md": "tests/docs/test_clients.py",
     "serde.md": "tests/registry/serde/test_docs.py",
     "data-source.md": "tests/pyspark_tidegate/test_docs.py",
     "spark/README.md": "tests/pyspark_tidegate/test_docs.py",
@@ -279,6 +282,7 @@ def test_every_page_that_shows_commands_is_followed():
         "docs/how-to/scale.md",
         "docs/how-to/writing-connectors.md",
         "docs/reference/cheat-sheet.md",
+        *(f"docs/how-to/clients/{name}" for name in CLIENTS),
     }
     examples = {f"examples/{name}/README.md" for name in followed_examples()}
     assert shown - followed - examples == set()
