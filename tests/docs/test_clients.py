@@ -93,6 +93,7 @@ CLIENTS: dict[str, Callable[[Path], dict[str, str]]] = {
     "go.md": for_go,
     "node.md": for_node,
 }
+EVOLUTION = "../schema-evolution.md"
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +104,16 @@ def platform(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "page", [name if "python" in name or "confluent" in name else pytest.param(name, marks=OTHERS) for name in CLIENTS]
+    "page",
+    [
+        *(pytest.param(name, marks=[] if prepare is for_python else OTHERS) for name, prepare in CLIENTS.items()),
+        pytest.param(EVOLUTION, marks=pytest.mark.proof),
+    ],
 )
 def test_a_page_s_programs_write_and_read(page, platform, tmp_path):
     (tmp_path / "tidegate-data").symlink_to(platform.data)
-    shell = Shell(tmp_path, CLIENTS[page](tmp_path), addresses=platform.addresses)
+    prepare = CLIENTS.get(page, for_python)
+    shell = Shell(tmp_path, prepare(tmp_path), addresses=platform.addresses)
     for name, block in programs(PAGES / page).items():
         (tmp_path / name).write_text(shell.here(block.text))
     for block in blocks(PAGES / page, "console"):
