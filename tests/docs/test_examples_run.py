@@ -65,6 +65,13 @@ def test_getting_started(tmp_path):
     follow(DOCS / "tutorial" / "getting-started.md", tmp_path)
 
 
+@pytest.mark.servers
+@pytest.mark.proof
+@pytest.mark.long
+def test_the_tutorial_of_an_hour(tmp_path):
+    follow(DOCS / "tutorial" / "one-hour.md", tmp_path)
+
+
 def test_writing_connectors(tmp_path):
     follow(DOCS / "how-to" / "writing-connectors.md", tmp_path)
 
@@ -271,6 +278,7 @@ def test_every_page_that_shows_commands_is_followed():
     shown = {str(page.relative_to(ROOT)) for page in pages() if blocks(page, "console")}
     followed = {
         "docs/tutorial/getting-started.md",
+        "docs/tutorial/one-hour.md",
         "docs/how-to/backup.md",
         "docs/how-to/operating.md",
         "docs/how-to/secure.md",
