@@ -30,6 +30,7 @@ HELD_ELSEWHERE = {
     "delta.md": "tests/connectors/delta/test_delta_sink.py",
     "iceberg.md": "tests/connectors/iceberg/test_docs.py",
     "kafka-client.md": "tests/broker/client/test_docs.py",
+    "words.md": "tests/events/triggers/test_docs.py",
     "triggers.md": "tests/events/triggers/test_docs.py",
     "confluent-kafka.md": "tests/docs/test_clients.py",
     "schema-evolution.md": "tests/docs/test_clients.py",
@@ -250,9 +251,11 @@ def make_mariadb_shop(server) -> None:
 
 
 def make_postgres_shop(server) -> None:
-    """The database and the user of the JDBC page."""
+    """The database and the user of the pages of JDBC, made for the first of them."""
     with server.connect() as connection:
         connection.autocommit = True
+        if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'reader'").fetchone() is not None:
+            return
         connection.execute("CREATE USER reader PASSWORD 'secret'")
         connection.execute("CREATE DATABASE shop OWNER reader")
     with server.connect(dbname="shop", user="reader") as connection:
@@ -288,6 +291,7 @@ def test_every_page_that_shows_commands_is_followed():
         "docs/how-to/events-access.md",
         "docs/how-to/log-on-the-command-line.md",
         "docs/how-to/registry.md",
+        "docs/how-to/from-kafka-connect.md",
         "docs/how-to/scale.md",
         "docs/how-to/schema-evolution.md",
         "docs/how-to/writing-connectors.md",
