@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -50,11 +50,12 @@ def platform(tmp_path_factory):
         yield platform
 
 
-def follow(page: Path, folder: Path) -> None:
+def follow(page: Path, folder: Path, before: Callable[[Shell, Command], None] = lambda shell, command: None) -> None:
     shell = Shell(folder, {"TIDEGATE_CONTEXTS": str(folder / ".contexts.json")})
     try:
         for block in blocks(page, "console"):
             for command in commands(block):
+                before(shell, command)
                 shell.run(command)
     finally:
         shell.stop()
@@ -70,7 +71,17 @@ def test_getting_started(tmp_path):
 @pytest.mark.proof
 @pytest.mark.long
 def test_the_tutorial_of_an_hour(tmp_path):
-    follow(DOCS / "tutorial" / "one-hour.md", tmp_path)
+    """The console shows the dead letter before it is sent back."""
+    looked = []
+
+    def look(shell: Shell, command: Command) -> None:
+        if command.text.startswith("tidegate dlq replay"):
+            page = requests.get(shell.here("http://127.0.0.1:8080/dead-letters"), timeout=60)
+            assert page.ok and "rentals-dlq" in page.text, page.text
+            looked.append(page.url)
+
+    follow(DOCS / "tutorial" / "one-hour.md", tmp_path, look)
+    assert len(looked) == 1
 
 
 def test_writing_connectors(tmp_path):
