@@ -181,6 +181,12 @@ class RegistryClient:
         """A version as a schema of its type, its references resolved."""
         return self._parsed(registered.schema_type, registered.text, registered.references)
 
+    def referencing(self, subject: str, version: int) -> list[tuple[str, int]]:
+        """The versions, as subject and number, whose schemas refer to this one directly. Sorted."""
+        ids = self._transport.ask("GET", f"/subjects/{_quoted(subject)}/versions/{version}/referencedby")
+        versions = [each for known in ids for each in self._transport.ask("GET", f"/schemas/ids/{known}/versions")]
+        return sorted({(each["subject"], each["version"]) for each in versions})
+
     def subjects(self, prefix: str = "") -> list[str]:
         return list(self._transport.ask("GET", "/subjects", query={"subjectPrefix": prefix} if prefix else {}))
 

@@ -216,3 +216,18 @@ def test_a_refused_schema_is_explained_before_and_after_it_is_registered(visitor
     assert "<option selected>FULL</option>" in visitor.get(path)
     assert visitor.post(f"{path}/delete", version=2) == path
     assert visitor.post(f"{path}/delete", subject=subject) == "/schemas"
+
+
+def test_references_are_a_picture_over_any_number_of_steps(visitor):
+    def record(name: str, kind: str) -> str:
+        return json.dumps({"type": "record", "name": name, "fields": [{"name": "part", "type": kind}]})
+
+    for name, inner in (("City", "string"), ("Address", "City"), ("Customer", "Address")):
+        references = f"{inner}={inner.lower()}@1" if inner != "string" else ""
+        form = {"subject": name.lower(), "type": "AVRO", "schema": record(name, inner), "references": references}
+        assert visitor.post("/new-schema", **form) == f"/schemas/{name.lower()}"
+    for subject, user in (("city", "address@1"), ("address", "customer@1"), ("customer", "no other schema")):
+        page = visitor.get(f"/schemas/{subject}")
+        titles = re.findall(r"<title>(\w+) version 1</title>", page)
+        assert sorted(titles) == ["address", "city", "customer"], subject
+        assert user in re.search(r"<dt>Used by</dt>(.*)", page)[1]

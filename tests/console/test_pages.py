@@ -287,7 +287,7 @@ def test_the_lineage_leads_from_a_topic_to_the_column_of_its_table(page, snapsho
     wait_for(page, "console_shop.main.customers")
     page.fill("[name=of]", "console_shop.main.customers")
     follow(page, "button:has-text('Show')")
-    boxes = page.locator(".lineage .node title").all_text_contents()
+    boxes = page.locator(".graph .node title").all_text_contents()
     assert sorted(boxes) == [
         "connector console-snapshot",
         f"dataset sqlite://{snapshot}/customers",

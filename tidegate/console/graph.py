@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-__all__ = ["Picture", "PlacedNode", "drawn"]
+__all__ = ["Picture", "PlacedNode", "drawn", "short_label"]
 
 T = TypeVar("T", bound=Hashable)
 
@@ -14,6 +14,7 @@ WIDTH: Final = 210
 HEIGHT: Final = 40
 _GAP_X, _GAP_Y, _EDGE = 70, 16, 4
 _SWEEPS: Final = 4
+_LETTERS: Final = 28
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ def drawn(edges: Iterable[tuple[T, T]]) -> Picture[T]:
         [PlacedNode(node, *place) for node, place in at.items()],
         [_line(at[start], at[end]) for start, end in listed],
     )
+
+
+def short_label(name: str) -> str:
+    """The end of a name that is too long for a node: it tells most."""
+    return name if len(name) <= _LETTERS else f"…{name[1 - _LETTERS :]}"
 
 
 def _columns(edges: Sequence[tuple[T, T]]) -> list[list[T]]:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from tidegate.clients.lineage import Lineage, Node, lineage_of, open_lineage_events
 from tidegate.console.console import Console, Visit
-from tidegate.console.graph import drawn
+from tidegate.console.graph import drawn, short_label
 from tidegate.kit.errors import TidegateError
 
 __all__ = ["routes"]
@@ -76,7 +76,7 @@ async def _show(visit: Visit) -> Response:
         has_columns=bool(told.kafka),
         link=_link,
         page_of=_page_of,
-        label=_label,
+        label=short_label,
     )
 
 
@@ -96,9 +96,3 @@ def _page_of(node: Node) -> str:
     """The node's own page; empty for what has none."""
     pages = {"topic": "/topics/", "connector": "/connectors/"}
     return f"{pages[node.kind]}{quote(node.name, safe='')}" if node.kind in pages else ""
-
-
-def _label(node: Node) -> str:
-    """The end of a long name, which tells most."""
-    name = node.name
-    return name if len(name) <= 28 else f"…{name[-27:]}"

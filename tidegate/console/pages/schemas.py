@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -12,15 +12,18 @@ from starlette.routing import Route
 
 from tidegate.clients.schemas import checked, compared, pretty_schema
 from tidegate.console.console import Console, Visit
+from tidegate.console.graph import drawn, short_label
 from tidegate.console.numbers import page_of, whole_number
 from tidegate.kit.errors import TidegateError, UsageError
 
 if TYPE_CHECKING:
-    from registry.client import Reference, RegistryClient
+    from registry.client import Reference, RegisteredSchema, RegistryClient
 
 __all__ = ["routes"]
 
 T = TypeVar("T")
+_Node: TypeAlias = tuple[str, int]
+_MOST_REFERENCES: Final = 100
 
 _TYPES: Final = ("AVRO", "JSON", "PROTOBUF")
 _LEVELS: Final = (
@@ -117,19 +120,44 @@ async def _show(visit: Visit) -> Response:
 
     found = await _ask(visit, look)
     version = found["version"]
-    path = f"/subjects/{quote(subject, safe='')}/versions/{version.version}/referencedby"
-    users = await visit.faces.registry.call("GET", path)
+    edges = await _ask(visit, lambda client: _references_of(client, version))
+    node = (version.subject, version.version)
     topic, _, part = subject.rpartition("-")
     return visit.page(
         "schema.html",
         subject=subject,
         topic=topic if part in ("key", "value") else "",
         levels=_LEVELS,
-        users=users,
+        users=[user for start, user in edges if start == node],
+        picture=drawn(edges) if edges else None,
+        node=node,
+        link=lambda node: f"{_path(node[0])}?version={node[1]}",
+        label=short_label,
         may_register=visit.may("write", "subject", subject),
         may_change=visit.may("write", "subject", subject),
         **found,
     )
+
+
+def _references_of(client: RegistryClient, version: RegisteredSchema) -> list[tuple[_Node, _Node]]:
+    """What a version builds on and what builds on it, over any number of steps: pairs of a subject's version and what builds on it."""
+    edges: dict[tuple[_Node, _Node], None] = {}
+    start = (version.subject, version.version)
+    for up in (False, True):
+        seen, waiting = {start}, [start]
+        while waiting and len(edges) < _MOST_REFERENCES:
+            node = waiting.pop()
+            others = client.referencing(*node) if up else _referenced(client, node)
+            for other in others:
+                edges[(node, other) if up else (other, node)] = None
+                if other not in seen:
+                    seen.add(other)
+                    waiting.append(other)
+    return list(edges)
+
+
+def _referenced(client: RegistryClient, node: _Node) -> list[_Node]:
+    return [(each.subject, each.version) for each in client.version(*node).references]
 
 
 async def _new(visit: Visit) -> Response:
