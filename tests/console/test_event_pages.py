@@ -71,3 +71,29 @@ def test_a_trigger_that_has_failed_is_shown_with_its_error_and_goes_on(visitor):
     visitor.post(f"/triggers/{name}/resume-latest")
     until(lambda: ">running<" in visitor.get("/events"), "it goes on")
     assert "can&#39;t be done to a trigger" in visitor.post(f"/triggers/{name}/explode", 400)
+
+
+def test_an_event_is_designed_by_a_form(visitor):
+    assert 'href="/new-event"' in visitor.get("/events")
+    form = {
+        "label": "Tank <Level>",
+        "name": "Tank_Level",
+        "rows": "6",
+        "field.0.label": "Tank",
+        "field.0.type": "Text",
+        "field.0.length": "12",
+        "field.0.required": "yes",
+        "field.3.label": "Liters",
+        "field.3.type": "Number",
+        "field.3.precision": "8",
+        "field.3.scale": "2",
+    }
+    shown = html.unescape(visitor.post("/new-event", 200, **form, what="show"))
+    assert "<label>Tank &lt;Level&gt;</label>" in shown and "<fullName>Tank__c</fullName>" in shown
+    wrong = visitor.post("/new-event", 400, **form | {"field.3.scale": "9"}, what="define")
+    assert "precision 8 and scale 9 are not possible together" in wrong and 'value="Liters"' in wrong
+    assert visitor.post("/new-event", 200, **form, what="more").count("API name of field") == 12
+    assert visitor.post("/new-event", **form, what="define") == "/events/Tank_Level__e"
+    page = visitor.get("/events/Tank_Level__e")
+    assert "Tank__c" in page and "Liters" in page
+    assert visitor.post("/events/Tank_Level__e/publish", **{"field.Tank__c": "A", "field.Liters__c": "1.5"})

@@ -374,6 +374,7 @@ PATHS = (
     "/jobs",
     "/loggers?q=connectors",
     "/events",
+    "/new-event",
     "/new-schema",
     "/query",
     "/lineage",

@@ -53,4 +53,5 @@ PAGES: Final = (
     Page("Schemas", "/schemas", "tidegate.console.pages.schemas", ("registry_url",)),
     Page("Lineage", "/lineage", "tidegate.console.pages.lineage", needs=("connect_url",)),
     Page("Events", "/events", "tidegate.console.pages.events", ("events_url",)),
+    Page("", "/events", "tidegate.console.pages.event_designer", ("events_url",)),
 )

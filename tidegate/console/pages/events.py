@@ -60,6 +60,7 @@ async def _list(visit: Visit) -> Response:
         problems=problems,
         refused=refused,
         may_change=visit.may("manage", "event", "*"),
+        may_define=visit.may_some("manage", "event"),
     )
 
 
