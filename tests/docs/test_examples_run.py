@@ -169,6 +169,8 @@ def at_hand(tmp_path, request):
     def replace(text: str) -> str:
         if '"reorders:' in text:
             shutil.copy(ROOT / "examples/reorders/reorders.py", tmp_path)
+        if '"fraud:' in text:
+            shutil.copytree(ROOT / "examples/payments-scored/triggers", tmp_path / "triggers")
         if '"surge:' in text:
             shutil.copy(ROOT / "examples/taxi-surge/surge.py", tmp_path)
         text = text.replace("FOLDER", str(tmp_path)).replace("file:///data", f"file://{tmp_path}")

@@ -166,6 +166,13 @@ def test_taxi_surge(follow):
 
 @pytest.mark.servers
 @pytest.mark.proof
+@pytest.mark.long  # Spark starts
+def test_payments_scored(follow):
+    follow("payments-scored")
+
+
+@pytest.mark.servers
+@pytest.mark.proof
 @pytest.mark.long  # two Sparks
 def test_reorders(follow):
     follow("reorders")
