@@ -174,6 +174,13 @@ def test_payments_scored(follow):
 @pytest.mark.servers
 @pytest.mark.proof
 @pytest.mark.long  # two Sparks
+def test_page_views(follow):
+    follow("page-views")
+
+
+@pytest.mark.servers
+@pytest.mark.proof
+@pytest.mark.long  # two Sparks
 def test_reorders(follow):
     follow("reorders")
 
