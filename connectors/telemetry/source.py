@@ -1,0 +1,220 @@
+"""The sources of telemetry: what machines and programs send to a listener becomes records."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final, Generic, TypeVar
+
+from connect.api import (
+    Acknowledged,
+    Record,
+    RecordBatch,
+    Schema,
+    SchemaType,
+    SourceConnector,
+    SourceTask,
+    get_logger,
+    pieces,
+)
+from connectors.telemetry import statsd, syslog
+from connectors.telemetry.config import Listener, OtlpConfig, StatsdConfig, SyslogConfig, TelemetryConfig
+from connectors.telemetry.inbox import Arrival
+from connectors.telemetry.malformed import Malformed
+from connectors.telemetry.receiver import Open, Receiver
+
+__all__ = ["OtlpSource", "OtlpTask", "StatsdSource", "StatsdTask", "SyslogSource", "SyslogTask"]
+
+logger = get_logger(__name__)
+
+ConfigT = TypeVar("ConfigT", bound=TelemetryConfig)
+
+_AT_ONCE: Final = 2000
+_BYTES_AT_ONCE: Final = 2 * 1024 * 1024
+_PATIENCE_S: Final = 0.2
+_TELL_EVERY_S: Final = 1.0
+_SHOWN: Final = 16_384
+"""Bytes of a malformed message that its dead letter has."""
+_LETTER: Final = Schema.struct(
+    {name: Schema(SchemaType.STRING) for name in ("listener", "sender", "error", "message")},
+    name="tidegate.telemetry.Malformed",
+)
+
+
+class TelemetryTask(SourceTask[ConfigT], Generic[ConfigT]):
+    """No position is kept: what a listener has taken can't be asked for again."""
+
+    def start(self) -> None:
+        self._receiver = Receiver(self.config, f"{self.context.connector} listeners")
+        self.resources.callback(self._close)
+        self._told, self._told_at = (-1, -1, -1, -1), 0.0
+        self._malformed: list[tuple[Arrival, bytes, str]] = []
+        self._receiver.start([self.opening(listener) for listener in self.config.addresses])
+        logger.info("listening", connector=self.context.connector, listeners=self.config.listeners)
+        self._tell()
+
+    def _close(self) -> None:
+        self._receiver.close()
+        lost = len(self._receiver.inbox)
+        if lost:
+            logger.warning("messages that waited for the log are lost", connector=self.context.connector, messages=lost)
+
+    @abstractmethod
+    def opening(self, listener: Listener) -> Open:
+        """Opens this listener."""
+
+    @abstractmethod
+    def rows(self, arrival: Arrival) -> Iterator[Record]:
+        """The records of a message; ``leave_out`` tells of those that are malformed."""
+
+    def leave_out(self, arrival: Arrival, data: bytes, error: str) -> None:
+        self._malformed.append((arrival, data, error))
+
+    def poll(self) -> Sequence[RecordBatch]:
+        arrivals = self._receiver.inbox.take(_AT_ONCE, _BYTES_AT_ONCE, _PATIENCE_S)
+        by_topic: dict[str, list[Record]] = defaultdict(list)
+        for arrival in arrivals:
+            if arrival.error:
+                self.leave_out(arrival, arrival.data, arrival.error)
+                continue
+            for record in self.rows(arrival):
+                by_topic[record.topic].append(record)
+        letters = list(self._letters())
+        if letters:
+            by_topic[self.config.dead_letters] += letters
+        self._tell()
+        batches = map(RecordBatch.from_records, by_topic.values())
+        return [batch.slice(*piece) for batch in batches for piece in pieces(batch.values, len(batch))]
+
+    def _letters(self) -> Iterator[Record]:
+        for arrival, data, error in self._malformed:
+            self._receiver.counts.malformed += 1
+            text = data[:_SHOWN].decode(errors="backslashreplace")
+            logger.warning(
+                "malformed message left out",
+                sender=arrival.sender,
+                listener=arrival.listener,
+                error=error,
+                message=text[:200],
+            )
+            if self.config.dead_letters:
+                letter = {"listener": arrival.listener, "sender": arrival.sender, "error": error, "message": text}
+                yield Record(self.config.dead_letters, letter, _LETTER)
+        self._malformed.clear()
+
+    def _tell(self) -> None:
+        """The counts are the task's progress, so that its metrics and the console have them."""
+        counts = self._receiver.counts
+        told = (counts.received, counts.dropped, counts.malformed, counts.refused)
+        now = time.monotonic()
+        if told == self._told or now - self._told_at < _TELL_EVERY_S:
+            return
+        self._told, self._told_at = told, now
+        names = ("received", "dropped", "malformed", "refused")
+        parts = [{"name": name, "state": "COUNTED", "done": done} for name, done in zip(names, told, strict=True)]
+        self.context.progress(counts.received, unit="messages", note="listening", parts=parts)
+
+
+class SyslogTask(TelemetryTask[SyslogConfig]):
+    def opening(self, listener: Listener) -> Open:
+        return _socket(listener, self.config, counted=True)
+
+    def rows(self, arrival: Arrival) -> Iterator[Record]:
+        try:
+            value = syslog.parsed(arrival.data, arrival.sender, arrival.received, self.config.zone)
+        except Malformed as error:
+            self.leave_out(arrival, arrival.data, str(error))
+        else:
+            yield Record(self.config.topic, value, syslog.SCHEMA, value["hostname"], syslog.KEY)
+
+
+class StatsdTask(TelemetryTask[StatsdConfig]):
+    def opening(self, listener: Listener) -> Open:
+        return _socket(listener, self.config, counted=False)
+
+    def rows(self, arrival: Arrival) -> Iterator[Record]:
+        for line in statsd.lines(arrival.data):
+            try:
+                values = statsd.parsed(line, arrival.sender, arrival.received)
+            except Malformed as error:
+                self.leave_out(arrival, line, str(error))
+            else:
+                for value in values:
+                    yield Record(self.config.topic, value, statsd.SCHEMA, value["name"], statsd.KEY)
+
+
+class OtlpTask(TelemetryTask[OtlpConfig]):
+    """A request is answered when the log has its rows. Where transforms or ``errors.tolerance=all`` may leave rows out, of which the
+    task is not told, it is answered when it is in the queue.
+    """
+
+    def start(self) -> None:
+        self._topics = {
+            "logs": self.config.logs_topic,
+            "metrics": self.config.metrics_topic,
+            "traces": self.config.traces_topic,
+        }
+        super().start()
+
+    def opening(self, listener: Listener) -> Open:
+        from connectors.telemetry.http import Answers, listen_http
+
+        if not hasattr(self, "_answers"):
+            properties = self.context.properties
+            at_once = bool(properties.get("transforms")) or properties.get("errors.tolerance") == "all"
+            self._answers = Answers(self._receiver.loop, at_once=at_once)
+        answers = self._answers
+        return lambda inbox, counts, open_now: listen_http(listener, self.config, inbox, counts, answers, open_now)
+
+    def rows(self, arrival: Arrival) -> Iterator[Record]:
+        from connectors.telemetry.otlp import KEY, rows_of, signal
+
+        topic, schema = self._topics[arrival.signal], signal(arrival.signal).schema
+        values = list(rows_of(arrival.signal, arrival.request))
+        self._answers.expect(arrival.number, len(values))
+        for value in values:
+            yield Record(topic, value, schema, value["service"], KEY, offset=arrival.number)
+
+    def acknowledged(self, rows: Sequence[Acknowledged]) -> None:
+        for each in rows:
+            self._answers.written(each.offsets.to_pylist())
+
+
+def _socket(listener: Listener, config: TelemetryConfig, *, counted: bool) -> Open:
+    from connectors.telemetry.sockets import listen_tcp, listen_udp
+
+    if listener.scheme == "udp":
+        return partial(listen_udp, listener, config)
+    return partial(listen_tcp, listener, config, counted=counted)
+
+
+class _TelemetrySource(SourceConnector[ConfigT], Generic[ConfigT]):
+    """One task: an address has one listener."""
+
+    @classmethod
+    def exactly_once(cls, config: ConfigT) -> bool:
+        return False
+
+
+class SyslogSource(_TelemetrySource[SyslogConfig]):
+    """Syslog by UDP and TCP: RFC 5424 and RFC 3164."""
+
+    config_class = SyslogConfig
+    task_class = SyslogTask
+
+
+class StatsdSource(_TelemetrySource[StatsdConfig]):
+    """Metrics of statsd by UDP and TCP, also as DogStatsD writes them."""
+
+    config_class = StatsdConfig
+    task_class = StatsdTask
+
+
+class OtlpSource(_TelemetrySource[OtlpConfig]):
+    """Logs, metrics and traces by OTLP over HTTP."""
+
+    config_class = OtlpConfig
+    task_class = OtlpTask
