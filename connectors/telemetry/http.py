@@ -40,6 +40,7 @@ class Answers:
         self._loop = loop
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._left: Counter[int] = Counter()
+        self._complete: set[int] = set()
         self._numbers = itertools.count(1)
 
     def new(self) -> tuple[int, asyncio.Future[None]]:
@@ -52,22 +53,26 @@ class Answers:
         """From the listeners' thread."""
         self._waiting.pop(number, None)
 
-    def expect(self, number: int, rows: int) -> None:
-        """From the task's thread: the request has so many rows."""
-        self._left[number] += rows
-        if not rows:
-            self._done(number)
+    def expect(self, number: int) -> None:
+        """From the task's thread: the request has one more row."""
+        self._left[number] += 1
+
+    def complete(self, number: int) -> None:
+        """From the task's thread: all rows of the request were expected."""
+        self._complete.add(number)
+        self._look_at(number)
 
     def written(self, numbers: Iterable[int]) -> None:
         """From the task's thread: the log has a row of each of these requests; a number comes as often as it has rows."""
         for number, rows in Counter(numbers).items():
             self._left[number] -= rows
-            if self._left[number] <= 0:
-                self._done(number)
+            self._look_at(number)
 
-    def _done(self, number: int) -> None:
-        del self._left[number]
-        self._loop.call_soon_threadsafe(self._answer, number)
+    def _look_at(self, number: int) -> None:
+        if number in self._complete and self._left[number] <= 0:
+            del self._left[number]
+            self._complete.discard(number)
+            self._loop.call_soon_threadsafe(self._answer, number)
 
     def _answer(self, number: int) -> None:
         waiting = self._waiting.pop(number, None)

@@ -33,7 +33,11 @@ class Receiver:
         opened: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(listeners, opened), name=self._name, daemon=True)
         self._thread.start()
-        opened.result()
+        try:
+            opened.result()
+        except BaseException:
+            self._thread.join()
+            raise
 
     def close(self) -> None:
         if self._thread is not None and not self.loop.is_closed():

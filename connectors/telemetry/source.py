@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final, Generic, TypeVar
 
 from connect.api import (
@@ -32,8 +33,9 @@ logger = get_logger(__name__)
 
 ConfigT = TypeVar("ConfigT", bound=TelemetryConfig)
 
-_AT_ONCE: Final = 2000
-_BYTES_AT_ONCE: Final = 2 * 1024 * 1024
+_ROWS: Final = 5000
+_BYTES: Final = 2 * 1024 * 1024
+"""A poll returns about so many rows and bytes, at most."""
 _PATIENCE_S: Final = 0.2
 _TELL_EVERY_S: Final = 1.0
 _SHOWN: Final = 16_384
@@ -52,6 +54,7 @@ class TelemetryTask(SourceTask[ConfigT], Generic[ConfigT]):
         self.resources.callback(self._close)
         self._told, self._told_at = (-1, -1, -1, -1), 0.0
         self._malformed: list[tuple[Arrival, bytes, str]] = []
+        self._taken: Iterator[tuple[Record, int]] = iter(())
         self._receiver.start([self.opening(listener) for listener in self.config.addresses])
         logger.info("listening", connector=self.context.connector, listeners=self.config.listeners)
         self._tell()
@@ -67,27 +70,39 @@ class TelemetryTask(SourceTask[ConfigT], Generic[ConfigT]):
         """Opens this listener."""
 
     @abstractmethod
-    def rows(self, arrival: Arrival) -> Iterator[Record]:
-        """The records of a message; ``leave_out`` tells of those that are malformed."""
+    def rows(self, arrival: Arrival) -> Iterator[tuple[Record, int]]:
+        """The records of a message, with about their bytes; ``leave_out`` tells of those that are malformed."""
 
     def leave_out(self, arrival: Arrival, data: bytes, error: str) -> None:
         self._malformed.append((arrival, data, error))
 
     def poll(self) -> Sequence[RecordBatch]:
-        arrivals = self._receiver.inbox.take(_AT_ONCE, _BYTES_AT_ONCE, _PATIENCE_S)
         by_topic: dict[str, list[Record]] = defaultdict(list)
-        for arrival in arrivals:
-            if arrival.error:
-                self.leave_out(arrival, arrival.data, arrival.error)
-                continue
-            for record in self.rows(arrival):
-                by_topic[record.topic].append(record)
+        count = size = 0
+        for record, more in self._next_rows():
+            by_topic[record.topic].append(record)
+            count, size = count + 1, size + more
+            if count >= _ROWS or size >= _BYTES:
+                break  # one message may have a million rows: the others follow at the next poll
         letters = list(self._letters())
         if letters:
             by_topic[self.config.dead_letters] += letters
         self._tell()
         batches = map(RecordBatch.from_records, by_topic.values())
         return [batch.slice(*piece) for batch in batches for piece in pieces(batch.values, len(batch))]
+
+    def _next_rows(self) -> Iterator[tuple[Record, int]]:
+        """Rows of messages that were taken, then of those that are in the queue now."""
+        yield from self._taken
+        arrivals = self._receiver.inbox.take(_ROWS, _BYTES, _PATIENCE_S)
+        self._taken = chain.from_iterable(map(self._rows_of, arrivals))
+        yield from self._taken
+
+    def _rows_of(self, arrival: Arrival) -> Iterator[tuple[Record, int]]:
+        if arrival.error:
+            self.leave_out(arrival, arrival.data, arrival.error)
+        else:
+            yield from self.rows(arrival)
 
     def _letters(self) -> Iterator[Record]:
         for arrival, data, error in self._malformed:
@@ -122,28 +137,29 @@ class SyslogTask(TelemetryTask[SyslogConfig]):
     def opening(self, listener: Listener) -> Open:
         return _socket(listener, self.config, counted=True)
 
-    def rows(self, arrival: Arrival) -> Iterator[Record]:
+    def rows(self, arrival: Arrival) -> Iterator[tuple[Record, int]]:
         try:
             value = syslog.parsed(arrival.data, arrival.sender, arrival.received, self.config.zone)
         except Malformed as error:
             self.leave_out(arrival, arrival.data, str(error))
         else:
-            yield Record(self.config.topic, value, syslog.SCHEMA, value["hostname"], syslog.KEY)
+            yield Record(self.config.topic, value, syslog.SCHEMA, value["hostname"], syslog.KEY), len(arrival.data)
 
 
 class StatsdTask(TelemetryTask[StatsdConfig]):
     def opening(self, listener: Listener) -> Open:
         return _socket(listener, self.config, counted=False)
 
-    def rows(self, arrival: Arrival) -> Iterator[Record]:
+    def rows(self, arrival: Arrival) -> Iterator[tuple[Record, int]]:
         for line in statsd.lines(arrival.data):
             try:
                 values = statsd.parsed(line, arrival.sender, arrival.received)
             except Malformed as error:
                 self.leave_out(arrival, line, str(error))
             else:
+                size = len(line) if len(values) == 1 else sum(map(len, chain(*values[0]["tags"].items())))
                 for value in values:
-                    yield Record(self.config.topic, value, statsd.SCHEMA, value["name"], statsd.KEY)
+                    yield Record(self.config.topic, value, statsd.SCHEMA, value["name"], statsd.KEY), size
 
 
 class OtlpTask(TelemetryTask[OtlpConfig]):
@@ -169,14 +185,14 @@ class OtlpTask(TelemetryTask[OtlpConfig]):
         answers = self._answers
         return lambda inbox, counts, open_now: listen_http(listener, self.config, inbox, counts, answers, open_now)
 
-    def rows(self, arrival: Arrival) -> Iterator[Record]:
+    def rows(self, arrival: Arrival) -> Iterator[tuple[Record, int]]:
         from connectors.telemetry.otlp import KEY, rows_of, signal
 
         topic, schema = self._topics[arrival.signal], signal(arrival.signal).schema
-        values = list(rows_of(arrival.signal, arrival.request))
-        self._answers.expect(arrival.number, len(values))
-        for value in values:
-            yield Record(topic, value, schema, value["service"], KEY, offset=arrival.number)
+        for value, size in rows_of(arrival.signal, arrival.request):
+            self._answers.expect(arrival.number)
+            yield Record(topic, value, schema, value["service"], KEY, offset=arrival.number), size
+        self._answers.complete(arrival.number)
 
     def acknowledged(self, rows: Sequence[Acknowledged]) -> None:
         for each in rows:

@@ -233,7 +233,7 @@ def test_any_bytes_are_metrics_of_statsd_or_malformed(data):
 
 
 def test_rows_of_metrics():
-    rows = list(otlp.rows_of("metrics", otlp.decoded("metrics", metrics_request())))
+    rows = [row for row, _ in otlp.rows_of("metrics", otlp.decoded("metrics", metrics_request()))]
     assert {row["time"] for row in rows} == {datetime(2023, 11, 14, 22, 13, 20, 123000, tzinfo=UTC)}
     assert {(row["service"], row["scope"]) for row in rows} == {("shop", "meter")}
     shown = ("name", "type", "value", "count", "sum", "min", "max", "bounds", "buckets", "temporality", "monotonic")
@@ -247,7 +247,7 @@ def test_rows_of_metrics():
 
 
 def test_rows_of_logs():
-    (row,) = otlp.rows_of("logs", otlp.decoded("logs", logs_request()))
+    ((row, _),) = otlp.rows_of("logs", otlp.decoded("logs", logs_request()))
     assert row["body"] == '{"list": [1], "bytes": "/w==", "none": null}'
     assert row["attributes"] == {"on": "true", "share": "0.5"}
     assert (row["time"].year, row["observed"], row["severity"], row["trace_id"], row["span_id"]) == (
@@ -274,4 +274,4 @@ def test_any_bytes_are_a_request_of_otlp_or_malformed(signal, body, changes):
     except Malformed as error:
         assert "it is no protobuf message Export" in str(error)
     else:
-        fits(list(otlp.rows_of(signal, request)), otlp.signal(signal).schema)
+        fits([row for row, _ in otlp.rows_of(signal, request)], otlp.signal(signal).schema)

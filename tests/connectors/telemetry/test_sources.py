@@ -172,6 +172,18 @@ def test_a_full_queue_drops_datagrams_and_stops_reading_connections():
         assert counts(running) == {"received": 35, "dropped": 5, "malformed": 0, "refused": 0}
 
 
+def test_a_message_of_many_rows_becomes_batches_of_a_bounded_size():
+    source = Source(StatsdSource, "udp")
+    tags = "|#" + "t" * 5000
+    with source.bench.task() as running:
+        source.datagram(f"a{':1' * 7000}|ms".encode())
+        source.datagram(f"b{':1' * 7000}|ms{tags}".encode())
+        batches = running.poll_rows(14_000)
+    assert max(len(batch) for batch in batches) == 5000
+    assert max(batch.nbytes for batch in batches) < 4 * 1024 * 1024
+    assert [v["name"] for batch in batches for v in batch.values.to_pylist()] == ["a"] * 7000 + ["b"] * 7000
+
+
 def test_connections_above_the_limit_are_closed():
     source = Source(SyslogSource, "tcp", connections_max="1")
     with source.bench.task() as running, source.stream() as first:
