@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,11 +14,15 @@ from connect.api import ConnectError
 from connectors.telemetry.config import Listener, TelemetryConfig
 from connectors.telemetry.inbox import Arrival, Counts, Inbox
 
-__all__ = ["listen_tcp", "listen_udp"]
+__all__ = ["listen_tcp", "listen_udp", "messages"]
 
+_CHUNK: Final = 65_536
 _DIGITS: Final = b"123456789"
-_LENGTH: Final = 8
-"""Digits of a length in front of a message (RFC 6587) and the space behind them, at most."""
+_LENGTH: Final = re.compile(rb"([1-9]\d{0,8}) ")
+"""In front of a message (RFC 6587)."""
+_LONGEST: Final = 10
+_NUMBER: Final = re.compile(rb"\d+")
+_END: Final = re.compile(rb"[\n\0]")
 
 
 class _Datagrams(asyncio.DatagramProtocol):
@@ -75,7 +80,7 @@ async def listen_tcp(
         running.add(task)
         sender = _shown(writer.get_extra_info("peername"))
         try:
-            async for data, error in _messages(reader, config, counted=counted):
+            async for data, error in messages(reader, config, counted=counted):
                 counts.received += 1
                 await inbox.put(Arrival(str(listener), sender, datetime.now(UTC), data, error))
         except (OSError, asyncio.CancelledError):
@@ -90,52 +95,49 @@ async def listen_tcp(
         await asyncio.gather(*running, return_exceptions=True)
 
     try:
-        server = await asyncio.start_server(serve, listener.host, listener.port, limit=config.message_bytes)
+        server = await asyncio.start_server(serve, listener.host, listener.port, limit=_CHUNK)
     except OSError as error:
         raise ConnectError(f"cannot listen on {listener}: {error.strerror or error}; choose another address") from error
     open_now.push_async_callback(end)
     open_now.callback(server.close)
 
 
-async def _messages(
+async def messages(
     reader: asyncio.StreamReader, config: TelemetryConfig, *, counted: bool
 ) -> AsyncIterator[tuple[bytes, str]]:
-    """Messages, each with what is wrong with its frame; behind a wrong length nothing can be read any more."""
-    while first := await reader.read(1):
-        if counted and first in _DIGITS:
-            length = first
-            while len(length) < _LENGTH and (digit := await reader.read(1)).isdigit():
-                length += digit
-            if len(length) == _LENGTH or digit != b" " or int(length) > config.message_bytes:
-                yield length, f"the length before it should be at most {config.message_bytes}, followed by a space"
+    """Messages, each with what is wrong with its frame. They end with a line feed, or a NUL as Python's SysLogHandler writes it.
+
+    Behind a wrong length nothing can be read any more.
+    """
+    waiting = bytearray()
+    cut = False  # the rest of a line that was too long comes
+    while chunk := await reader.read(_CHUNK):
+        waiting += chunk
+        while waiting:
+            if cut or not (counted and waiting[0] in _DIGITS):
+                end = _END.search(waiting)
+                if end is None and len(waiting) <= config.message_bytes:
+                    break
+                line = bytes(waiting[: config.message_bytes if end is None else end.start()])
+                del waiting[: len(waiting) if end is None else end.end()]
+                if line.strip(b"\r") and not cut:
+                    too_long = end is None or len(line) > config.message_bytes
+                    yield line[: config.message_bytes], _too_long(config) if too_long else ""
+                cut = end is None
+                continue
+            length = _LENGTH.match(waiting)
+            if length is None and len(waiting) < _LONGEST and waiting.isdigit():
+                break
+            if length is None or int(length[1]) > config.message_bytes:
+                error = f"the length before it should be at most {config.message_bytes}, followed by a space"
+                yield b"".join(_NUMBER.findall(waiting, 0, _LONGEST)[:1]), error
                 return
-            with suppress(asyncio.IncompleteReadError):
-                yield await reader.readexactly(int(length)), ""
-            continue
-        if first in b"\r\n":
-            continue
-        line, cut = await _line(reader)
-        yield first + line, _too_long(config) if cut else ""
-
-
-async def _line(reader: asyncio.StreamReader) -> tuple[bytes, bool]:
-    """The rest of a line, and whether it was cut because it is too long."""
-    try:
-        return await reader.readuntil(b"\n"), False
-    except asyncio.IncompleteReadError as error:
-        return error.partial, False
-    except asyncio.LimitOverrunError as error:
-        begin = await reader.readexactly(error.consumed)
-    while True:
-        try:
-            await reader.readuntil(b"\n")
-        except asyncio.IncompleteReadError:
-            break
-        except asyncio.LimitOverrunError as error:
-            await reader.readexactly(error.consumed)
-        else:
-            break
-    return begin, True
+            if len(waiting) < length.end() + int(length[1]):
+                break
+            yield bytes(waiting[length.end() : length.end() + int(length[1])]), ""
+            del waiting[: length.end() + int(length[1])]
+    if waiting.strip(b"\r") and not cut:
+        yield bytes(waiting), ""
 
 
 def _too_long(config: TelemetryConfig) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
+import re
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -10,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.api import Record, RecordBatch
-from connectors.telemetry import otlp, statsd, syslog
+from connectors.telemetry import otlp, sockets, statsd, syslog
+from connectors.telemetry.config import SyslogConfig
 from connectors.telemetry.malformed import Malformed
 from tests.connectors.telemetry.requests_of import logs_request, metrics_request
 
@@ -275,3 +279,37 @@ def test_any_bytes_are_a_request_of_otlp_or_malformed(signal, body, changes):
         assert "it is no protobuf message Export" in str(error)
     else:
         fits([row for row, _ in otlp.rows_of(signal, request)], otlp.signal(signal).schema)
+
+
+@given(
+    almost(b"5 <1>a", b"12 ", b"<1>b", b"\n", b"\r\n", b"\0", b"x" * 70, b"99 ", b"007 "),
+    st.lists(st.integers(1, 40), max_size=6),
+    st.booleans(),
+)
+def test_any_bytes_of_a_connection_are_the_same_messages_however_they_arrive(data, cuts, counted):
+    config = SyslogConfig(listeners=["tcp://127.0.0.1:0"], topic="t", message_bytes=64)
+
+    async def split() -> list[tuple[bytes, str]]:
+        reader = Pieces(data, cuts)
+        return [message async for message in sockets.messages(reader, config, counted=counted)]
+
+    found = asyncio.run(split())
+    assert all(len(message) <= 64 for message, _ in found)
+    cuts.clear()
+    assert found == asyncio.run(split())
+    if not counted:
+        lines = [line for line in re.split(rb"[\n\0]", data) if line.strip(b"\r")]
+        assert [message for message, _ in found] == [line[:64] for line in lines]
+        assert [bool(error) for _, error in found] == [len(line) > 64 for line in lines]
+
+
+class Pieces:
+    """A reader that gets these many bytes at a time, then the rest."""
+
+    def __init__(self, data: bytes, cuts: list[int]) -> None:
+        ends = [0, *itertools.accumulate(cuts), len(data)]
+        pieces = (data[start:end] for start, end in itertools.pairwise(ends))
+        self._pieces = iter([piece for piece in pieces if piece])
+
+    async def read(self, size: int) -> bytes:
+        return next(self._pieces, b"")

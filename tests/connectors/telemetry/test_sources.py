@@ -74,16 +74,19 @@ def counts(running: RunningTask) -> dict[str, int]:
 
 def test_the_handler_of_python_and_logger_send_syslog():
     source = Source(SyslogSource, "udp", "tcp")
-    handler = logging.handlers.SysLogHandler(("127.0.0.1", source.ports["udp"]), facility="local3")
-    handler.ident = "shop[7]: "
     record = logging.LogRecord("shop", logging.ERROR, __file__, 1, "no stock of tea", None, None)
     program = shutil.which("logger")
     with source.bench.task() as running:
-        handler.emit(record)
-        handler.close()
-        (of_python,) = values(running, 1)
-        shown = ("format", "facility", "severity", "app_name", "process_id", "message")
-        assert [of_python[name] for name in shown] == ["rfc3164", 19, 3, "shop", "7", "no stock of tea"]
+        for scheme, kind in (("udp", socket.SOCK_DGRAM), ("tcp", socket.SOCK_STREAM)):
+            address = ("127.0.0.1", source.ports[scheme])
+            handler = logging.handlers.SysLogHandler(address, facility="local3", socktype=kind)
+            handler.ident = "shop[7]: "
+            handler.emit(record)
+            handler.emit(record)
+            handler.close()
+            shown = ("format", "facility", "severity", "app_name", "process_id", "message")
+            for of_python in values(running, 2):
+                assert [of_python[name] for name in shown] == ["rfc3164", 19, 3, "shop", "7", "no stock of tea"]
         for options in (
             ([], ["--rfc3164"], ["--octet-count"], ["--udp", "--port", str(source.ports["udp"])]) if program else ()
         ):
