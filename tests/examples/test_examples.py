@@ -180,6 +180,13 @@ def test_page_views(follow):
 
 @pytest.mark.servers
 @pytest.mark.proof
+@pytest.mark.long  # Spark starts
+def test_telemetry(follow):
+    follow("telemetry")
+
+
+@pytest.mark.servers
+@pytest.mark.proof
 @pytest.mark.long  # two Sparks
 def test_reorders(follow):
     follow("reorders")
