@@ -326,6 +326,7 @@ def test_every_daily_command_has_an_example_that_runs():
             "restore",
             "move",
             "verify",
+            "lineage",
         )
         if f"tidegate {name}" not in text
     ]
