@@ -175,6 +175,8 @@ def at_hand(tmp_path, request):
             shutil.copytree(ROOT / "examples/payments-scored/triggers", tmp_path / "triggers")
         if '"views:' in text:
             shutil.copy(ROOT / "examples/page-views/views.py", tmp_path)
+        if '"changes:' in text:
+            shutil.copy(ROOT / "examples/wiki-edits/changes.py", tmp_path)
         if '"surge:' in text:
             shutil.copy(ROOT / "examples/taxi-surge/surge.py", tmp_path)
         text = text.replace("FOLDER", str(tmp_path)).replace("file:///data", f"file://{tmp_path}")

@@ -187,6 +187,13 @@ def test_telemetry(follow):
 
 @pytest.mark.servers
 @pytest.mark.proof
+@pytest.mark.long  # Spark starts
+def test_wiki_edits(follow):
+    follow("wiki-edits")
+
+
+@pytest.mark.servers
+@pytest.mark.proof
 @pytest.mark.long  # two Sparks
 def test_reorders(follow):
     follow("reorders")
