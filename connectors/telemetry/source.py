@@ -53,7 +53,6 @@ class TelemetryTask(SourceTask[ConfigT], Generic[ConfigT]):
         self._receiver = Receiver(self.config, f"{self.context.connector} listeners")
         self.resources.callback(self._close)
         self._told, self._told_at = (-1, -1, -1, -1), 0.0
-        self._malformed: list[tuple[Arrival, bytes, str]] = []
         self._taken: Iterator[tuple[Record, int]] = iter(())
         self._receiver.start([self.opening(listener) for listener in self.config.addresses])
         logger.info("listening", connector=self.context.connector, listeners=self.config.listeners)
@@ -71,10 +70,16 @@ class TelemetryTask(SourceTask[ConfigT], Generic[ConfigT]):
 
     @abstractmethod
     def rows(self, arrival: Arrival) -> Iterator[tuple[Record, int]]:
-        """The records of a message, with about their bytes; ``leave_out`` tells of those that are malformed."""
+        """The records of a message, with about their bytes; those of ``left_out`` where it is malformed."""
 
-    def leave_out(self, arrival: Arrival, data: bytes, error: str) -> None:
-        self._malformed.append((arrival, data, error))
+    def left_out(self, arrival: Arrival, data: bytes, error: str) -> Iterator[tuple[Record, int]]:
+        """Counts and logs what is malformed; its dead letter if there is a topic for them."""
+        self._receiver.counts.malformed += 1
+        text = data[:_SHOWN].decode(errors="backslashreplace")
+        about = {"sender": arrival.sender, "listener": arrival.listener, "error": error}
+        logger.warning("malformed message left out", **about, message=text[:200])
+        if self.config.dead_letters:
+            yield Record(self.config.dead_letters, {**about, "message": text}, _LETTER), len(text)
 
     def poll(self) -> Sequence[RecordBatch]:
         by_topic: dict[str, list[Record]] = defaultdict(list)
@@ -84,41 +89,25 @@ class TelemetryTask(SourceTask[ConfigT], Generic[ConfigT]):
             count, size = count + 1, size + more
             if count >= _ROWS or size >= _BYTES:
                 break  # one message may have a million rows: the others follow at the next poll
-        letters = list(self._letters())
-        if letters:
-            by_topic[self.config.dead_letters] += letters
         self._tell()
         batches = map(RecordBatch.from_records, by_topic.values())
         return [batch.slice(*piece) for batch in batches for piece in pieces(batch.values, len(batch))]
 
     def _next_rows(self) -> Iterator[tuple[Record, int]]:
         """Rows of messages that were taken, then of those that are in the queue now."""
-        yield from self._taken
-        arrivals = self._receiver.inbox.take(_ROWS, _BYTES, _PATIENCE_S)
+        patience_s = _PATIENCE_S
+        for row in self._taken:
+            patience_s = 0.0
+            yield row
+        arrivals = self._receiver.inbox.take(_ROWS, _BYTES, patience_s)
         self._taken = chain.from_iterable(map(self._rows_of, arrivals))
         yield from self._taken
 
     def _rows_of(self, arrival: Arrival) -> Iterator[tuple[Record, int]]:
         if arrival.error:
-            self.leave_out(arrival, arrival.data, arrival.error)
+            yield from self.left_out(arrival, arrival.data, arrival.error)
         else:
             yield from self.rows(arrival)
-
-    def _letters(self) -> Iterator[Record]:
-        for arrival, data, error in self._malformed:
-            self._receiver.counts.malformed += 1
-            text = data[:_SHOWN].decode(errors="backslashreplace")
-            logger.warning(
-                "malformed message left out",
-                sender=arrival.sender,
-                listener=arrival.listener,
-                error=error,
-                message=text[:200],
-            )
-            if self.config.dead_letters:
-                letter = {"listener": arrival.listener, "sender": arrival.sender, "error": error, "message": text}
-                yield Record(self.config.dead_letters, letter, _LETTER)
-        self._malformed.clear()
 
     def _tell(self) -> None:
         """The counts are the task's progress, so that its metrics and the console have them."""
@@ -141,7 +130,7 @@ class SyslogTask(TelemetryTask[SyslogConfig]):
         try:
             value = syslog.parsed(arrival.data, arrival.sender, arrival.received, self.config.zone)
         except Malformed as error:
-            self.leave_out(arrival, arrival.data, str(error))
+            yield from self.left_out(arrival, arrival.data, str(error))
         else:
             yield Record(self.config.topic, value, syslog.SCHEMA, value["hostname"], syslog.KEY), len(arrival.data)
 
@@ -155,7 +144,7 @@ class StatsdTask(TelemetryTask[StatsdConfig]):
             try:
                 values = statsd.parsed(line, arrival.sender, arrival.received)
             except Malformed as error:
-                self.leave_out(arrival, line, str(error))
+                yield from self.left_out(arrival, line, str(error))
             else:
                 size = len(line) if len(values) == 1 else sum(map(len, chain(*values[0]["tags"].items())))
                 for value in values:

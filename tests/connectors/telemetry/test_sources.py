@@ -182,6 +182,9 @@ def test_a_message_of_many_rows_becomes_batches_of_a_bounded_size():
         source.datagram(f"a{':1' * 7000}|ms".encode())
         source.datagram(f"b{':1' * 7000}|ms{tags}".encode())
         batches = running.poll_rows(14_000)
+        source.datagram(b"x\n" * 7000)
+        letters = running.poll_rows(7000)
+    assert max(len(batch) for batch in letters) == 5000
     assert max(len(batch) for batch in batches) == 5000
     assert max(batch.nbytes for batch in batches) < 4 * 1024 * 1024
     assert [v["name"] for batch in batches for v in batch.values.to_pylist()] == ["a"] * 7000 + ["b"] * 7000
