@@ -31,7 +31,7 @@ from broker.client.descriptions import (
     TopicDescription,
 )
 from broker.client.errors import ClientTimeout
-from broker.client.requests import IncrementalAlterConfigsRequest, TopicMetadataRequest
+from broker.client.requests import IncrementalAlterConfigsRequest, LogDirsRequest, TopicMetadataRequest
 from broker.client.transactions_admin import TransactionsAdmin
 from broker.errors import LeaderNotAvailable, TopicAlreadyExists, UnknownTopicOrPartition
 from tidegate.kit.errors import TidegateError
@@ -162,6 +162,30 @@ class Admin(TransactionsAdmin):
             for key, value, read_only, source, sensitive, *_ in entries:
                 result[key] = ConfigEntry(key, value, CONFIG_SOURCES.get(source, "UNKNOWN"), read_only, sensitive)
         return result
+
+    async def sizes(self, name: str) -> dict[int, int]:
+        """The bytes that each partition of a topic takes on the disk of its leader (DescribeLogDirs, KIP-113).
+
+        Raises ClusterAuthorizationFailed for users who may not describe the cluster.
+        """
+        described = (await self.describe_topics([name]))[name]
+        by_leader: dict[int, list[int]] = defaultdict(list)
+        for partition in described.partitions:
+            if partition.leader >= 0:
+                by_leader[partition.leader].append(partition.partition)
+        made: dict[int, int] = {}
+        for leader, numbers in by_leader.items():
+            request = LogDirsRequest([(name, numbers)])
+            answer = await self.ask(request, node=leader, about=f"log directories of broker {leader}")
+            for code, directory, topics in answer.results:
+                check(code, f"log directory {directory} of broker {leader}")
+                made |= {
+                    number: size
+                    for _, partitions in topics
+                    for number, size, _, is_future in partitions
+                    if not is_future
+                }
+        return made
 
     async def alter_configs(
         self, name: str, changes: Mapping[str, str | None], *, resource: Resource = "topic"

@@ -17,12 +17,13 @@ from aiokafka.protocol.types import (
     Int8,
     Int16,
     Int32,
+    Int64,
     Schema,
     String,
     TaggedFields,
 )
 
-__all__ = ["IncrementalAlterConfigsRequest", "TopicMetadataRequest"]
+__all__ = ["IncrementalAlterConfigsRequest", "LogDirsRequest", "TopicMetadataRequest"]
 
 
 class _Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]
@@ -159,3 +160,52 @@ class IncrementalAlterConfigsRequest(Request[_IncrementalAlterConfigsRequest]): 
 
     def build(self, request_struct_class: type[_IncrementalAlterConfigsRequest]) -> _IncrementalAlterConfigsRequest:
         return request_struct_class([self._resource], False)
+
+
+class _LogDirsResponse(Response):  # type: ignore[misc]
+    API_KEY = 35
+    API_VERSION = 1
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "results",
+            Array(
+                ("error_code", Int16),
+                ("log_dir", String("utf-8")),
+                (
+                    "topics",
+                    Array(
+                        ("name", String("utf-8")),
+                        (
+                            "partitions",
+                            Array(
+                                ("partition_index", Int32),
+                                ("partition_size", Int64),
+                                ("offset_lag", Int64),
+                                ("is_future_key", Boolean),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+class _LogDirsRequest(RequestStruct):  # type: ignore[misc]
+    API_KEY = 35
+    API_VERSION = 1
+    RESPONSE_TYPE = _LogDirsResponse
+    SCHEMA = Schema(("topics", Array(("topic", String("utf-8")), ("partitions", Array(Int32)))))
+
+
+class LogDirsRequest(Request[_LogDirsRequest]):  # type: ignore[misc]
+    """DescribeLogDirs (KIP-113) of partitions by topic."""
+
+    API_KEY = 35
+
+    def __init__(self, topics: Sequence[tuple[str, Sequence[int]]]) -> None:
+        self._topics = [(topic, list(partitions)) for topic, partitions in topics]
+
+    def build(self, request_struct_class: type[_LogDirsRequest]) -> _LogDirsRequest:
+        return request_struct_class(self._topics)

@@ -87,6 +87,11 @@ def test_the_newest_records_of_all_partitions_come_first(visitor, orders):
         assert offsets == list(range(offsets[0], offsets[0] - 5, -1))
 
 
+def test_a_topic_shows_its_size(visitor, orders):
+    page = visitor.get(f"/topics/{orders}")
+    assert "<dt>Size</dt>" in page and re.search(r"<dt>Size</dt><dd>[1-9][\d,.]* (kB|MB)</dd>", page)
+
+
 def test_what_is_found_is_exported(visitor, orders):
     lines = visitor.get(f"/topics/{orders}/records/export?from=beginning&text=n1234&format=jsonl").splitlines()
     assert sorted(json.loads(line)["value"]["id"] for line in lines) == [1234, *range(12_340, 12_350)]

@@ -72,6 +72,9 @@ class Admin:
     def describe_configs(self, name: str, *, resource: admin.Resource = "topic") -> dict[str, ConfigEntry]:
         return call(self._real.describe_configs(name, resource=resource))
 
+    def sizes(self, name: str) -> dict[int, int]:
+        return call(self._real.sizes(name))
+
     def alter_configs(
         self, name: str, changes: Mapping[str, str | None], *, resource: admin.Resource = "topic"
     ) -> None:

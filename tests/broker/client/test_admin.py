@@ -86,6 +86,15 @@ async def test_configs_are_set_and_taken_back(config: ClientConfig, topic: str) 
         assert configs["max.message.bytes"].value == "2000000"
 
 
+async def test_sizes_are_those_of_the_partitions(config: ClientConfig, topic: str) -> None:
+    async with BatchProducer(config) as producer:
+        await (await producer.enqueue(topic, b"k", b"x" * 5000, partition=0))
+    async with Admin(config) as admin:
+        sizes = await admin.sizes(topic)
+    assert sizes[0] > 5000 and set(sizes) == set(range(len(sizes)))
+    assert all(size == 0 for number, size in sizes.items() if number)
+
+
 async def test_partitions_are_added(config: ClientConfig, topic: str) -> None:
     async with Admin(config) as admin:
         await admin.create_partitions(topic, 4)

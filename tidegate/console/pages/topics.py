@@ -14,7 +14,7 @@ from starlette.routing import Route
 from tidegate.clients.topics import is_internal, naming_topics
 from tidegate.console.console import Console, Visit
 from tidegate.console.numbers import page_of, whole_number
-from tidegate.kit.errors import UsageError
+from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.records.group_offsets import group_lags
 from tidegate.records.positions import chosen_partitions, parse_position, resolve
 
@@ -111,6 +111,7 @@ async def _show(visit: Visit) -> Response:
         described = (await admin.describe_topics([name]))[name]
         partitions = await _partitions(admin, described)
         configs = await _configs(admin, name)
+        sizes = await _sizes(admin, name)
     own = [entry for entry in configs if entry.source == _OWN]
     return visit.page(
         "topic.html",
@@ -118,6 +119,7 @@ async def _show(visit: Visit) -> Response:
         topic_id=described.topic_id,
         partitions=partitions,
         offsets=sum(row["end"] - row["start"] for row in partitions),
+        sizes=sizes,
         own=own,
         others=[entry for entry in configs if entry.source != _OWN],
         may_change=visit.may("manage", "topic", name),
@@ -141,6 +143,14 @@ async def _partitions(admin: Admin, described: TopicDescription) -> list[dict[st
         }
         for where in everything
     ]
+
+
+async def _sizes(admin: Admin, name: str) -> dict[int, int]:
+    """The bytes of each partition; nothing if the user may not see them, or the broker tells none."""
+    try:
+        return await admin.sizes(name)
+    except TidegateError:
+        return {}
 
 
 async def _configs(admin: Admin, name: str) -> list[ConfigEntry]:
