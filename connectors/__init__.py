@@ -254,6 +254,14 @@ CONNECTORS: Final = (
         ("tidegate.sqlite.SqliteCdcSourceConnector",),
         short_names=("SqliteCdcSource",),
     ),
+    _source(
+        "connectors.telemetry.source:OtlpSource",
+        ("tidegate.telemetry.OtlpSourceConnector",),
+        needs=("opentelemetry.proto",),
+        extra="telemetry",
+    ),
+    _source("connectors.telemetry.source:StatsdSource", ("tidegate.telemetry.StatsdSourceConnector",)),
+    _source("connectors.telemetry.source:SyslogSource", ("tidegate.telemetry.SyslogSourceConnector",)),
 )
 """Where each class is, and the names of the originals whose configurations it runs."""
 

@@ -66,7 +66,7 @@ class Plugin:
 
     def missing(self) -> str | None:
         """The message about packages to install before this plugin can be used; None if nothing is missing."""
-        if any(importlib.util.find_spec(package) is None for package in self.needs):
+        if any(map(_absent, self.needs)):
             return str(MissingExtra(self.name, self.extra))
         return None
 
@@ -76,3 +76,10 @@ class Plugin:
             raise MissingExtra(self.name, self.extra)
         module, _, attribute = self.path.partition(":")
         return getattr(importlib.import_module(module), attribute)
+
+
+def _absent(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is None
+    except ModuleNotFoundError:  # the package that it is in
+        return True

@@ -172,6 +172,8 @@ VALIDATED_ELSEWHERE = {
         ),
         "its README does, where its org listens and its events are defined",
     ),
+    "examples/page-views/lake-hdfs.json": "tests/examples/test_page_views.py does, where HDFS runs",
+    "examples/page-views/lake-s3.json": "likewise",
     "examples/accounts-from-a-topic/accounts-sink.json": "needs an org; tests/examples looks at every other key",
 }
 
@@ -192,6 +194,12 @@ def at_hand(tmp_path, request):
     def replace(text: str) -> str:
         if '"reorders:' in text:
             shutil.copy(ROOT / "examples/reorders/reorders.py", tmp_path)
+        if '"fraud:' in text:
+            shutil.copytree(ROOT / "examples/payments-scored/triggers", tmp_path / "triggers")
+        if '"views:' in text:
+            shutil.copy(ROOT / "examples/page-views/views.py", tmp_path)
+        if '"changes:' in text:
+            shutil.copy(ROOT / "examples/wiki-edits/changes.py", tmp_path)
         if '"surge:' in text:
             shutil.copy(ROOT / "examples/taxi-surge/surge.py", tmp_path)
         text = text.replace("FOLDER", str(tmp_path)).replace("file:///data", f"file://{tmp_path}")

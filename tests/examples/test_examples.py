@@ -166,6 +166,34 @@ def test_taxi_surge(follow):
 
 @pytest.mark.servers
 @pytest.mark.proof
+@pytest.mark.long  # Spark starts
+def test_payments_scored(follow):
+    follow("payments-scored")
+
+
+@pytest.mark.servers
+@pytest.mark.proof
+@pytest.mark.long  # two Sparks
+def test_page_views(follow):
+    follow("page-views")
+
+
+@pytest.mark.servers
+@pytest.mark.proof
+@pytest.mark.long  # Spark starts
+def test_telemetry(follow):
+    follow("telemetry")
+
+
+@pytest.mark.servers
+@pytest.mark.proof
+@pytest.mark.long  # Spark starts
+def test_wiki_edits(follow):
+    follow("wiki-edits")
+
+
+@pytest.mark.servers
+@pytest.mark.proof
 @pytest.mark.long  # two Sparks
 def test_reorders(follow):
     follow("reorders")

@@ -115,7 +115,8 @@ class Shell:
             out, err = process.communicate()
             return subprocess.CompletedProcess(text, -9, out, f"{err}\nnot done within {_PATIENCE_S} s")
         except BaseException:  # Ctrl-C reaches only this process, not the command's session
-            os.killpg(process.pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):  # it has just ended
+                os.killpg(process.pid, signal.SIGTERM)
             process.communicate()
             raise
         if text.endswith("&"):
