@@ -316,6 +316,7 @@ def test_an_address_in_use_is_named(scheme):
 
 
 @pytest.mark.proof  # a platform starts
+@pytest.mark.long
 def test_a_worker_answers_when_the_log_has_the_records_and_tells_of_the_counts(tmp_path):
     (port,) = free_ports(1)
     url = f"http://127.0.0.1:{port}/v1/logs"

@@ -14,7 +14,8 @@ from registry.client import RegistryClient
 from tests.support.platform import tidegate
 from tests.support.registry import RegistryThread
 
-pytestmark = [pytest.mark.servers, pytest.mark.proof]  # each query starts a Spark
+# Each query starts a Spark; a short proof of the console runs one.
+pytestmark = [pytest.mark.servers, pytest.mark.proof, pytest.mark.long]
 
 CARRIER = {
     "type": "record",
@@ -63,7 +64,6 @@ def test_what_is_wrong_is_named(tidegate_broker: Any, registry: RegistryThread) 
     assert f"there is no topic flight_{mark}; is flights" in wrong and "Traceback" not in wrong
 
 
-@pytest.mark.long
 def test_text_is_a_column_with_its_coordinates_beside_it(tidegate_broker: Any, registry: RegistryThread) -> None:
     servers, texts = tidegate_broker.bootstrap_servers, f"texts_{uuid.uuid4().hex[:6]}"
     written(servers, texts, b"a b", b"{")
