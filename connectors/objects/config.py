@@ -292,6 +292,9 @@ class ObjectSinkConfig:
         group="Partitioner",
     )
 
+    compression = "none"
+    compression_level = -1
+
     @property
     def partitioner(self) -> str:
         return self.partitioner_class.rpartition(".")[2]
@@ -309,6 +312,8 @@ class ObjectSinkConfig:
             decimal_format=self.decimal_format,
             raw_extension=self.raw_extension,
             raw_separator=separator_of(self.raw_separator),
+            compression=self.compression,
+            compression_level=self.compression_level,
         )
 
     @property

@@ -304,6 +304,7 @@ NAMES: Final = tuple(_FETCHERS)
 """Fetched all together."""
 _OTHER_DATABASES: Final = ("com.oracle.database.jdbc", "com.mysql", "com.microsoft.sqlserver", "org.mariadb.jdbc")
 BY_NAME_ONLY: Final = {
+    "azurite": _node_clients,
     "mysql": _mysql,
     "iceberg-connect": _iceberg_connect,
     "debezium-jdbc": _debezium_plugin("debezium-jdbc", "com.fasterxml.jackson.core", *_OTHER_DATABASES),
