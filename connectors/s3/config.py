@@ -33,7 +33,7 @@ class S3SinkConfig(S3AccessConfig, ObjectSinkConfig):
         "s3.compression.type",
         default="none",
         check=one_of("none", "gzip"),
-        doc="Compression of JSON and raw files.",
+        doc="Compression of JSON, CSV and raw files.",
         importance="low",
         group="S3",
     )
