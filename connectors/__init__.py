@@ -60,6 +60,21 @@ CONNECTORS: Final = (
             ("SchemalessJson", "SchemaLessJson"),
         )
     ),
+    *(
+        _source(
+            f"connectors.folders.source:Sftp{ours}Connector",
+            (f"io.confluent.connect.sftp.Sftp{theirs}SourceConnector",),
+            needs=("paramiko",),
+            extra="sftp",
+        )
+        for ours, theirs in (
+            ("Binary", "BinaryFile"),
+            ("Csv", "Csv"),
+            ("Generic", "Generic"),
+            ("Json", "Json"),
+            ("SchemalessJson", "SchemaLessJson"),
+        )
+    ),
     _sink(
         "connectors.gcs.sink:GcsSinkConnector",
         ("io.confluent.connect.gcs.GcsSinkConnector",),
@@ -239,7 +254,7 @@ CONNECTORS: Final = (
     ),
     _sink(
         "connectors.sftp.sink:SftpSinkConnector",
-        ("tidegate.sftp.SftpSinkConnector",),
+        ("tidegate.sftp.SftpSinkConnector", "io.confluent.connect.sftp.SftpSinkConnector"),
         needs=("paramiko",),
         extra="sftp",
     ),

@@ -23,10 +23,10 @@ class SftpSinkConnector(SinkConnector[SftpSinkConfig]):
 
     @classmethod
     def check(cls, config: SftpSinkConfig) -> Iterable[Problem]:
-        return store_problems(_store(config), "store.url")
+        return store_problems(_store(config), config.location_key)
 
 
 def _store(config: SftpSinkConfig) -> Store:
     from connectors.sftp.client import SftpStore
 
-    return SftpStore(config.url, config, config.topics_dir, config.logs_dir)
+    return SftpStore(config.location, config, config.topics_dir, config.logs_dir)
