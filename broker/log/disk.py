@@ -194,6 +194,8 @@ class Disk:
             self.upkeep.failed.discard(log)
             self._checkpoints.drop(log)
             self._take_away(log.directory, log.config.file_delete_delay_ms)
+            # A log and its parts refer to each other: nothing else would close its files before a garbage collection.
+            log.segments.close_files()
         if gone:
             with contextlib.suppress(OSError):  # after a power cut the next start sees that they belong to no topic
                 sync_directory(self.path)

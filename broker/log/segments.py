@@ -92,6 +92,11 @@ class Segments(Sequence[Segment]):
         finally:
             self.replace(self._all[deleted:])
 
+    def close_files(self) -> None:
+        """Let go of the files, so that their space is free once they are removed. Who has a slice can finish reading it."""
+        for segment in self._all:
+            segment.release()
+
     def exchange(self, old: Sequence[Segment], new: list[Segment]) -> None:
         """Replace the adjacent ``old`` segments by ``new``. The caller takes care of the files."""
         at = self._all.index(old[0])

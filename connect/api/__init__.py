@@ -28,6 +28,7 @@ from connect.api.connector import (
 from connect.api.contents import RowAction, SinkContents, TargetRows
 from connect.api.converter import Converted, Converter, ConverterContext, HeaderConverter
 from connect.api.hookspecs import hookimpl
+from connect.api.lineage import Dataset
 from connect.api.plugins import API_VERSION, Plugin, PluginType
 from connect.api.rows import Rows, RowsConfig, RowsTask
 from connect.api.transform import Predicate, Transformation
@@ -80,6 +81,7 @@ __all__ = [
     "Converter",
     "ConverterContext",
     "DataError",
+    "Dataset",
     "ErrantRecordReporter",
     "Field",
     "Header",

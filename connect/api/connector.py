@@ -44,6 +44,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from connect.api.contents import SinkContents
+from connect.api.lineage import Dataset
 from connect.data.batch import Record, RecordBatch, TopicPartition
 from connect.data.errors import ConnectError
 from tidegate.kit.errors import Problem
@@ -266,6 +267,14 @@ class Task(ABC, Generic[ConfigT]):
         This is the last call, on the task's thread, exactly once. ``start`` may have done nothing.
         """
         self.resources.close()
+
+    def dataset(self, topic: str) -> Dataset | None:
+        """Where the records of a topic come from (the topic before the transforms) or go to (after them), for the lineage.
+
+        Called on the task's thread once for each topic, after ``start``. It opens no connection. None: it is not known.
+        """
+        del topic
+        return None
 
     def cancel(self) -> None:
         """The task did not end in time: make the running call end soon, with an error.

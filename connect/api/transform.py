@@ -41,6 +41,13 @@ class Transformation(ABC):
         """The changed record, or None to drop it."""
         raise NotImplementedError(f"{type(self).__name__} overrides neither apply nor apply_record")
 
+    traces_fields: ClassVar[bool] = False
+    """Whether ``field_after`` tells what becomes of the fields of values; without it the lineage ends at topics."""
+
+    def field_after(self, path: str) -> str | None:
+        """Which field of its output has the data of a field of a value, as dotted paths; None if none has. By default the same."""
+        return path
+
     def close(self) -> None:
         """Release the transform's resources."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from tidegate.kit.java_regex import JavaRegex
 __all__ = [
     "CommonConfig",
     "JobConfig",
+    "LineageConfig",
     "ScheduleConfig",
     "SinkConfig",
     "SourceConfig",
@@ -23,7 +25,7 @@ __all__ = [
     "topic_groups",
 ]
 
-_COMMON, _ERRORS, _EXACTLY_ONCE = "Common", "Error Handling", "Exactly Once Support"
+_COMMON, _ERRORS, _EXACTLY_ONCE, _LINEAGE = "Common", "Error Handling", "Exactly Once Support", "Lineage"
 
 
 def _plain_name(value: str) -> str | None:
@@ -74,8 +76,72 @@ def _version(plugin: str, display_name: str) -> Any:
     )
 
 
+def _pairs(value: list[str]) -> str | None:
+    wrong = next((item for item in value if not re.fullmatch(r"[^=]+=[^=]+", item)), None)
+    return None if wrong is None else f"{wrong!r} should be a key and its value, as in k1=v1,k2=v2"
+
+
 @config
-class CommonConfig:
+class LineageConfig:
+    """Debezium's keys for OpenLineage, here of every connector."""
+
+    told: bool = key(
+        "openlineage.integration.enabled",
+        default=False,
+        doc="Whether OpenLineage is told what the tasks move from where to where; it needs tidegate[lineage].",
+        importance="low",
+        group=_LINEAGE,
+    )
+    file: str = key(
+        "openlineage.integration.config.file.path",
+        default="./openlineage.yml",
+        doc="A file on the worker's machine in the form of OpenLineage's clients: its transport says where events go.",
+        importance="low",
+        group=_LINEAGE,
+    )
+    job_namespace: str | None = key(
+        "openlineage.integration.job.namespace",
+        default=None,
+        doc="The namespace of the jobs, one for each task; topic.prefix, or else the connector's name, unless given.",
+        importance="low",
+        group=_LINEAGE,
+    )
+    job_description: str = key(
+        "openlineage.integration.job.description",
+        default="Debezium change data capture job",
+        doc="What the jobs are described as.",
+        importance="low",
+        group=_LINEAGE,
+    )
+    job_tags: list[str] = key(
+        "openlineage.integration.job.tags",
+        default=[],
+        aliases=("openlineage.integration.tags",),
+        check=_pairs,
+        doc="Tags of the jobs: k1=v1,k2=v2.",
+        importance="low",
+        group=_LINEAGE,
+    )
+    job_owners: list[str] = key(
+        "openlineage.integration.job.owners",
+        default=[],
+        aliases=("openlineage.integration.owners",),
+        check=_pairs,
+        doc="Owners of the jobs, each after its kind: team=shop,maintainer=jo.",
+        importance="low",
+        group=_LINEAGE,
+    )
+    kafka: str | None = key(
+        "openlineage.integration.dataset.kafka.bootstrap.servers",
+        default=None,
+        doc="The servers that name the cluster in lineages; the worker's unless given.",
+        importance="low",
+        group=_LINEAGE,
+    )
+
+
+@config
+class CommonConfig(LineageConfig):
     """Keys of sources and sinks."""
 
     name: str = key(

@@ -131,7 +131,8 @@ class Herder:
         """Tidy up after what went while nobody led."""
         if self.on_led is not None:
             await self.on_led()
-        gone = {*self.statuses.connectors, *self.statuses.tasks, *self.statuses.topics} - self.configs.connectors.keys()
+        known = {*self.statuses.connectors, *self.statuses.tasks, *self.statuses.topics, *self.statuses.flows}
+        gone = known - self.configs.connectors.keys()
         stale = {name for name in self.statuses.tasks if self._has_stale_tasks(name)}
         self.take_up(gone | stale)
 
@@ -311,6 +312,10 @@ class Herder:
         used = self.statuses.topics.get(task[0], ())
         if self._topic_tracking and self._reconciler is not None and topic not in used:
             self._reconciler.write(self.statuses.put_topic(*task, topic))
+
+    def on_flow(self, task: TaskId, flow: Mapping[str, Any]) -> None:
+        if self._topic_tracking and self._reconciler is not None and not self.statuses.has_flow(task[0], flow):
+            self._reconciler.write(self.statuses.put_flow(task[0], flow))
 
     def on_reconfigure(self, connector: str) -> None:
         def note(running: Running) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from connect.api import PluginType
+from connect.api import Dataset, PluginType
 from connect.errors import AlreadyExists, BadRequest, Conflict, InvalidConnector, NotFound
 from connect.herder.herder import Herder
 from connect.herder.offset_changes import Changes
@@ -239,6 +240,21 @@ class Operations:
     def topics(self, name: str) -> dict[str, Any]:
         """The topics that a connector has used; none for one that is not there, as in Kafka Connect."""
         return {name: {"topics": sorted(self._herder.statuses.topics.get(name, ()))}}
+
+    @property
+    def kafka_namespace(self) -> str:
+        """The namespace of the log's topics in OpenLineage."""
+        return Dataset.of_topic(self._worker.bootstrap_servers, "").namespace
+
+    def lineage(self, name: str) -> list[dict[str, Any]]:
+        """What a connector has moved from where to where."""
+        stored = self._stored(name)
+        flows = self._herder.statuses.flows.get(name, {}).values()
+        kind = self.type_of(stored.config)
+        return [
+            {"connector": name, "type": kind, **flow}
+            for flow in sorted(flows, key=lambda flow: (flow["topic"], json.dumps(flow["dataset"])))
+        ]
 
     async def reset_topics(self, name: str) -> None:
         await self._herder.statuses.forget_topics(name)

@@ -136,6 +136,13 @@ class ConnectorRoutes:
     async def progress(self, request: Request) -> Response:
         return json_response(self._operations.progress(_name(request)))
 
+    async def lineage(self, request: Request) -> Response:
+        """What the connectors have moved, from where to where: those that the user may see, or one."""
+        only = request.path_params.get("name")
+        names = [only] if only is not None else [name for name in self._operations.names() if sees(request, name)]
+        flows = [flow for name in names for flow in self._operations.lineage(name)]
+        return json_response({"kafka": self._operations.kafka_namespace, "flows": flows})
+
     async def statistics(self, request: Request) -> Response:
         shown = self._operations.statistics()
         shown["connectors"] = {name: tasks for name, tasks in shown["connectors"].items() if sees(request, name)}

@@ -18,7 +18,7 @@ __all__ = ["RightsGuard", "owner_of", "require_right", "sees"]
 _USER: Final = "connect.user"
 """The scope key of the request's user; absent without authentication."""
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-_FOR_ALL: Final = frozenset({"", "health", "connector-plugins", "connectors"})
+_FOR_ALL: Final = frozenset({"", "health", "connector-plugins", "connectors", "lineage"})
 """First path segments that every user may read; lists contain only connectors that the user may see."""
 
 

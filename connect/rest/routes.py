@@ -39,6 +39,8 @@ def all_routes(root: RootRoutes, connectors: ConnectorRoutes, plugins: PluginRou
             Route(f"{connector_path}/topics", connectors.topics, methods=["GET"]),
             Route("/connector-plugins", plugins.list, methods=["GET"]),
             Route("/tidegate/v1/connectors", connectors.statistics, methods=["GET"]),
+            Route("/tidegate/v1/lineage", connectors.lineage, methods=["GET"]),
+            Route(f"/tidegate/v1{connector_path}/lineage", connectors.lineage, methods=["GET"]),
             Route(f"/tidegate/v1{connector_path}/progress", connectors.progress, methods=["GET"]),
         ),
         *_timed(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from connect.stores.topic import StoreLog
 from connect.stores.values import decoded, encoded
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from broker.client import KafkaRecord
 
 __all__ = ["State", "Status", "StatusStore"]
+
+_FLOW: Final = "status-flow-"
 
 
 class State(Enum):
@@ -62,6 +66,8 @@ class StatusStore:
         self.connectors: dict[str, Status] = {}
         self.tasks: dict[str, dict[int, Status]] = {}
         self.topics: dict[str, set[str]] = {}
+        self.flows: dict[str, dict[str, dict[str, Any]]] = {}
+        """What each connector has moved from where to where, by the record's key; as ``connect.task.lineage.Flow`` is told."""
 
     async def start(self) -> None:
         await self._topic.start(self._apply)
@@ -96,9 +102,17 @@ class StatusStore:
         value = {"topic": {"name": topic, "connector": name, "task": task, "discoverTimestamp": now_ms}}
         await self._topic.write((f"status-topic-{topic}:connector-{name}".encode(), encoded(value)))
 
+    def has_flow(self, name: str, flow: Mapping[str, Any]) -> bool:
+        return self.flows.get(name, {}).get(_flow_key(name, flow)) == flow
+
+    async def put_flow(self, name: str, flow: Mapping[str, Any]) -> None:
+        """Record what a connector moves. Kafka Connect's workers pass over these records."""
+        await self._topic.write((_flow_key(name, flow).encode(), encoded({"connector": name, "flow": flow})))
+
     async def forget_topics(self, name: str) -> None:
-        topics = sorted(self.topics.get(name, ()))
-        await self._topic.write(*((f"status-topic-{topic}:connector-{name}".encode(), None) for topic in topics))
+        """Delete what is recorded of a connector's topics, and of what it moved."""
+        topics = [f"status-topic-{topic}:connector-{name}" for topic in sorted(self.topics.get(name, ()))]
+        await self._topic.write(*((key.encode(), None) for key in (*topics, *self.flows.get(name, ()))))
 
     async def forget(self, name: str, tasks: list[int], *, connector: bool) -> None:
         """Delete the statuses of tasks, and optionally of the connector."""
@@ -107,6 +121,15 @@ class StatusStore:
             keys.append(f"status-connector-{name}")
         await self._topic.write(*((key.encode(), None) for key in keys))
 
+    def _apply_flow(self, key: str, value: Mapping[str, Any] | None) -> None:
+        if value is None:
+            for flows in self.flows.values():
+                flows.pop(key, None)
+            return
+        name, flow = value.get("connector"), value.get("flow")
+        if isinstance(name, str) and isinstance(flow, dict) and isinstance(flow.get("topic"), str):
+            self.flows.setdefault(name, {})[key] = flow
+
     def _apply(self, record: KafkaRecord) -> None:
         key = (record.key or b"").decode("utf-8", "replace")
         value = decoded(record.value, self._topic.name, key)
@@ -114,6 +137,8 @@ class StatusStore:
             topic, _, name = key.removeprefix("status-topic-").partition(":connector-")
             used = self.topics.setdefault(name, set())
             used.discard(topic) if value is None else used.add(topic)
+        elif key.startswith(_FLOW):
+            self._apply_flow(key, value)
         elif key.startswith("status-connector-"):
             name = key.removeprefix("status-connector-")
             _keep(self.connectors, name, value)
@@ -123,6 +148,11 @@ class StatusStore:
             if number.isdecimal():
                 _keep(self.tasks.setdefault(name, {}), int(number), value)
                 self._on_status(name, int(number))
+
+
+def _flow_key(name: str, flow: Mapping[str, Any]) -> str:
+    named = json.dumps([name, flow["topic"], flow["dataset"]])
+    return f"{_FLOW}{hashlib.sha256(named.encode()).hexdigest()[:32]}"
 
 
 def _newest(known: Status | None, status: Status | None) -> bool:

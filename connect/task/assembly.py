@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import (
     Converter,
     ConverterContext,
+    Dataset,
     JobTask,
     PluginType,
     RecordBatch,
@@ -31,7 +33,8 @@ from connect.task.context import (
     RunningSourceJobContext,
 )
 from connect.task.error_policy import ErrorPolicy, Failure
-from connect.task.lifecycle import Lifecycle, Runner
+from connect.task.lifecycle import Lifecycle, Runner, TaskState
+from connect.task.lineage import Flow, FlowObserver, Flows
 from connect.task.measures import TaskMeasures
 from connect.task.parts import TaskParts, registry_settings
 from connect.task.sinks.consumer import KafkaSinkConsumer
@@ -114,6 +117,7 @@ def assembled(parts: TaskParts) -> Lifecycle:
     made = ExitStack()
     with ExitStack() as unfinished:
         unfinished.push(made)
+        parts = _telling_open_lineage(parts, unfinished)
         if issubclass(parts.task_class, SourceTask):
             task, runner = _source(parts, made)
         elif issubclass(parts.task_class, SourceJobTask):
@@ -124,6 +128,36 @@ def assembled(parts: TaskParts) -> Lifecycle:
             task, runner = _sink(parts, made)
         unfinished.pop_all()  # it is the runner's to close from here on
     return Lifecycle(task, runner, parts.control, parts.on_state)
+
+
+def _telling_open_lineage(parts: TaskParts, unfinished: ExitStack) -> TaskParts:
+    """The parts with an OpenLineage that hears of states and flows, where the connector's configuration asks for it."""
+    config = parse(CommonConfig, parts.config)
+    if not config.told:
+        return parts
+    from connect.task.open_lineage import OpenLineageEvents, lineage_client
+
+    name = parts.config.get("topic.prefix") or parts.connector
+    servers = config.kafka or parts.worker.get("bootstrap.servers", "")
+    events = OpenLineageEvents(
+        config,
+        lineage_client(config.file),
+        job=f"{name}.{parts.task}",
+        namespace=config.job_namespace or name,
+        kafka=Dataset.of_topic(servers, "").namespace,
+        is_source=issubclass(parts.task_class, SourceTask | SourceJobTask),
+    )
+    unfinished.callback(events.close)
+
+    def on_state(state: TaskState, error: BaseException | None) -> None:
+        parts.on_state(state, error)
+        events.on_state(state, error)
+
+    def on_flow(flow: Flow) -> None:
+        parts.on_flow(flow)
+        events.on_flow(flow)
+
+    return replace(parts, on_state=on_state, on_flow=on_flow)
 
 
 def _source(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
@@ -139,6 +173,7 @@ def _source(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
     in_flight = InFlight(worker.max_in_flight_bytes, parts.control.stopping)
     listens = parts.task_class.acknowledged is not SourceTask.acknowledged  # type: ignore[attr-defined]
     acknowledgements = Acknowledgements(task, parts.control) if listens else None
+    flows = Flows(task, parts.on_flow)
     pipeline = SourcePipeline(
         chain,
         Conversion(keys, values, policy, headers=_headers(parts, made)),
@@ -150,6 +185,7 @@ def _source(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
         # A transaction with a refused record cannot be committed.
         tolerates_refusals=config.errors_tolerance == "all" and not ends.transactional,
         on_topic=parts.on_topic,
+        observer=FlowObserver(flows, chain, is_source=True),
         acknowledgements=acknowledgements,
     )
 
@@ -177,6 +213,17 @@ def _source(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
     return task, runner
 
 
+def _told_of_topics(parts: TaskParts, task: Task[Any]) -> Callable[[str], None]:
+    """For jobs, whose records no pipeline sees."""
+    flows = Flows(task, parts.on_flow)
+
+    def tell(topic: str) -> None:
+        parts.on_topic(topic)
+        flows.topic(topic)
+
+    return tell
+
+
 def _offset_keys(parts: TaskParts, positions: Sequence[Mapping[str, Any]]) -> OffsetKeys:
     return OffsetKeys(parts.connector, {canonical(entry["partition"]): entry["key"] for entry in positions})
 
@@ -201,7 +248,7 @@ def _source_job(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
         parts.control,
         schedule=parse(ScheduleConfig, parts.config),
         delivery=ends.delivery(context, _offset_keys(parts, positions), on_committed, TaskMeasures()),
-        on_topic=parts.on_topic,
+        on_topic=_told_of_topics(parts, task),
         close=made.close,
     )
     return task, runner
@@ -221,7 +268,10 @@ def _sink(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
     task: Any = parts.task_class(parts.task_config, context)
     keys, values = _converters(parts, made)
     headers = _headers(parts, made)
-    pipeline = SinkPipeline(_chain(parts, config, made), keys, values, policy, headers=headers)
+    chain = _chain(parts, config, made)
+    flows = Flows(task, parts.on_flow)
+    observer = FlowObserver(flows, chain, is_source=False)
+    pipeline = SinkPipeline(chain, keys, values, policy, headers=headers, observer=observer)
     if config.dead_letter_topic and config.errors_tolerance == "all":
         sender = _dead_letter_sender(parts, config, loop, made)
         rereader = Rereader(loop, parts.clients.consumer())
@@ -303,7 +353,7 @@ def _job(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
         offsets=offsets,
         policy=policy,
         dead_letters=letters,
-        on_topic=parts.on_topic,
+        on_topic=_told_of_topics(parts, task),
         close=made.close,
     )
     return task, runner

@@ -13,6 +13,7 @@ from connect.plugins.registry import PluginRegistry
 from connect.task.clients import TaskClients, worker_client
 from connect.task.control import TaskControl
 from connect.task.lifecycle import TaskState
+from connect.task.lineage import Flow
 from tidegate.kit.config import parse
 
 __all__ = ["TaskParts", "registry_keys", "registry_settings"]
@@ -38,6 +39,8 @@ class TaskParts:
     on_state: Callable[[TaskState, BaseException | None], None]
     """Hears of each state of the task, with the error where its start is to be repeated."""
     on_topic: Callable[[str], None]
+    on_flow: Callable[[Flow], None]
+    """Hears what the task moves from where to where."""
     on_progress: Callable[[dict[str, Any]], None]
     ask_worker: Callable[[str], Any]
     """Ask the worker: "fence" (end what forerunners of the connector's tasks can write), "confirm" (the task is still to run

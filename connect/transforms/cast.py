@@ -90,6 +90,7 @@ def _target(name: str) -> SchemaType:
 class _Cast(SideTransformation):
     config_class = CastConfig
     config: CastConfig
+    traces_fields = True
 
     @cached_property
     def _spec(self) -> dict[str, SchemaType]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -68,6 +68,23 @@ class TransformChain:
                 made.extend(guard("TRANSFORMATION", name, part, lambda rows, step=step: _apply(step, rows)))  # type: ignore[misc]
             batches = [part for part in made if len(part)]
         return batches
+
+    @property
+    def traces_fields(self) -> bool:
+        """Whether every transformation of values tells what becomes of their fields."""
+        return all(step.transformation.traces_fields for step in self._of_values())
+
+    def field_after(self, path: str) -> str | None:
+        """Which field has the data of a field of the value after all transformations (``Transformation.field_after``)."""
+        for step in self._of_values():
+            made = step.transformation.field_after(path)
+            if made is None:
+                return None
+            path = made
+        return path
+
+    def _of_values(self) -> Iterator[_Step]:
+        return (step for step in self._steps if getattr(step.transformation, "side", "value") == "value")
 
     def close(self) -> None:
         for step in self._steps:

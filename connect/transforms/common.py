@@ -62,6 +62,7 @@ class ChangeTopicCase(Transformation):
 
     config_class = ChangeTopicCaseConfig
     config: ChangeTopicCaseConfig
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         return [batch.replace(topic=_recased(batch.topic, self.config.before, self.config.after))]
@@ -163,6 +164,7 @@ class ExtractTimestamp(Transformation):
 
     config_class = ExtractTimestampConfig
     config: ExtractTimestampConfig
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         import pyarrow as pa
@@ -212,6 +214,7 @@ class TimestampNow(Transformation):
     """The time of the transformation becomes the record's timestamp."""
 
     config_class = TimestampNowConfig
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         import pyarrow as pa
@@ -277,6 +280,7 @@ class _TimestampNowField(SideTransformation):
 
     config_class = TimestampNowFieldConfig
     config: TimestampNowFieldConfig
+    traces_fields = True
 
     def _time(self) -> int:
         ahead = int(self.config.amount * _UNIT_MS[self.config.unit]) if self.config.amount > 0 else 0
@@ -305,6 +309,9 @@ class _TimestampNowField(SideTransformation):
         more = dict.fromkeys(self.config.fields, self._time())
         return map_texts(column, lambda value, row: {**value, **more}, "TimestampNowField")
 
+    def field_after(self, path: str) -> str | None:
+        return None if path in self.config.fields else path
+
 
 class TimestampNowKeyField(_TimestampNowField):
     """In the key."""
@@ -330,6 +337,7 @@ class _InsertUuid(SideTransformation):
 
     config_class = InsertUuidConfig
     config: InsertUuidConfig
+    traces_fields = True
 
     def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
         import pyarrow as pa

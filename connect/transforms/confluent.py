@@ -110,6 +110,7 @@ class ExtractTopicConfig:
 class _ExtractTopic(Transformation):
     config_class = ExtractTopicConfig
     config: ExtractTopicConfig
+    traces_fields = True
     side: Literal["key", "value", "header"]
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
@@ -216,6 +217,7 @@ class MessageTimestampRouter(Transformation):
 
     config_class = MessageTimestampRouterConfig
     config: MessageTimestampRouterConfig
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         topics, wrong = [], []
@@ -261,6 +263,7 @@ class TombstoneHandler(Transformation):
 
     config_class = TombstoneHandlerConfig
     config: TombstoneHandlerConfig
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         behaviour = self.config.behaviour.lower()

@@ -36,6 +36,7 @@ class ExtractFieldConfig:
 class _ExtractField(SideTransformation):
     config_class = ExtractFieldConfig
     config: ExtractFieldConfig
+    traces_fields = True
 
     @cached_property
     def _path(self) -> FieldPath:
@@ -53,6 +54,10 @@ class _ExtractField(SideTransformation):
 
     def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:
         return map_texts(column, lambda value, row: self._path.value(value), _PURPOSE)
+
+    def field_after(self, path: str) -> str | None:
+        field = self.config.field
+        return path.removeprefix(field).removeprefix(".") if f"{path}.".startswith(f"{field}.") else None
 
 
 class ExtractKeyField(_ExtractField):

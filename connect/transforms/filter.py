@@ -18,6 +18,7 @@ class Filter(Transformation):
     """Drops every record it gets; the chain passes only those of its predicate."""
 
     config_class = FilterConfig
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         return [batch.slice(0, 0).replace(source_offset=batch.source_offset)]

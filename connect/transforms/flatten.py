@@ -33,6 +33,7 @@ class FlattenConfig:
 class _Flatten(SideTransformation):
     config_class = FlattenConfig
     config: FlattenConfig
+    traces_fields = True
 
     def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
         required_struct(schema, _PURPOSE)
@@ -92,6 +93,9 @@ class _Flatten(SideTransformation):
             return into
 
         return map_texts(column, lambda value, row: flatten(value, "", {}), _PURPOSE)
+
+    def field_after(self, path: str) -> str | None:
+        return path.replace(".", self.config.delimiter)
 
 
 def _flat(schema: Schema, optional: bool, default: Any) -> Schema:

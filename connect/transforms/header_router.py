@@ -125,6 +125,7 @@ class HeaderRouter(Transformation):
 
     config_class = HeaderRouterConfig
     config: HeaderRouterConfig
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         topics: list[str] = []

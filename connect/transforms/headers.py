@@ -51,6 +51,7 @@ class DropHeaders(Transformation):
 
     config_class = DropHeadersConfig
     config: DropHeadersConfig
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         if batch.headers is None:
@@ -76,6 +77,7 @@ class InsertHeader(Transformation):
 
     config_class = InsertHeaderConfig
     config: InsertHeaderConfig
+    traces_fields = True
 
     @cached_property
     def _value(self) -> SchemaAndValue:
@@ -114,6 +116,7 @@ class HeaderFromConfig:
 class _HeaderFrom(SideTransformation):
     config_class = HeaderFromConfig
     config: HeaderFromConfig
+    traces_fields = True
 
     @property
     def _purpose(self) -> str:
@@ -166,6 +169,9 @@ class _HeaderFrom(SideTransformation):
 
     def change_texts(self, batch: RecordBatch, column: pa.Array) -> pa.Array:
         raise NotImplementedError("headers change along with the texts: see apply")
+
+    def field_after(self, path: str) -> str | None:
+        return None if self.config.operation == "move" and path.partition(".")[0] in self.config.fields else path
 
 
 class HeaderFromKey(_HeaderFrom):

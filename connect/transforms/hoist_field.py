@@ -27,6 +27,7 @@ class HoistFieldConfig:
 class _HoistField(SideTransformation):
     config_class = HoistFieldConfig
     config: HoistFieldConfig
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         import pyarrow as pa
@@ -61,6 +62,9 @@ class _HoistField(SideTransformation):
         return pa.array(
             [json_text({name: None if text is None else json.loads(text)}) for text in column.to_pylist()], pa.string()
         )
+
+    def field_after(self, path: str) -> str | None:
+        return f"{self.config.field}.{path}" if path else self.config.field
 
 
 def _runs(column: pa.Array) -> list[tuple[int, int, bool]]:

@@ -59,6 +59,7 @@ class _Inserted(NamedTuple):
 class _InsertField(SideTransformation):
     config_class = InsertFieldConfig
     config: InsertFieldConfig
+    traces_fields = True
 
     def change(self, batch: RecordBatch, schema: Schema, column: pa.Array) -> tuple[pa.Array, Schema]:
         columns = struct_columns(schema, column, _PURPOSE, defaults=self.config.replace_null)

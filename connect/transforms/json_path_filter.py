@@ -57,6 +57,7 @@ class _JsonPathFilter(Transformation):
 
     config_class = JsonPathFilterConfig
     config: JsonPathFilterConfig
+    traces_fields = True
     side: Literal["key", "value"]
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:

@@ -58,6 +58,7 @@ class MaskFieldConfig:
 class _MaskField(SideTransformation):
     config_class = MaskFieldConfig
     config: MaskFieldConfig
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         column, schema = self.column(batch)
@@ -111,6 +112,9 @@ class _MaskField(SideTransformation):
         if self.config.replacement is None:
             return type(value)()
         return _replaced(Schema(_PLAIN[type(value)]), self.config.replacement)
+
+    def field_after(self, path: str) -> str | None:
+        return None if path.partition(".")[0] in self.config.fields else path
 
 
 def _replaced(schema: Schema, text: str) -> Any:

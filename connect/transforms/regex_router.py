@@ -37,6 +37,7 @@ class RegexRouter(Transformation):
 
     config_class = RegexRouterConfig
     config: RegexRouterConfig
+    traces_fields = True
 
     @cached_property
     def _pattern(self) -> JavaRegex:

@@ -59,6 +59,7 @@ class ReplaceFieldConfig:
 class _ReplaceField(SideTransformation):
     config_class = ReplaceFieldConfig
     config: ReplaceFieldConfig
+    traces_fields = True
 
     @cached_property
     def _renames(self) -> dict[str, str]:
@@ -79,6 +80,10 @@ class _ReplaceField(SideTransformation):
             return {self._renames.get(name, name): item for name, item in value.items() if self._keeps(name)}
 
         return map_texts(column, replace, _PURPOSE)
+
+    def field_after(self, path: str) -> str | None:
+        name, dot, rest = path.partition(".")
+        return f"{self._renames.get(name, name)}{dot}{rest}" if self._keeps(name) else None
 
 
 class ReplaceKeyField(_ReplaceField):

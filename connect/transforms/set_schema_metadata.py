@@ -37,6 +37,7 @@ class SetSchemaMetadataConfig:
 class _SetSchemaMetadata(SideTransformation):
     config_class = SetSchemaMetadataConfig
     config: SetSchemaMetadataConfig
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         column, schema = self.column(batch)

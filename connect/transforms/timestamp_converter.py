@@ -99,6 +99,7 @@ class TimestampConverterConfig:
 class _TimestampConverter(SideTransformation):
     config_class = TimestampConverterConfig
     config: TimestampConverterConfig
+    traces_fields = True
 
     @property
     def _format(self) -> DateFormat:

@@ -47,6 +47,7 @@ class TimestampRouter(Transformation):
 
     config_class = TimestampRouterConfig
     config: TimestampRouterConfig
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         times = batch.timestamps_ms

@@ -40,6 +40,7 @@ class ValueToKey(Transformation):
 
     config_class = ValueToKeyConfig
     config: ValueToKeyConfig
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         if batch.values.null_count:

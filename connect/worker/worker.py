@@ -46,6 +46,7 @@ class WorkerListener(Protocol):
 
     def on_task_state(self, task: TaskId, state: str, trace: str | None) -> None: ...
     def on_topic(self, task: TaskId, topic: str) -> None: ...
+    def on_flow(self, task: TaskId, flow: Mapping[str, Any]) -> None: ...
     def on_reconfigure(self, connector: str) -> None: ...
 
     def on_connector_started(self, connector: str, kind: str, version: str) -> None:
@@ -141,6 +142,7 @@ class Worker:
         self, properties: Mapping[str, str], plugin_modules: Sequence[str], *, processes: int, stop_timeout_ms: int
     ) -> None:
         self._levels: dict[str, str] = {}
+        self.bootstrap_servers = properties.get("bootstrap.servers", "")
         self._plugin_modules = list(plugin_modules)
         self.owners = Owners(properties)
         self._limit = processes or os.cpu_count() or 1
@@ -584,6 +586,8 @@ class Worker:
             self.progress[task] = values["progress"]
         elif name == "topic":
             self.listener.on_topic(task, values["topic"])
+        elif name == "flow":
+            self.listener.on_flow(task, values["flow"])
         elif name == "task_hangs" and self._current.get(task) == values["attempt"]:
             for host in [host for host in self._hosts if task in host.tasks]:
                 self._replace_soon(host, f"moved: task {task[1]} of {task[0]} hangs; {values['trace']}")

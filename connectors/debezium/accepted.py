@@ -58,7 +58,6 @@ def given_without_effect(cls: type, properties: Mapping[str, str]) -> list[str]:
 
 
 _ONE_CLASS: Final = "classes of Java's cannot be loaded here"
-_LINEAGE: Final = "lineage is not told to OpenLineage"
 _MODE: Final = "it belongs to snapshot.mode=configuration_based, which is refused"
 
 
@@ -165,19 +164,4 @@ class AcceptedKeys:
     )
     sanitize_pattern: str | None = without_effect(
         "custom.sanitize.pattern", None, "configurations are not written to logs"
-    )
-    lineage: bool = without_effect("openlineage.integration.enabled", False, _LINEAGE)
-    lineage_file: str = without_effect("openlineage.integration.config.file.path", "./openlineage.yml", _LINEAGE)
-    lineage_namespace: str | None = without_effect("openlineage.integration.job.namespace", None, _LINEAGE)
-    lineage_description: str = without_effect(
-        "openlineage.integration.job.description", "Debezium change data capture job", _LINEAGE
-    )
-    lineage_tags: list[str] = without_effect(
-        "openlineage.integration.job.tags", [], _LINEAGE, aliases=("openlineage.integration.tags",), check=_pairs
-    )
-    lineage_owners: list[str] = without_effect(
-        "openlineage.integration.job.owners", [], _LINEAGE, aliases=("openlineage.integration.owners",), check=_pairs
-    )
-    lineage_kafka: str | None = without_effect(
-        "openlineage.integration.dataset.kafka.bootstrap.servers", None, _LINEAGE
     )

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from connect.api import ConnectError, RecordBatch, RetriableConnectError, SourceTask, get_logger
+from connect.api import ConnectError, Dataset, RecordBatch, RetriableConnectError, SourceTask, get_logger
 from connectors.debezium.accepted import given_without_effect
 from connectors.debezium.config import CaptureConfig
 from connectors.debezium.envelope import topic_name
@@ -84,7 +84,18 @@ class CaptureTask(SourceTask[CaptureConfigT]):
         self._closing = threading.Lock()
         """Held while connections are closed, and while ``cancel`` uses them."""
 
+    def dataset(self, topic: str) -> Dataset | None:
+        config, start = self.config, f"{self.config.prefix}{self.config.delimiter}"
+        table = topic.removeprefix(start)
+        if not topic.startswith(start) or table == config.transaction_topic:
+            return None
+        return self._dataset(table.replace(config.delimiter, "."))
+
     # methods that a database implements
+
+    @abstractmethod
+    def _dataset(self, table: str) -> Dataset:
+        """The dataset of a table, whose name is as in topics."""
 
     @abstractmethod
     def _errors(self) -> AbstractContextManager[None]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from connect.api import OffsetChanges, Problem, SinkConnector, TidegateError, TopicPartition, parse
+from connect.api import Dataset, OffsetChanges, Problem, SinkConnector, TidegateError, TopicPartition, parse
 from connectors.delta.config import DeltaSinkConfig
 from connectors.tables.background import Background
 from connectors.tables.local_folders import folder_problem
@@ -30,6 +30,9 @@ class DeltaSinkTask(TableSinkTask[DeltaSinkConfig]):
 
         del creates
         return DeltaStore(self.config, self.context.connector)
+
+    def dataset_of(self, table: str) -> Dataset:
+        return Dataset.of_location(self.config.settings(table).uri)
 
     def start(self) -> None:
         super().start()

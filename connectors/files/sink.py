@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from connect.api import ConnectError, OffsetChanges, Problem, RecordBatch, SinkConnector, SinkTask
+from connect.api import ConnectError, Dataset, OffsetChanges, Problem, RecordBatch, SinkConnector, SinkTask
 from connect.formats import java_texts
 from connectors.files.config import FileStreamSinkConfig, file_problem
 
@@ -27,6 +27,10 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
             except OSError as error:
                 raise ConnectError(f"cannot write to file {path}: {error.strerror}") from error
             self.resources.callback(self._output.close)
+
+    def dataset(self, topic: str) -> Dataset | None:
+        del topic
+        return Dataset.of_location(str(Path(self.config.file).absolute())) if self.config.file is not None else None
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
         from connectors.files.lines import join_lines

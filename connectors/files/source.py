@@ -8,6 +8,7 @@ from typing import Final
 
 from connect.api import (
     ConnectError,
+    Dataset,
     OffsetChanges,
     Problem,
     RecordBatch,
@@ -37,6 +38,10 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
             InputTail() if self._partition is None else FileTail(Path(str(self.config.file)), self._begin())
         )
         self.resources.callback(self._tail.close)
+
+    def dataset(self, topic: str) -> Dataset | None:
+        del topic
+        return Dataset.of_location(str(Path(self.config.file).absolute())) if self.config.file is not None else None
 
     def _begin(self) -> int:
         offset = self.context.offset({"filename": self.config.file}) or {}

@@ -18,6 +18,7 @@ from connect.api import (
     MAX_BATCH_BYTES,
     ConnectError,
     DataError,
+    Dataset,
     JavaRegex,
     OffsetChanges,
     Problem,
@@ -107,6 +108,10 @@ class FolderSourceTask(SourceTask[FolderSourceConfig]):
         if self._schema is None and (stored := self.context.offset(self._schema_partition)) is not None:
             self._schema = schema_from_json(json.loads(str(stored.get("schema"))))
         self._key_schema = None if self.config.key_schema is None else read_schema(self.config.key_schema)
+
+    def dataset(self, topic: str) -> Dataset:
+        del topic
+        return Dataset.of_location(self.config.input_path)
 
     @property
     def _schema_partition(self) -> Mapping[str, Any]:

@@ -14,6 +14,10 @@ __all__ = ["HdfsSinkConnector", "HdfsSinkTask"]
 
 
 class HdfsSinkTask(ObjectSinkTask[HdfsSinkConfig]):
+    @property
+    def location(self) -> str:
+        return self.config.url
+
     def make_store(self) -> Store:
         return _store(self.config)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from connect.api import DataError, OffsetChanges, Record, RecordBatch, SinkConnector, SinkTask, get_logger
+from connect.api import DataError, Dataset, OffsetChanges, Record, RecordBatch, SinkConnector, SinkTask, get_logger
 from connectors.http.aiven_config import AivenHttpSinkConfig
 from connectors.http.cloud_config import HttpSinkV2Config
 from connectors.http.config import HttpSinkConfig
@@ -37,6 +37,9 @@ class HttpSinkTask(SinkTask[HttpSinkConfig | AivenHttpSinkConfig | HttpSinkV2Con
             client = self._clients[id(settings)] = HttpClient(settings, self.context.stopping)
             self.resources.callback(client.close)
         return self._clients[id(settings)]
+
+    def dataset(self, topic: str) -> Dataset:
+        return Dataset.of_location(self.config.settings_of(topic).url)
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
         from connectors.http.requests_of import requests_of

@@ -8,7 +8,7 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.api import OffsetChanges, Problem, SinkConnector, TidegateError, TopicPartition, parse
+from connect.api import Dataset, OffsetChanges, Problem, SinkConnector, TidegateError, TopicPartition, parse
 from connectors.iceberg.config import IcebergSinkConfig
 from connectors.tables.background import Background
 from connectors.tables.local_folders import folder_problem
@@ -36,6 +36,12 @@ class IcebergSinkTask(TableSinkTask[IcebergSinkConfig]):
         from connectors.iceberg.store import IcebergStore
 
         return IcebergStore(self.config, Tables(self.config, creates=creates), self.context.connector)
+
+    def dataset_of(self, table: str) -> Dataset:
+        from connectors.iceberg.catalog_properties import catalog_properties
+
+        properties = catalog_properties(self.config.catalog, self.config.hadoop)
+        return Dataset(str(Dataset.of_location(properties.get("warehouse") or properties.get("uri", ""))), table)
 
     def start(self) -> None:
         super().start()

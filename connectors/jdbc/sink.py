@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from connect.api import (
     MAX_BATCH_BYTES,
     ConnectError,
+    Dataset,
     OffsetChanges,
     Origin,
     Problem,
@@ -78,6 +79,10 @@ class JdbcSinkTask(SinkTask[Any]):
 
             self._offsets = StoredOffsets(self._settings.offsets_table, self.context.connector)
         self._patiently(lambda writer: writer.rollback())
+
+    def dataset(self, topic: str) -> Dataset | None:
+        dataset: Dataset = self.config.database.dataset(*self._shaper.table_of(topic, None))
+        return dataset
 
     def open(self, partitions: Sequence[TopicPartition]) -> None:
         if self._offsets is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from connect.api import (
     ConnectError,
     ConnectorContext,
+    Dataset,
     OffsetChanges,
     Problem,
     RecordBatch,
@@ -104,6 +105,16 @@ class JdbcSourceTask(SourceTask[JdbcSourceTaskConfig]):
         watcher.start()
         self.resources.callback(watcher.join)
         self.resources.callback(over.set)
+
+    def dataset(self, topic: str) -> Dataset | None:
+        from connectors.sql.tables import parse_table_ids
+
+        if self.config.sql_query:
+            return self._database.dataset()
+        tables = (
+            table for table in parse_table_ids(self.config.tables) if Source.of(self.config, table).topic == topic
+        )
+        return next((self._database.dataset(*table) for table in tables), None)
 
     def poll(self) -> Sequence[RecordBatch]:
         deadline = time.monotonic() + self.config.poll_linger_ms / 1000

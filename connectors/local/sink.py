@@ -14,6 +14,10 @@ __all__ = ["LocalSinkConnector", "LocalSinkTask"]
 
 
 class LocalSinkTask(ObjectSinkTask[LocalSinkConfig]):
+    @property
+    def location(self) -> str:
+        return str(self.config.root)
+
     def make_store(self) -> Store:
         return _store(self.config)
 

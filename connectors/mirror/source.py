@@ -12,6 +12,7 @@ from connect.api import (
     MAX_BATCH_BYTES,
     Acknowledged,
     ConnectorContext,
+    Dataset,
     OffsetChanges,
     RecordBatch,
     RetriableConnectError,
@@ -64,6 +65,11 @@ class MirrorSourceTask(SourceTask[MirrorSourceConfig]):
             producer = client_config(config, side, "producer", f"{self._label}|offset-syncs-{side}-producer")
             self._syncs = OffsetSyncWriter(producer, config.syncs_topic, config.max_lag)
             self.resources.callback(self._syncs.close)
+
+    def dataset(self, topic: str) -> Dataset | None:
+        names = {self.config.policy.remote_topic(self.config.source, each.topic): each.topic for each in self._assigned}
+        servers = client_config(self.config, "source", "consumer", self._label).bootstrap_servers
+        return Dataset.of_topic(servers, names[topic]) if topic in names else None
 
     def poll(self) -> Sequence[RecordBatch]:
         if self._syncs is not None:

@@ -12,6 +12,7 @@ import pymysql
 
 from connect.api import (
     ConnectError,
+    Dataset,
     OffsetChanges,
     Problem,
     RecordBatch,
@@ -69,6 +70,9 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         """Whether the structure has to be read from the history after the snapshot: a snapshot that goes on reads
         tables with the structure that they have now, and the stream begins before that.
         """
+
+    def _dataset(self, table: str) -> Dataset:
+        return Dataset(f"mysql://{self.config.hostname}:{self.config.port}", table)
 
     def _errors(self) -> AbstractContextManager[None]:
         return database_errors(self.config, "following")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from connect.api import (
     ConnectError,
     DataError,
+    Dataset,
     Problem,
     RecordBatch,
     RetriableConnectError,
@@ -88,6 +89,14 @@ class ObjectSinkTask(SinkTask[ConfigT]):
         for record in rows.records():
             error = DataError(f"the record at offset {record.offset} of {record.topic!r} cannot be stored: {why}")
             self.context.errant_records.report(record, error)
+
+    def dataset(self, topic: str) -> Dataset | None:
+        return Dataset.of_location("/".join(filter(None, [self.location.rstrip("/"), self.config.topics_dir, topic])))
+
+    @property
+    @abstractmethod
+    def location(self) -> str:
+        """The URL of the store's root."""
 
     @abstractmethod
     def make_store(self) -> Store:

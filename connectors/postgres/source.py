@@ -12,6 +12,7 @@ from psycopg import pq
 
 from connect.api import (
     ConnectError,
+    Dataset,
     OffsetChanges,
     Problem,
     RecordBatch,
@@ -69,6 +70,10 @@ class PostgresTask(CaptureTask[PostgresConfig]):
         self._slot_failures = 0
         self._next_xmin = 0.0
         self._ahead: bytes | None = None
+
+    def _dataset(self, table: str) -> Dataset:
+        config = self.config
+        return Dataset(f"postgres://{config.hostname}:{config.port}", f"{config.database}.{table}")
 
     def _errors(self) -> AbstractContextManager[None]:
         return database_errors(self.config, "following")

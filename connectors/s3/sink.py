@@ -14,6 +14,10 @@ __all__ = ["CloudS3SinkConnector", "S3SinkConnector", "S3SinkTask"]
 
 
 class S3SinkTask(ObjectSinkTask[S3SinkConfig]):
+    @property
+    def location(self) -> str:
+        return f"s3://{self.config.bucket}"
+
     def make_store(self) -> Store:
         from connectors.s3.client import S3Store
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from connect.api import (
     ConnectError,
     DataError,
+    Dataset,
     Origin,
     Problem,
     Record,
@@ -55,6 +56,10 @@ class BulkSinkTask(SinkTask[BulkSinkConfig]):
     Rows that were sent to a job are not sent again while the task runs: the next call waits for a job that takes long.
     Offsets can be committed up to the first waiting row.
     """
+
+    def dataset(self, topic: str) -> Dataset | None:
+        del topic
+        return self.config.dataset(self.config.object_name)
 
     def start(self) -> None:
         self._client = SalesforceClient(self.config)

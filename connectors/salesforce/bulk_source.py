@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from threading import Event
 
-from connect.api import Problem, RecordBatch, SourceConnector, SourceTask
+from connect.api import Dataset, Problem, RecordBatch, SourceConnector, SourceTask
 from connectors.salesforce.bulk import BulkClient
 from connectors.salesforce.bulk_config import BulkSourceConfig
 from connectors.salesforce.bulk_query import ObjectReader
@@ -18,6 +18,10 @@ __all__ = ["BulkSource", "BulkSourceTask"]
 
 class BulkSourceTask(SourceTask[BulkSourceConfig]):
     """Reads one object in a separate thread, because a query job may take any time."""
+
+    def dataset(self, topic: str) -> Dataset | None:
+        del topic
+        return self.config.dataset(self.config.object_name)
 
     def start(self) -> None:
         client = SalesforceClient(self.config)

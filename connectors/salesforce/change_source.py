@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from connect.api import (
     ConnectError,
+    Dataset,
     Problem,
     Record,
     Schema,
@@ -67,6 +68,10 @@ class Changes:
 
 class ChangeSourceTask(ChannelTask[ChangeSourceConfig]):
     """Follows one channel through the Streaming API."""
+
+    def dataset(self, topic: str) -> Dataset | None:
+        del topic
+        return self.config.dataset(self.config.path)
 
     def start(self) -> None:
         client = SalesforceClient(self.config)

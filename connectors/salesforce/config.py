@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
-from connect.api import Password, Problem, at_least, between, config, family, key, non_empty, one_of, valid_regex
+from connect.api import (
+    Dataset,
+    Password,
+    Problem,
+    at_least,
+    between,
+    config,
+    family,
+    key,
+    non_empty,
+    one_of,
+    valid_regex,
+)
 
 __all__ = ["EventSinkConfig", "ObjectSinkConfig", "SalesforceConfig", "WriteConfig"]
 
@@ -119,6 +132,10 @@ class SalesforceConfig:
     @property
     def api_version(self) -> str:
         return "60.0" if self.version == "latest" else self.version.removeprefix("v")
+
+    def dataset(self, name: str) -> Dataset:
+        """An object or event of the org."""
+        return Dataset(f"salesforce://{urlsplit(self.instance).netloc}", name)
 
     def problems(self) -> Iterable[Problem]:
         needed = {"username": self.username, "password": self.password.reveal()}

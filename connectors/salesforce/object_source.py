@@ -11,6 +11,7 @@ from typing import Any, Final
 from connect.api import (
     ConnectError,
     DataError,
+    Dataset,
     Problem,
     RecordBatch,
     RetriableConnectError,
@@ -216,6 +217,10 @@ class _Object:
 
 class ObjectSourceTask(SourceTask[ObjectSourceConfig]):
     """Reads several objects, each in its own thread, so that none waits for another."""
+
+    def dataset(self, topic: str) -> Dataset | None:
+        names = {self.config.topic_of(name): name for name in self.config.names}
+        return self.config.dataset(names[topic]) if topic in names else None
 
     def start(self) -> None:
         objects: list[_Object] = []

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final
 
-from connect.api import ConnectError, Problem, Record, Schema, SchemaType, SourceConnector, get_logger
+from connect.api import ConnectError, Dataset, Problem, Record, Schema, SchemaType, SourceConnector, get_logger
 from connectors.salesforce.channel_task import ChannelTask
 from connectors.salesforce.checking import problems_of
 from connectors.salesforce.client import SalesforceClient
@@ -76,6 +76,10 @@ def create(config: PushTopicSourceConfig, client: SalesforceClient, description:
 
 class PushTopicSourceTask(ChannelTask[PushTopicSourceConfig]):
     """Follows one push topic through the Streaming API."""
+
+    def dataset(self, topic: str) -> Dataset | None:
+        del topic
+        return self.config.dataset(self.config.object_name)
 
     def start(self) -> None:
         client = SalesforceClient(self.config)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from connect.api import (
     ConnectError,
     DataError,
+    Dataset,
     JavaRegex,
     Problem,
     Record,
@@ -103,6 +104,11 @@ class ObjectSinkTask(_SalesforceSinkTask):
 
     config: ObjectSinkConfig
 
+    def dataset(self, topic: str) -> Dataset | None:
+        del topic
+        dataset: Dataset = self.config.dataset(self.config.object_name)
+        return dataset
+
     def start(self) -> None:
         super().start()
         self._begin(self.client)
@@ -186,6 +192,11 @@ class EventSinkTask(_SalesforceSinkTask):
     """Publishes each record as a platform event."""
 
     config: EventSinkConfig
+
+    def dataset(self, topic: str) -> Dataset | None:
+        del topic
+        dataset: Dataset = self.config.dataset(self.config.event)
+        return dataset
 
     def put(self, batches: Sequence[RecordBatch]) -> None:
         self._write(list(self._readable(batches)), self.client.create)

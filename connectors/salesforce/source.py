@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from connect.api import Problem, Record, SourceConnector
+from connect.api import Dataset, Problem, Record, SourceConnector
 from connectors.salesforce.channel_task import ChannelTask
 from connectors.salesforce.client import SalesforceClient
 from connectors.salesforce.following import OFFSET, Placed
@@ -19,6 +19,10 @@ __all__ = ["EventSource", "EventSourceTask"]
 
 class EventSourceTask(ChannelTask[EventSourceConfig]):
     """Follows one platform event through the Streaming API."""
+
+    def dataset(self, topic: str) -> Dataset | None:
+        del topic
+        return self.config.dataset(self.config.event)
 
     def start(self) -> None:
         client = SalesforceClient(self.config)

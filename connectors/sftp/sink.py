@@ -13,6 +13,10 @@ __all__ = ["SftpSinkConnector", "SftpSinkTask"]
 
 
 class SftpSinkTask(ObjectSinkTask[SftpSinkConfig]):
+    @property
+    def location(self) -> str:
+        return self.config.url
+
     def make_store(self) -> Store:
         return _store(self.config)
 

@@ -1,48 +1,29 @@
-"""A query over topics, run once, in a process of its own: ``tidegate sql``.
+"""A query over topics, run once, in a process of its own: ``tidegate sql``, and the console's page.
 
-``python -m connectors.spark.query``: standard input is a ``Query`` as JSON. Standard output is an object as JSON:
-``{"columns": ["id"], "rows": [[1]], "more": false}``, ``more`` where the result has more rows than were asked for, or
-``{"error": "..."}``. Spark's own words go to standard error.
+The process is ``connectors.spark.query_process``, so that who asks loads nothing of Spark.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from broker.client import ClientConfig, TopicPartition
-from broker.client.blocking import Admin
 from connect.api import ConnectError
-from connectors.spark import topics
-from connectors.spark.class_archive import record_classes
-from connectors.spark.failures import first_words
 from connectors.spark.java import environment, find_java
-from connectors.spark.job import Input, Job
-from registry.client import RegistryClient
-from registry.client.errors import NotFound
-from tidegate.kit.config import nearest_name
-from tidegate.kit.errors import TidegateError, UsageError
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Query", "Result", "run_query"]
 
-_FORMATS: Final = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json-schema"}
-"""The format of a topic's values by the type of their schema."""
 _RECORDING_S: Final = 60
-_SAMPLE: Final = 1000
-"""How many records of a topic without a schema are looked at for the columns of their JSON."""
+_LOOK_S: Final = 0.2
 
 
 @dataclass(frozen=True)
@@ -54,6 +35,8 @@ class Query:
     metadata_columns: bool
     kafka: Mapping[str, str] = field(repr=False)
     registry: Mapping[str, str] = field(repr=False)
+    most_bytes: int | None = None
+    """The largest result, as JSON; a larger one is an error."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +49,11 @@ class Result:
 
 
 @contextlib.contextmanager
-def run_query(query: Query) -> Iterator[Result]:
+def run_query(query: Query, stopping: threading.Event | None = None) -> Iterator[Result]:
     """Run a query on a local Spark that starts and ends with it. A topic is a view by its name, or by its name with underscores
     for what SQL has no letters for; its columns are the fields of its values.
 
-    The end of the context waits for Spark's end; on a machine's first query that takes seconds, as Spark writes its archive of
+    Spark is killed once ``stopping`` is set. The end of the context waits for Spark's end; on a machine's first query that takes seconds, as Spark writes its archive of
     classes. Raises ConnectError with Spark's words, and where there is no usable Java.
     """
     with (
@@ -78,7 +61,7 @@ def run_query(query: Query) -> Iterator[Result]:
         (Path(folder) / "spark.log").open("w+") as log,
     ):
         process = subprocess.Popen(
-            [sys.executable, "-m", "connectors.spark.query"],
+            [sys.executable, "-m", "connectors.spark.query_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -88,11 +71,16 @@ def run_query(query: Query) -> Iterator[Result]:
             start_new_session=True,
         )
         assert process.stdin is not None and process.stdout is not None
+        over = threading.Event()
+        if stopping is not None:
+            threading.Thread(target=_kill_when, args=(stopping, over, process), daemon=True).start()
         try:
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(json.dumps(asdict(query)))
                 process.stdin.close()
             answer = process.stdout.readline()
+            if not answer and stopping is not None and stopping.is_set():
+                raise ConnectError("the query was stopped")
             if not answer:
                 log.seek(0)
                 words = (log.read().strip().splitlines() or ["it left no words"])[-1]
@@ -104,143 +92,20 @@ def run_query(query: Query) -> Iterator[Result]:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_RECORDING_S)
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, 9)
+            over.set()
+            _kill(process)
             process.wait()
             process.stdout.close()
 
 
-def main() -> int:
-    query = Query(**json.loads(sys.stdin.read()))
-    try:
-        spark = _session()
-        servers = query.kafka["bootstrap.servers"]
-        with Admin(ClientConfig(servers, {k: v for k, v in query.kafka.items() if k != "bootstrap.servers"})) as admin:
-            frame = _Topics(spark, query, admin).queried()
-        table = frame.limit(query.rows + 1).toArrow()
-    except Exception as error:  # noqa: BLE001 - whatever ended the query is told in a line; the rest is in the log
-        print(error, file=sys.stderr)
-        said: dict[str, Any] = {"error": str(error) if isinstance(error, TidegateError) else first_words(error)}
-    else:
-        columns = [column.to_pylist()[: query.rows] for column in table.columns]
-        rows = [list(row) for row in zip(*columns, strict=True)]
-        said = {"columns": table.column_names, "rows": rows, "more": len(table) > query.rows}
-    print(json.dumps(said, default=_as_json), flush=True)
-    if "error" not in said:
-        with contextlib.suppress(Exception):  # the next query starts slowly, that is all
-            record_classes(spark)
-    return 0
+def _kill_when(stopping: threading.Event, over: threading.Event, process: subprocess.Popen[str]) -> None:
+    while not over.is_set():
+        if stopping.wait(_LOOK_S):
+            _kill(process)
+            return
 
 
-def _as_json(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, dt.datetime | dt.date | dt.time):
-        return value.isoformat()
-    return str(value)
-
-
-def _session() -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    session = (
-        SparkSession.builder.appName("tidegate sql")
-        .master("local[*]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.sql.warehouse.dir", str(Path("warehouse").absolute()))
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("WARN")
-    return session
-
-
-class _Topics:
-    """The topics of a cluster, each a view once the query asks for it."""
-
-    def __init__(self, spark: SparkSession, query: Query, admin: Admin) -> None:
-        self._spark, self._query, self._admin = spark, query, admin
-        names = admin.list_topics()
-        self._by_view = {re.sub(r"\W", "_", name): name for name in names} | {name: name for name in names}
-
-    def queried(self) -> DataFrame:
-        """The result of the query. Raises UsageError for a name that is no topic."""
-        from pyspark.errors import AnalysisException
-
-        known: set[str] = set()
-        while True:
-            try:
-                return self._spark.sql(self._query.sql)
-            except AnalysisException as error:
-                view = (error.getMessageParameters() or {}).get("relationName", "").strip("`")
-                if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND" or not view or view in known:
-                    raise
-                known.add(view)
-                self._frame(view).createOrReplaceTempView(f"`{view}`")
-
-    def _frame(self, view: str) -> DataFrame:
-        topic = self._by_view.get(view)
-        if topic is None:
-            near = nearest_name(view, self._by_view)
-            meant = f"; is {near} meant?" if near is not None else ""
-            raise UsageError(f"there is no topic {view}{meant} (`tidegate topics list` lists them)")
-        partitions = [
-            TopicPartition(topic, p.partition) for p in self._admin.describe_topics([topic])[topic].partitions
-        ]
-        starts, stops = self._admin.beginning_offsets(partitions), self._admin.end_offsets(partitions)
-        format_, schema = self._schema_of(topic), None
-        if format_ == "string":
-            head = {p: min(stops[p], starts[p] + _SAMPLE) for p in partitions}
-            schema = self._columns_of(self._read(topic, starts, head, "string", None))
-        return self._read(topic, starts, stops, "json" if schema else format_, schema)
-
-    def _schema_of(self, topic: str) -> str:
-        """The format of the topic's values; ``string`` without a schema."""
-        if not self._query.registry:
-            return "string"
-        with RegistryClient.from_properties(dict(self._query.registry)) as client:
-            try:
-                return _FORMATS[client.version(f"{topic}-value").schema_type]
-            except NotFound:
-                return "string"
-
-    def _columns_of(self, frame: DataFrame) -> str | None:
-        """The columns, as DDL, of values that are JSON objects; None of others."""
-        texts = [row.value for row in frame.select("value").limit(_SAMPLE).collect()]
-        try:
-            objects = bool(texts) and all(isinstance(json.loads(text), dict) for text in texts)
-        except ValueError:
-            return None
-        if not objects:
-            return None
-        columns = self._spark.read.json(self._spark.sparkContext.parallelize(texts)).schema
-        return str(columns.toDDL()) or None
-
-    def _read(
-        self,
-        topic: str,
-        starts: Mapping[TopicPartition, int],
-        stops: Mapping[TopicPartition, int],
-        format_: str,
-        schema: str | None,
-    ) -> DataFrame:
-        input_ = Input(
-            topic=topic,
-            starts={str(partition.partition): offset for partition, offset in starts.items()},
-            stops={str(partition.partition): offset for partition, offset in stops.items()},
-            value_format=format_,
-            value_schema=schema,
-        )
-        job = Job(
-            run_id="sql", name="sql", inputs=[input_], sql=None, path="", format="", mode="", options={}, partition_by=[],
-            files=0, file_bytes=0, metadata_columns=self._query.metadata_columns, master="", jars=[], tolerates_errors=False,
-            conf={}, kafka=dict(self._query.kafka), registry=dict(self._query.registry),
-        )  # fmt: skip
-        return topics.read(self._spark, job, input_).frame
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _kill(process: subprocess.Popen[str]) -> None:
+    """With all that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, 9)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from connect.api import (
     ConnectError,
     DataError,
+    Dataset,
     JobTask,
     OffsetRange,
     Origin,
@@ -42,6 +43,14 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
         self.resources.callback(self._driver.close)
         if self.config.warm_start:
             self._driver.warm(self._job([], "warm"), self._tell)
+
+    def dataset(self, topic: str) -> Dataset | None:
+        config = self.config
+        if config.table:
+            return Dataset(
+                config.conf.get(f"spark.sql.catalog.{config.table.partition('.')[0]}.warehouse", "spark"), config.table
+            )
+        return Dataset.of_location(config.path) if config.path else None
 
     def _new_driver(self, idle_s: float, stopping: threading.Event) -> SparkDriver:
         config = self.config

@@ -12,6 +12,7 @@ from broker.client.blocking import Admin
 from broker.client.errors import InvalidPidMapping, InvalidProducerEpoch, InvalidTxnState, ProducerFenced
 from connect.api import (
     ConnectError,
+    Dataset,
     OffsetChanges,
     Problem,
     SourceConnector,
@@ -42,6 +43,17 @@ class SparkSourceTask(SourceJobTask[SparkSourceConfig]):
         self.resources.callback(self._driver.close)
         if self.config.warm_start:
             self._driver.warm(self._load(None), self._tell)
+
+    def dataset(self, topic: str) -> Dataset | None:
+        del topic
+        config = self.config
+        return (
+            Dataset("spark", config.table)
+            if config.table
+            else Dataset.of_location(config.path)
+            if config.path
+            else None
+        )
 
     def cancel(self) -> None:
         self._driver.kill()

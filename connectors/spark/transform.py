@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from connect.api import ConnectError, OffsetChanges, Problem, RecordBatch, TopicPartition
+from connect.api import ConnectError, Dataset, OffsetChanges, Problem, RecordBatch, TopicPartition
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.functions import problem_of_function
 from connectors.spark.job import TABLES, Input, Job, Stream, TopicOutput
@@ -32,6 +32,11 @@ class SparkTransformTask(SparkSinkTask):
     @property
     def endless(self) -> bool:
         return self.config.run_mode == "continuous"
+
+    def dataset(self, topic: str) -> Dataset | None:
+        if not self.config.topic:
+            return super().dataset(topic)
+        return Dataset.of_topic(self.context.kafka.bootstrap_servers, self.config.topic)
 
     def follow(self, topics: Sequence[str]) -> None:
         self._committed: dict[str, dict[str, int]] = {}

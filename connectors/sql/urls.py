@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-from connect.api import ConnectError, Password, require_file
+from connect.api import ConnectError, Dataset, Password, require_file
 from connectors.sql.other_urls import oracle, sqlserver
 
 if TYPE_CHECKING:
@@ -49,6 +49,19 @@ class Database:
         if not self.hosts:
             return f"{self.kind}:{self.name}"
         return f"{self.kind}://{self._address()}/{self.name}"
+
+    def dataset(self, *table: str | None) -> Dataset:
+        """A table, or without one the database, as OpenLineage names it; names that are None are left out."""
+        scheme = {"postgresql": "postgres", "sqlserver": "mssql"}.get(self.kind, self.kind)
+        names = [name for name in table if name is not None]
+        if not self.hosts:
+            return Dataset(f"{scheme}://{self.name}", ".".join(names) or self.name)
+        default = {"postgresql": "public", "sqlserver": "dbo"}.get(self.kind)
+        if len(names) == 1 and default is not None:
+            names = [default, *names]
+        if self.name and len(names) < (3 if default is not None else 2):
+            names = [self.name, *names]
+        return Dataset(f"{scheme}://{self._address()}", ".".join(names))
 
     def sqlalchemy_url(self) -> sqlalchemy.URL:
         """The location for SQLAlchemy, including the password."""

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from connect.api import ConnectError, OffsetChanges, Problem, RecordBatch, SourceConnector, get_logger, parse
+from connect.api import ConnectError, Dataset, OffsetChanges, Problem, RecordBatch, SourceConnector, get_logger, parse
 from connectors.debezium.filters import Filters, compiled
 from connectors.debezium.snapshot_progress import SnapshotProgress, tables_read
 from connectors.debezium.task import CaptureTask, Changes, snapshot_pending
@@ -49,6 +49,9 @@ class SqliteTask(CaptureTask[SqliteConfig]):
         self._seq = 0
         self._done = 0
         self._next_prune = 0.0
+
+    def _dataset(self, table: str) -> Dataset:
+        return Dataset(f"sqlite://{self.config.path}", table.removeprefix("main."))
 
     def _errors(self) -> AbstractContextManager[None]:
         return database_errors(self.config, "following")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from connect.api import (
     ConnectError,
     DataError,
+    Dataset,
     OffsetChanges,
     RecordBatch,
     RetriableConnectError,
@@ -66,6 +67,14 @@ class TableSinkTask(SinkTask[ConfigT]):
     @abstractmethod
     def make_store(self, *, creates: bool = True) -> TableStore:
         """Where the tables are; without ``creates`` nothing is written there. It connects at its first use."""
+
+    def dataset(self, topic: str) -> Dataset | None:
+        """The table that gets every record; not told where records name theirs."""
+        del topic
+        return self.dataset_of(self.config.tables[0]) if self._router.is_single else None
+
+    @abstractmethod
+    def dataset_of(self, table: str) -> Dataset: ...
 
     def after_commit(self, rows: Mapping[str, TableRows]) -> None:
         """Called with the tables, by their names, after all of them were committed."""

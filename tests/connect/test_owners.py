@@ -162,7 +162,7 @@ def test_an_exactly_once_source_of_an_owner_needs_a_topic_of_its_own_for_positio
     config = {"name": "orders", "connector.class": "x"}
     nothing: Any = None
     parts = TaskParts(
-        "orders", 0, nothing, None, config, config, worker, nothing, TaskControl(), [], *[lambda *_: None] * 5
+        "orders", 0, nothing, None, config, config, worker, nothing, TaskControl(), [], *[lambda *_: None] * 6
     )
     with ExitStack() as made, pytest.raises(ConnectError, match=r"to connect-offsets.*set offsets\.storage\.topic"):
         SourceEnds(parts, parse(WorkerConfig, worker), parse(SourceConfig, config), made)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import csv
 import html
+import io
 import json
 import re
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.console import Visitor
@@ -90,6 +92,10 @@ def test_what_is_found_is_exported(visitor, orders):
     assert sorted(json.loads(line)["value"]["id"] for line in lines) == [1234, *range(12_340, 12_350)]
     rows = list(csv.DictReader(visitor.get(f"/topics/{orders}/records/export?from=-1&format=csv").splitlines()))
     assert len(rows) == 3 and json.loads(rows[0]["value"])["name"] == rows[0]["key"]
+    content = visitor.download(f"/topics/{orders}/records/export?from=beginning&text=n1234&format=parquet")
+    table = pq.read_table(io.BytesIO(content))
+    assert sorted(value["id"] for value in table["value"].to_pylist()) == [1234, *range(12_340, 12_350)]
+    assert str(table.schema.field("timestamp").type) == "timestamp[ms, tz=UTC]"
 
 
 def test_a_record_is_written_and_shown_with_all_that_it_has(visitor, orders):

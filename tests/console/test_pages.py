@@ -6,6 +6,7 @@ import sqlite3
 
 import pytest
 import requests
+from confluent_kafka import Producer
 
 from tests.servers.chromium import AXE, running_chromium
 from tests.servers.fixtures import or_skip
@@ -256,23 +257,99 @@ def test_a_level_of_the_workers_loggers_is_set(page, troubles):
     assert all(line.endswith("INFO") for line in page.locator("tbody tr").all_inner_texts())
 
 
-def test_a_snapshot_shows_how_far_it_is_by_table(page, platform, tmp_path):
-    with sqlite3.connect(tmp_path / "shop.db") as database:
+@pytest.fixture(scope="module")
+def snapshot(platform, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("snapshot")
+    with sqlite3.connect(folder / "shop.db") as database:
         for table in ("orders", "customers"):
             database.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, name TEXT)")
             database.executemany(f"INSERT INTO {table} VALUES (?, 'x')", [(n,) for n in range(2_000)])
     platform.create(
         "console-snapshot",
         connector__class="SqliteCdcSource",
-        database__path=tmp_path / "shop.db",
+        database__path=folder / "shop.db",
         topic__prefix="console_shop",
     )
+    return folder / "shop.db"
+
+
+def test_a_snapshot_shows_how_far_it_is_by_table(page, snapshot):
     page.goto("/connectors/console-snapshot")
     wait_for(page, "Progress of task 0")
     progress = page.locator("section", has_text="Progress of task 0")
     wait_for(page, "4,000 rows")
     for table in ("main.orders", "main.customers"):
         assert progress.locator("tr", has_text=table).locator("td").first.inner_text() in ("read", "reading", "waiting")
+
+
+def test_the_lineage_leads_from_a_topic_to_the_column_of_its_table(page, snapshot):
+    page.goto("/lineage")
+    wait_for(page, "console_shop.main.customers")
+    page.fill("[name=of]", "console_shop.main.customers")
+    follow(page, "button:has-text('Show')")
+    boxes = page.locator(".lineage .node title").all_text_contents()
+    assert sorted(boxes) == [
+        "connector console-snapshot",
+        f"dataset sqlite://{snapshot}/customers",
+        "topic console_shop.main.customers",
+    ]
+    follow(page, "th a:has-text('after.name')")
+    assert page.locator("ol li").inner_text() == (
+        f"sqlite://{snapshot}/customers . name by console-snapshot to console_shop.main.customers . after.name"
+    )
+    with page.expect_download() as download:
+        page.click("text=Save as OpenLineage")
+    events = [json.loads(line) for line in download.value.path().read_text().splitlines()]
+    made = next(event for event in events if event["job"]["name"] == "console-snapshot")
+    assert {entry["name"] for entry in made["inputs"]} == {"customers", "orders"}
+
+
+def test_a_query_over_a_topic_shows_its_rows_and_reads_nothing_else(page, platform):
+    page.goto("/query")
+    producer = Producer({"bootstrap.servers": platform.bootstrap_servers})
+    for rain in (2, 3):
+        producer.produce("console-query", json.dumps({"city": "Oslo", "rain": rain}))
+    assert producer.flush(60) == 0
+    page.fill(
+        "[name=sql]", "SELECT city, sum(rain) AS rain, max(__offset) AS newest FROM `console-query` GROUP BY city"
+    )
+    follow(page, "button:has-text('Run')")
+    page.wait_for_selector("#result table", timeout=120_000)
+    assert page.locator("#result tr").all_inner_texts() == ["city\train\tnewest", "Oslo\t5\t1"]
+    with page.expect_download() as download:
+        page.click("#result >> text=CSV")
+    assert download.value.path().read_text().split() == ["city,rain,newest", "Oslo,5,1"]
+
+
+def test_a_search_is_kept_in_the_browser(page, troubles):
+    page.goto("/topics/console-lines/records")
+    page.fill("[name=text]", "no json")
+    page.once("dialog", lambda dialog: dialog.accept("bad ones"))
+    page.click("button:has-text('Keep')")
+    page.goto("/topics/console-lines/records")
+    follow(page, ".kept a:has-text('bad ones')")
+    assert page.input_value("[name=text]") == "no json"
+    page.click("[aria-label='Forget bad ones']")
+    assert page.locator(".kept a").count() == 0
+
+
+@pytest.mark.long
+def test_a_query_is_stopped_or_refused(page, platform):
+    page.goto("/query")
+    page.fill("[name=sql]", "SELECT reflect('java.lang.System', 'getenv', 'HOME')")
+    follow(page, "button:has-text('Run')")
+    page.wait_for_selector("#result .error", timeout=120_000)
+    assert "reflect is not taken here" in page.inner_text("#result")
+    page.fill("[name=sql]", "SELECT count(*) FROM range(1000000000) a, range(1000000) b")
+    follow(page, "button:has-text('Run')")
+    page.goto("/query")
+    follow(page, "button:has-text('Run')")
+    assert "A query of yours is running" in page.inner_text("[role=alert]")
+    page.go_back()
+    page.go_back()
+    follow(page, "button:has-text('Stop')")
+    page.wait_for_selector("#result .error", timeout=30_000)
+    assert "the query was stopped" in page.inner_text("#result")
 
 
 PATHS = (
@@ -298,11 +375,14 @@ PATHS = (
     "/loggers?q=connectors",
     "/events",
     "/new-schema",
+    "/query",
+    "/lineage",
+    "/lineage?of=topic:console_shop.main.customers&column=after.name",
     "/nothing-here",
 )
 
 
-def test_every_page_is_accessible_and_fits_in_both_themes(chromium, platform, troubles):
+def test_every_page_is_accessible_and_fits_in_both_themes(chromium, platform, troubles, snapshot):
     browser, axe = chromium
     for theme, width in (("light", 1280), ("dark", 390)):
         context = browser.new_context(

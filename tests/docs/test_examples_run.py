@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import requests
 from connect.plugins.registry import load_plugins
 from connect.validation.unknown_keys import unknown_keys
 from connect.validation.validation import validate_connector
+from tests.docs.test_clients import CLIENTS
 from tests.support.pages import ROOT, Command, Shell, blocks, commands, id_of, pages
 from tests.support.platform import RunningPlatform, running_platform, tidegate
 from tidegate.cli import tidegate as command_line
@@ -29,7 +30,11 @@ HELD_ELSEWHERE = {
     "delta.md": "tests/connectors/delta/test_delta_sink.py",
     "iceberg.md": "tests/connectors/iceberg/test_docs.py",
     "kafka-client.md": "tests/broker/client/test_docs.py",
+    "words.md": "tests/events/triggers/test_docs.py",
     "triggers.md": "tests/events/triggers/test_docs.py",
+    "confluent-kafka.md": "tests/docs/test_clients.py",
+    "schema-evolution.md": "tests/docs/test_clients.py",
+    "kafka-python.md": "tests/docs/test_clients.py",
     "serde.md": "tests/registry/serde/test_docs.py",
     "data-source.md": "tests/pyspark_tidegate/test_docs.py",
     "spark/README.md": "tests/pyspark_tidegate/test_docs.py",
@@ -45,11 +50,12 @@ def platform(tmp_path_factory):
         yield platform
 
 
-def follow(page: Path, folder: Path) -> None:
+def follow(page: Path, folder: Path, before: Callable[[Shell, Command], None] = lambda shell, command: None) -> None:
     shell = Shell(folder, {"TIDEGATE_CONTEXTS": str(folder / ".contexts.json")})
     try:
         for block in blocks(page, "console"):
             for command in commands(block):
+                before(shell, command)
                 shell.run(command)
     finally:
         shell.stop()
@@ -59,6 +65,23 @@ def follow(page: Path, folder: Path) -> None:
 @pytest.mark.proof
 def test_getting_started(tmp_path):
     follow(DOCS / "tutorial" / "getting-started.md", tmp_path)
+
+
+@pytest.mark.servers
+@pytest.mark.proof
+@pytest.mark.long
+def test_the_tutorial_of_an_hour(tmp_path):
+    """The console shows the dead letter before it is sent back."""
+    looked = []
+
+    def look(shell: Shell, command: Command) -> None:
+        if command.text.startswith("tidegate dlq replay"):
+            page = requests.get(shell.here("http://127.0.0.1:8080/dead-letters"), timeout=60)
+            assert page.ok and "rentals-dlq" in page.text, page.text
+            looked.append(page.url)
+
+    follow(DOCS / "tutorial" / "one-hour.md", tmp_path, look)
+    assert len(looked) == 1
 
 
 def test_writing_connectors(tmp_path):
@@ -239,9 +262,11 @@ def make_mariadb_shop(server) -> None:
 
 
 def make_postgres_shop(server) -> None:
-    """The database and the user of the JDBC page."""
+    """The database and the user of the pages of JDBC, made for the first of them."""
     with server.connect() as connection:
         connection.autocommit = True
+        if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'reader'").fetchone() is not None:
+            return
         connection.execute("CREATE USER reader PASSWORD 'secret'")
         connection.execute("CREATE DATABASE shop OWNER reader")
     with server.connect(dbname="shop", user="reader") as connection:
@@ -267,6 +292,7 @@ def test_every_page_that_shows_commands_is_followed():
     shown = {str(page.relative_to(ROOT)) for page in pages() if blocks(page, "console")}
     followed = {
         "docs/tutorial/getting-started.md",
+        "docs/tutorial/one-hour.md",
         "docs/how-to/backup.md",
         "docs/how-to/operating.md",
         "docs/how-to/secure.md",
@@ -276,9 +302,12 @@ def test_every_page_that_shows_commands_is_followed():
         "docs/how-to/events-access.md",
         "docs/how-to/log-on-the-command-line.md",
         "docs/how-to/registry.md",
+        "docs/how-to/from-kafka-connect.md",
         "docs/how-to/scale.md",
+        "docs/how-to/schema-evolution.md",
         "docs/how-to/writing-connectors.md",
         "docs/reference/cheat-sheet.md",
+        *(f"docs/how-to/clients/{name}" for name in CLIENTS),
     }
     examples = {f"examples/{name}/README.md" for name in followed_examples()}
     assert shown - followed - examples == set()
@@ -320,6 +349,7 @@ def test_every_daily_command_has_an_example_that_runs():
             "restore",
             "move",
             "verify",
+            "lineage",
         )
         if f"tidegate {name}" not in text
     ]

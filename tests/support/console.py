@@ -24,6 +24,11 @@ class Visitor:
         assert answer.status_code == status, answer.text
         return answer.text
 
+    def download(self, path: str) -> bytes:
+        answer = self._session.get(self._url + path, timeout=60)
+        assert answer.status_code == 200, answer.text
+        return answer.content
+
     def post(self, path: str, status: int = 303, **form: object) -> str:
         """The page, or the path that it leads to."""
         form["csrf"] = self._token

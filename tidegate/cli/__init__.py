@@ -34,6 +34,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "scram": ("tidegate.cli.kafka.scram:scram", "List, set and delete SCRAM passwords."),
     "schemas": ("tidegate.cli.schemas:schemas", "List, get, register, check, diff and delete schemas."),
     "connectors": ("tidegate.cli.connectors:connectors", "Manage connectors; write, preview and test your own."),
+    "lineage": ("tidegate.cli.lineage:lineage", "Show from where to where records have moved, to the column."),
     "jobs": ("tidegate.cli.jobs:jobs", "List the jobs of connectors such as Spark's, show their runs, run them now."),
     "dlq": ("tidegate.cli.dead_letters:dlq", "Look at dead letters by cause, edit them, send them back."),
     "loggers": ("tidegate.cli.loggers:loggers", "List and set levels of loggers of a worker or broker."),

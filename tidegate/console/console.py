@@ -18,6 +18,7 @@ from tidegate.clients.credentials import Credentials
 from tidegate.console.config import ConsoleConfig
 from tidegate.console.drafts import Drafts
 from tidegate.console.faces import Faces
+from tidegate.console.queries import Queries
 from tidegate.console.rendering import Renderer
 from tidegate.console.samples import Sampler
 from tidegate.console.sessions import Session, Sessions
@@ -52,6 +53,7 @@ class Console:
     users: UsersFile | None = None
     sampler: Sampler | None = None
     drafts: Drafts = field(default_factory=Drafts)
+    queries: Queries = field(default_factory=Queries)
     navigation: Sequence[NavigationEntry] = ()
     _faces: OrderedDict[Credentials | None, Faces] = field(default_factory=OrderedDict)
 

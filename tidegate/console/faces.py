@@ -98,9 +98,7 @@ class Faces:
 
         if not self._config.registry_url:
             raise UsageError("The console knows no schema registry: schema.registry.url names it")
-        return RegistryClient.from_properties(
-            {**self._credentials.registry, "schema.registry.url": self._config.registry_url}
-        )
+        return RegistryClient.from_properties(self.registry_properties)
 
     def events_client(self) -> EventsClient:
         """A client of the events service, which blocks, so within ``asyncio.to_thread``. It is logged in for some minutes."""
@@ -117,6 +115,12 @@ class Faces:
             client = EventsClient(config.events_url, user=login[0], password=login[1], ca=own.ca or None)
             self._events_client = (time.monotonic() + _LOGIN_S, client)
         return client
+
+    @property
+    def registry_properties(self) -> dict[str, str]:
+        """The settings of a registry client; empty without a registry."""
+        url = self._config.registry_url
+        return {**self._credentials.registry, "schema.registry.url": url} if url else {}
 
     @property
     def has_registry(self) -> bool:

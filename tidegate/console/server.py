@@ -55,6 +55,7 @@ class ConsoleServer:
     async def stop(self) -> None:
         if self._following is not None:
             self._following.cancel()
+        await self.console.queries.stop()
         if self.console.sampler is not None:
             await self.console.sampler.stop()
         if self._server is not None:

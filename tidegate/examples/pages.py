@@ -55,7 +55,7 @@ def commands(block: Block) -> Iterator[Command]:
             if text:
                 yield Command("\n".join(text), "\n".join(prints))
             text, prints = [line[2:]], []
-        elif line.startswith("> ") and not prints:
+        elif (line.startswith("> ") or line == ">") and not prints:
             text.append(line[2:])
         else:
             assert text, f"{block.page}:{block.line}: output before the first command"

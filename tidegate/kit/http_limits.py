@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import get_logger
+from tidegate.kit.open_files import most_open_files
 
 __all__ = ["BodyBudget", "BodyBudgetExceeded", "Connections", "HttpLimits", "most_connections"]
 
 logger = get_logger(__name__)
 
+_MOST_CONNECTIONS: Final = 50_000
+"""Where files are not the limit, memory is."""
 _FILES_KEPT: Final = 256
 """The number of file descriptors reserved for everything but connections."""
 _CLOSED_AT_ONCE: Final = 20
@@ -48,8 +50,7 @@ class HttpLimits:
 
 def most_connections() -> int:
     """How many connections one server of this process may have, by the limit on open files (``ulimit -n``)."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(64, (soft - _FILES_KEPT) // 2)
+    return min(max(64, (most_open_files() - _FILES_KEPT) // 2), _MOST_CONNECTIONS)
 
 
 class Connection(Protocol):

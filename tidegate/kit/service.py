@@ -17,6 +17,7 @@ from typing import Protocol
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.files import write_whole
 from tidegate.kit.logs import get_logger
+from tidegate.kit.open_files import raise_limit
 from tidegate.kit.watchdog import Notifier
 
 __all__ = ["Service", "fast_event_loop", "run", "write_ready"]
@@ -51,11 +52,12 @@ def run(
 ) -> int:
     """Run a service in this process until SIGTERM or SIGINT. Returns the exit status.
 
-    It sends keepalives to its parent (``kit.watchdog``). SIGABRT, which ends a process that sends none, makes it print
+    It raises its limit on open files as far as it may, as Java does. It sends keepalives to its parent (``kit.watchdog``). SIGABRT, which ends a process that sends none, makes it print
     the stack of each thread. With ``stop_with_stdin`` the end of standard input stops it too, so that a child never
     outlives a killed supervisor. ``many_connections`` is for a service with thousands of connections through asyncio's
     transports: it selects a cheaper event loop, and makes full garbage collections rare.
     """
+    raise_limit()
     with contextlib.suppress(OSError, ValueError):  # standard error is not a file, as under pytest
         faulthandler.enable()
     try:

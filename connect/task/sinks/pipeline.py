@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from connect.api import Converter, DataError, Origin, RecordBatch, Schema, SchemaType
 from connect.task.error_policy import ErrorPolicy, Failure
+from connect.task.lineage import FlowObserver
 from connect.transforms.chain import TransformChain
 
 if TYPE_CHECKING:
@@ -29,9 +30,11 @@ class SinkPipeline:
         policy: ErrorPolicy,
         *,
         headers: HeaderConversion | None = None,
+        observer: FlowObserver | None = None,
     ) -> None:
         self._chain, self._policy = chain, policy
         self._keys, self._values, self._headers = key_converter, value_converter, headers
+        self._observer = observer
         self._raw: dict[Origin, list[RecordBatch]] = {}
         self.read_records = 0
 
@@ -50,7 +53,14 @@ class SinkPipeline:
             for keyed in guarded("KEY_CONVERTER", type(self._keys).__name__, raw, self._convert_keys):
                 for converted in guarded("VALUE_CONVERTER", type(self._values).__name__, keyed, self._convert_values):
                     for headed in self._with_headers(converted):
-                        made += self._chain.apply(headed, guarded)
+                        made += self._transformed(headed)
+        return made
+
+    def _transformed(self, batch: RecordBatch) -> list[RecordBatch]:
+        made = self._chain.apply(batch, self._policy.guarded)
+        if self._observer is not None:
+            for part in made:
+                self._observer.saw(batch, part)
         return made
 
     def _with_headers(self, batch: RecordBatch) -> Sequence[RecordBatch]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from connect.api import ConnectError, RecordBatch
 from connect.task.control import Stopped
 from connect.task.error_policy import ErrorPolicy
+from connect.task.lineage import FlowObserver
 from connect.task.sources.acknowledgements import Acknowledgements
 from connect.task.sources.conversion import Conversion
 from connect.task.sources.refusals import Refusals
@@ -100,12 +101,13 @@ class SourcePipeline:
         max_batch_bytes: int = 1_000_000,
         tolerates_refusals: bool = False,
         on_topic: Callable[[str], None] | None = None,
+        observer: FlowObserver | None = None,
         acknowledgements: Acknowledgements | None = None,
     ) -> None:
         self._chain, self._policy, self._sender, self._in_flight = chain, policy, sender, in_flight
         self._conversion = conversion
         self._compression, self._max_batch_bytes = compression, max_batch_bytes
-        self._on_topic, self._acknowledgements = on_topic, acknowledgements
+        self._on_topic, self._observer, self._acknowledgements = on_topic, observer, acknowledgements
         self._tolerates_refusals = tolerates_refusals
         self._refusals: dict[str, Refusals] = {}
         self._rows_at_once: dict[str, int] = {}
@@ -121,6 +123,8 @@ class SourcePipeline:
         if not len(batch):
             return futures
         for transformed in self._chain.apply(batch, self._policy.guarded):
+            if self._observer is not None:
+                self._observer.saw(batch, transformed)
             for portion in self._portions(transformed):
                 for converted in self._conversion.converted(portion):
                     futures += self._produce(converted)

@@ -35,6 +35,7 @@ class ExtractChangedRecordState(Transformation):
 
     config_class = ExtractChangedRecordStateConfig
     config: ExtractChangedRecordStateConfig
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         schema = batch.value_schema

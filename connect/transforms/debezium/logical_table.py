@@ -65,6 +65,7 @@ class ByLogicalTableRouter(Transformation):
 
     config_class = ByLogicalTableRouterConfig
     config: ByLogicalTableRouterConfig
+    traces_fields = True
 
     @cached_property
     def _topics(self) -> JavaRegex:

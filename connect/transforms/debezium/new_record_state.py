@@ -153,6 +153,7 @@ class ExtractNewRecordState(Transformation):
 
     config_class = ExtractNewRecordStateConfig
     config: ExtractNewRecordStateConfig
+    traces_fields = True
 
     @cached_property
     def _fields(self) -> list[EnvelopeField]:
@@ -351,6 +352,10 @@ class ExtractNewRecordState(Transformation):
         if gone := droppable(batch.value_schema):
             return ReplaceValueField(ReplaceFieldConfig(exclude=gone)).apply(batch)
         return [batch]
+
+    def field_after(self, path: str) -> str | None:
+        """The row after a change; other fields of the envelope are told by ``add.fields`` alone."""
+        return path.removeprefix("after.") if path.startswith("after.") else None
 
 
 def _list_in(headers: tuple[Header, ...], name: str) -> tuple[str, ...]:

@@ -1,15 +1,12 @@
-"""OpenLineage: accepts configurations with Debezium's transformation, without emitting its events."""
+"""OpenLineage: accepts configurations with Debezium's transformation, whose work the task does itself."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from connect.api import RecordBatch, Transformation, config
-from tidegate.kit.logs import get_logger
 
 __all__ = ["OpenLineage", "OpenLineageConfig"]
-
-logger = get_logger(__name__)
 
 
 @config
@@ -20,16 +17,13 @@ class OpenLineageConfig:
 class OpenLineage(Transformation):
     """Records pass unchanged, as in the original.
 
-    No OpenLineage events are sent; the original sends the schemas of topics if the connector has
-    ``openlineage.integration.enabled=true``.
+    The original tells OpenLineage the schemas of topics if the connector has ``openlineage.integration.enabled=true``; the task
+    tells them here, with the transformation or without (``connect.task.open_lineage``).
     """
 
     config_class = OpenLineageConfig
     config: OpenLineageConfig
-
-    def __init__(self, config: OpenLineageConfig) -> None:
-        super().__init__(config)
-        logger.warning("records pass the transformation OpenLineage; lineage is not told to OpenLineage")
+    traces_fields = True
 
     def apply(self, batch: RecordBatch) -> Sequence[RecordBatch]:
         return [batch]

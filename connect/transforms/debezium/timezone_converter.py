@@ -118,6 +118,7 @@ class TimezoneConverter(Transformation):
 
     config_class = TimezoneConverterConfig
     config: TimezoneConverterConfig
+    traces_fields = True
 
     @cached_property
     def _tz(self) -> dt.tzinfo:

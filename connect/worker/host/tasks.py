@@ -256,6 +256,7 @@ class HostedTask:
             offsets=offsets if resolved.plugin.type is PluginType.SOURCE else [],
             on_state=self._tell_state,
             on_topic=lambda topic: self._event("topic", topic=topic),
+            on_flow=lambda flow: self._event("flow", flow=flow.to_json()),
             on_progress=lambda progress: self._event("progress", progress=progress),
             ask_worker=self._ask,
             keep_offsets=self._keep_offsets,

@@ -114,7 +114,7 @@ def _requirement(method: str, parts: list[str]) -> _Requirement | None:
         # A context without a subject (":.:", ":.dev:") means the settings of all its subjects.
         resource = _GLOBAL if is_context(subject) else f"Subject:{subject}"
         return _Requirement("Read" if reads or looks else "Write", resource)
-    if parts[0] in _FOR_ALL or (parts[0] == "subjects" and reads):
+    if parts[0] in _FOR_ALL or (parts[0] in ("subjects", "associations") and reads):
         return None
     return _Requirement("Read" if reads else "Write", _GLOBAL)
 

@@ -166,6 +166,7 @@ class Mirrored:
             offsets=entries,
             on_state=lambda state, error: None,
             on_topic=lambda _: None,
+            on_flow=lambda _: None,
             on_progress=lambda _: None,
             ask_worker=lambda question: entries if question == "offsets" else None,
             keep_offsets=self.positions.update,

@@ -1,8 +1,10 @@
-"""The examples in docs/how-to/triggers.md and docs/how-to/flows.md."""
+"""The examples in docs/how-to/triggers.md, docs/how-to/flows.md and docs/explanation/words.md."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import pytest
 
 from events.flows.files import read_flow
 from events.fronts.rest.soql import parse_select
@@ -11,8 +13,9 @@ from events.triggers.project import load
 from tests.support.pages import ROOT, blocks
 
 
-def test_the_trigger_of_the_page_does_what_it_says(tmp_path: Path) -> None:
-    shown, query = blocks(ROOT / "docs" / "how-to" / "triggers.md", "python")
+@pytest.mark.parametrize("page", ["how-to/triggers.md", "explanation/words.md"])
+def test_the_trigger_of_the_page_does_what_it_says(page: str, tmp_path: Path) -> None:
+    shown, *queries = blocks(ROOT / "docs" / page, "python")
     (tmp_path / "page_triggers.py").write_text(shown.text)
     project = load(tmp_path, plugins=False)
     assert project.problems == {}
@@ -26,7 +29,8 @@ def test_the_trigger_of_the_page_does_what_it_says(tmp_path: Path) -> None:
         assert str(error) == "the warehouse is closed"
     assert context.resume_checkpoint == 2
     assert [output.fields for output in context.outputs] == [{"Order_Number__c": n} for n in numbers[:2]]
-    assert parse_select(query.text.partition('"')[2].rpartition('"')[0]).type == "EventBusSubscriber"
+    for query in queries:
+        assert parse_select(query.text.partition('"')[2].rpartition('"')[0]).type == "EventBusSubscriber"
 
 
 def test_the_flow_of_the_page_can_be_read(tmp_path: Path) -> None:

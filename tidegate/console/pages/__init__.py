@@ -48,7 +48,9 @@ PAGES: Final = (
     Page("Jobs", "/jobs", "tidegate.console.pages.jobs", needs=("connect_url",)),
     Page("Topics", "/topics", "tidegate.console.pages.topics", _KAFKA),
     Page("", "/topics", "tidegate.console.pages.records", _KAFKA),
+    Page("Query", "/query", "tidegate.console.pages.query", _KAFKA),
     Page("Groups", "/groups", "tidegate.console.pages.groups", _KAFKA),
     Page("Schemas", "/schemas", "tidegate.console.pages.schemas", ("registry_url",)),
+    Page("Lineage", "/lineage", "tidegate.console.pages.lineage", needs=("connect_url",)),
     Page("Events", "/events", "tidegate.console.pages.events", ("events_url",)),
 )

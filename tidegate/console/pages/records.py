@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import sys
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +33,12 @@ _LONGEST_CELL: Final = 300
 _LONGEST_SHOWN: Final = 200_000
 _HEX_BYTES: Final = 4096
 _MOST_EXPORTED: Final = 1_000_000
+_MEDIA: Final = {
+    "jsonl": "application/jsonl; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+}
+_BLOCK_BYTES: Final = 65_536
 _COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 _AS_JSON, _AS_TEXT, _BY_SCHEMA = "json", "text", "schema"
 
@@ -65,8 +72,7 @@ async def _show(visit: Visit) -> Response:
     # The newest, unless something is searched for: that may be anywhere.
     query["from"] = chosen or ("beginning" if _criteria(query) != Criteria() else f"-{_LIMITS[0]}")
     exports = {
-        kind: topic_path(visit.parameters["name"], "records", "export", **query | {"format": kind})
-        for kind in ("jsonl", "csv")
+        kind: topic_path(visit.parameters["name"], "records", "export", **query | {"format": kind}) for kind in _MEDIA
     }
     begin = topic_path(visit.parameters["name"], "records", "begin", **query)
     return visit.page(
@@ -142,8 +148,8 @@ async def _export(visit: Visit) -> Response:
             admin, topic, _criteria(query), query.get("from", "beginning"), query.get("partition", "")
         )
     kind = query.get("format", "jsonl")
-    if kind not in ("jsonl", "csv"):
-        raise UsageError(f"{kind!r} is no format of an export; there are jsonl and csv")
+    if kind not in _MEDIA:
+        raise UsageError(f"{kind!r} is no format of an export; there are {', '.join(_MEDIA)}")
 
     async def lines() -> AsyncIterator[str]:
         if kind == "csv":
@@ -156,10 +162,35 @@ async def _export(visit: Visit) -> Response:
                 shown: dict[str, Any] = {name: hit[name] for name in _COLUMNS if name in hit}
                 yield _csv_line(_cells(shown)) if kind == "csv" else json_text(shown, constants=True) + "\n"
 
-    media = "text/csv" if kind == "csv" else "application/jsonl"
     file = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in topic)
     headers = {"content-disposition": f'attachment; filename="{file}.{kind}"'}
-    return StreamingResponse(lines(), media_type=f"{media}; charset=utf-8", headers=headers)
+    content = _as_parquet(lines()) if kind == "parquet" else lines()
+    return StreamingResponse(content, media_type=_MEDIA[kind], headers=headers)
+
+
+async def _as_parquet(lines: AsyncIterator[str]) -> AsyncIterator[bytes]:
+    """The file that a process makes of JSON lines; it begins when all of them are there."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tidegate.records.parquet",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        async for line in lines:
+            process.stdin.write(line.encode("utf-8", "backslashreplace"))
+            await process.stdin.drain()
+        process.stdin.close()
+        while block := await process.stdout.read(_BLOCK_BYTES):
+            yield block
+        if await process.wait():
+            raise TidegateError("The records could not be made a Parquet file; the log of the console says why")
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 def _cells(shown: dict[str, Any]) -> list[str]:

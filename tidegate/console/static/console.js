@@ -1,4 +1,4 @@
-// The theme, confirmations and filters. Everything else is htmx and plain forms.
+// The theme, confirmations, filters and what is kept of them. Everything else is htmx and plain forms.
 "use strict";
 
 const chosen = localStorage.getItem("theme");
@@ -75,4 +75,40 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 });
 document.addEventListener("htmx:afterSwap", (event) => {
   for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
+});
+
+// A button with data-keep keeps what its form asks for, under a name, in this browser; an element with data-kept lists what is kept.
+const keptIn = (kind) => JSON.parse(localStorage.getItem(`kept.${kind}`) || "[]");
+
+function listKept(list) {
+  const kind = list.dataset.kept;
+  list.replaceChildren();
+  for (const { name, path } of keptIn(kind)) {
+    const item = document.createElement("li");
+    const link = Object.assign(document.createElement("a"), { href: path, textContent: name });
+    const drop = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "✕" });
+    drop.setAttribute("aria-label", `Forget ${name}`);
+    drop.addEventListener("click", () => {
+      localStorage.setItem(`kept.${kind}`, JSON.stringify(keptIn(kind).filter((each) => each.name !== name)));
+      listKept(list);
+    });
+    item.append(link, " ", drop);
+    list.append(item);
+  }
+}
+
+document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("[data-kept]").forEach(listKept));
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-keep]");
+  if (!button) return;
+  const name = window.prompt("A name for it, in this browser");
+  if (!name) return;
+  const kind = button.dataset.keep;
+  const fields = new URLSearchParams(new FormData(button.form));
+  fields.delete("csrf");
+  const entry = { name, path: `${new URL(button.form.action).pathname}?${fields}` };
+  const others = keptIn(kind).filter((each) => each.name !== name);
+  localStorage.setItem(`kept.${kind}`, JSON.stringify([...others, entry]));
+  document.querySelectorAll(`[data-kept="${kind}"]`).forEach(listKept);
 });

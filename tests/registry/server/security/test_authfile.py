@@ -140,6 +140,28 @@ def test_global_settings_need_their_own_right(client: TestClient) -> None:
     assert client.put("/config", json={"compatibility": "NONE"}, auth=ADMIN).status_code == 200
 
 
+def test_associations_are_shown_of_the_subjects_that_a_user_may_read(client: TestClient) -> None:
+    """Confluent's serializers for Python ask for them before the first record of each topic."""
+    for topic in ("cave-1", "carpet-1"):
+        register(client, topic, ADMIN)
+        body = {
+            "resourceName": topic,
+            "resourceNamespace": "here",
+            "resourceId": f"id-{topic}",
+            "resourceType": "topic",
+            "associations": [{"subject": topic, "associationType": "value", "lifecycle": "WEAK"}],
+        }
+        assert client.post("/associations", json=body, auth=ALADDIN).status_code == 403
+        answer = client.post("/associations", json=body, auth=ADMIN)
+        assert answer.status_code == 200, answer.text
+    for path in ("resources/-/-", "subjects/cave-1", "subjects/carpet-1", "resources/-/unknown"):
+        shown = client.get(f"/associations/{path}", auth=ALADDIN)
+        assert shown.status_code == 200, shown.text
+        expected = ["cave-1"] if path in ("resources/-/-", "subjects/cave-1") else []
+        assert [each["subject"] for each in shown.json()] == expected, path
+    assert client.delete("/associations/resources/id-cave-1", auth=ALADDIN).status_code == 403
+
+
 @pytest.mark.parametrize("name", [":.:", "%3A.%3A", ":.lamp:"])
 def test_settings_of_a_context_are_not_those_of_a_subject(client: TestClient, file: Path, name: str) -> None:
     """A right on all subjects is none on the settings that all of them fall back on."""

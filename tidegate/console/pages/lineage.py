@@ -1,0 +1,104 @@
+"""The lineage: what moves from where to where as a picture, and the columns of one topic, table or folder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tidegate.clients.lineage import Lineage, Node, lineage_of, open_lineage_events
+from tidegate.console.console import Console, Visit
+from tidegate.console.graph import drawn
+from tidegate.kit.errors import TidegateError
+
+__all__ = ["routes"]
+
+_MOST_DRAWN: Final = 120
+"""Lines of a picture that one can still read."""
+_MOST_LISTED: Final = 500
+
+
+def routes(console: Console) -> list[Route]:
+    return [console.route("/lineage", _show), console.route("/lineage/open-lineage.jsonl", _exported)]
+
+
+async def _lineage(visit: Visit) -> Lineage:
+    readers = await visit.faces.kept("readers of events", lambda: _readers(visit))
+    return await visit.faces.kept("lineage", lambda: visit.faces.connect.run(lambda rest: lineage_of(rest, readers)))
+
+
+async def _readers(visit: Visit) -> list[tuple[str, Node]]:
+    """Triggers and flows with the topics of their events; none where the service is away, or not for this user."""
+    if not visit.console.config.events_url:
+        return []
+
+    def ask() -> list[tuple[str, Node]]:
+        client = visit.faces.events_client()
+        topics = {event["name"]: event["topic"] for event in client.events()}
+        return [
+            (topics[row["Topic"]], Node("trigger", row["Name"]))
+            for row in client.triggers()["subscribers"]
+            if row["Topic"] in topics
+        ]
+
+    try:
+        return await asyncio.to_thread(ask)
+    except TidegateError:
+        return []
+
+
+async def _show(visit: Visit) -> Response:
+    told = await _lineage(visit)
+    words, column = visit.query.get("of", "").strip(), visit.query.get("column", "")
+    nodes = told.find(words) if words else []
+    if words and not nodes:
+        nodes = [node for node in told.nodes if words.casefold() in node.name.casefold()]
+    part = told.around(nodes) if words else told
+    picture = drawn(part.edges) if len(part.edges) <= _MOST_DRAWN else None
+    single = nodes[0] if len(nodes) == 1 and words else None
+    trace = told.trace((single, column)) if single is not None and column else []
+    return visit.page(
+        "lineage.html",
+        words=words,
+        node=single,
+        column=column,
+        picture=picture,
+        chosen={node.id for node in nodes},
+        count=len(part.edges),
+        most=_MOST_DRAWN,
+        edges=part.edges[:_MOST_LISTED],
+        columns=told.columns(single) if single is not None else [],
+        trace=trace,
+        has_columns=bool(told.kafka),
+        link=_link,
+        page_of=_page_of,
+        label=_label,
+    )
+
+
+async def _exported(visit: Visit) -> Response:
+    told = await _lineage(visit)
+    lines = "".join(f"{json.dumps(event, ensure_ascii=False)}\n" for event in open_lineage_events(told))
+    headers = {"content-disposition": 'attachment; filename="open-lineage.jsonl"'}
+    return Response(lines, media_type="application/jsonl", headers=headers)
+
+
+def _link(node: Node, column: str = "") -> str:
+    """The lineage of a node, or of a column of it."""
+    return f"/lineage?{urlencode({'of': node.id, **({'column': column} if column else {})})}"
+
+
+def _page_of(node: Node) -> str:
+    """The node's own page; empty for what has none."""
+    pages = {"topic": "/topics/", "connector": "/connectors/"}
+    return f"{pages[node.kind]}{quote(node.name, safe='')}" if node.kind in pages else ""
+
+
+def _label(node: Node) -> str:
+    """The end of a long name, which tells most."""
+    name = node.name
+    return name if len(name) <= 28 else f"…{name[-27:]}"
