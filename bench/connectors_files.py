@@ -99,7 +99,8 @@ def main(rows: int) -> None:
         }
         with Memory(worker.pid) as memory:
             measured = worker.run_source(source, "rows", rows)
-        print("Parquet to an Avro topic    ", _shown(*measured.values(), memory.most), flush=True)
+        shown = _shown(measured["rows/s"], measured["worker CPU s per 1M rows"], memory.most)
+        print("Parquet to an Avro topic    ", shown, flush=True)
         with bucket_on(s3) as bucket:
             sink = {
                 "connector.class": "io.confluent.connect.s3.S3SinkConnector",

@@ -11,6 +11,10 @@ __all__ = ["AzureBlobStorageSinkConnector", "AzureBlobStorageSinkTask"]
 
 
 class AzureBlobStorageSinkTask(ObjectSinkTask[AzureBlobSinkConfig]):
+    @property
+    def location(self) -> str:
+        return f"az://{self.config.container}"
+
     def make_store(self) -> Store:
         from connectors.azure.client import AzureStore
 

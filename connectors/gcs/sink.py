@@ -11,6 +11,10 @@ __all__ = ["GcsSinkConnector", "GcsSinkTask"]
 
 
 class GcsSinkTask(ObjectSinkTask[GcsSinkConfig]):
+    @property
+    def location(self) -> str:
+        return f"gs://{self.config.bucket}"
+
     def make_store(self) -> Store:
         from connectors.objects.buckets import Bucket, BucketStore
 

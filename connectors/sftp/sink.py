@@ -15,7 +15,7 @@ __all__ = ["SftpSinkConnector", "SftpSinkTask"]
 class SftpSinkTask(ObjectSinkTask[SftpSinkConfig]):
     @property
     def location(self) -> str:
-        return self.config.url
+        return self.config.location
 
     def make_store(self) -> Store:
         return _store(self.config)

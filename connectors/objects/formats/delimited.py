@@ -59,11 +59,16 @@ class CsvFormat(FileFormat):
 
         head = file.read(_HEAD_BYTES)
         text = io.StringIO(head.decode(errors="replace"), newline="")
-        names = next(csv.reader(text, delimiter=self.delimiter, strict=False), None)
-        if names is None:
+        try:
+            names = next(csv.reader(text, delimiter=self.delimiter, strict=False), None)
+        except csv.Error as error:
+            raise DataError(f"its first line cannot be read: {error}") from error
+        if not names:
             return
         if not self.options.csv_header:
             names = [f"column{n:02d}" for n in range(1, len(names) + 1)]
+        if len({*names}) < len(names):
+            raise DataError("its first line names a column twice")
         schema = Schema.struct({name: Schema(SchemaType.STRING, optional=True) for name in names})
         reading = arrow.ReadOptions(
             column_names=names, skip_rows=int(self.options.csv_header), block_size=_BLOCK_BYTES, use_threads=False
@@ -79,7 +84,7 @@ class CsvFormat(FileFormat):
             stream = pa.PythonFile(cast("Any", _Joined(head, file)), mode="r")
             for rows in arrow.open_csv(stream, reading, parsing, converting):
                 yield Chunk(schema, rows.to_struct_array().cast(schema.arrow_type))
-        except pa.ArrowException as error:
+        except (pa.ArrowException, ValueError) as error:
             raise DataError(f"not {self.ending[1:].upper()} that can be read: {error}") from error
 
 

@@ -155,8 +155,8 @@ def test_a_snapshot_that_is_killed_inside_a_large_table_goes_on_there(
     assert len(again - changed) < 150, "only rows of the last batches, whose offsets were not committed, are read again"
     assert "tidegate_snapshot_parts" not in (bench.offset({"server": "t"}) or {})
     columns = ("part", "id") if seed % 2 else ("id",)
-    rows = database.execute("SELECT id, part, word FROM big")
-    truth = {tuple({"id": n, "part": part}[name] for name in columns): word for n, part, word in rows}
+    kept = database.execute("SELECT id, part, word FROM big")
+    truth = {tuple({"id": n, "part": part}[name] for name in columns): word for n, part, word in kept}
     assert {k: row["word"] for k, row in rebuilt(seen)["big"].items()} == truth
 
 
